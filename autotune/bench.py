@@ -1,0 +1,108 @@
+"""The worker's side: a device, the memory of each problem, and the jobs that use them.
+
+Every function here runs in the worker's child. What a kernel can do to itself comes back as an Outcome;
+what breaks the process is the parent's business.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune.devices import Address, backend
+from autotune.devices.base import LaunchError, Program
+from autotune.jobs import Array, Case, Job, Outcome
+from autotune.measure import Stopwatch, measure
+from autotune.model import Binary, DeviceInfo, Failure, Measurement, Problem, Status, Verdict
+from autotune.verify import check, verify
+from autotune.workspace import Workspace
+
+
+class Bench:
+    """State of the child: one open device, workspaces by problem, the program loaded last."""
+
+    def __init__(self, address: Address, reference: Path) -> None:
+        self.device = backend(address.backend).open_device(address.index)
+        self._reference = reference
+        self._workspaces: dict[str, Workspace] = {}
+        self._programs: dict[str, Program] = {}
+
+    def workspace(self, case: Case) -> Workspace:
+        """The workspace of a case's problem, made on first use; raises SetupError."""
+        key = _workspace_key(case.problem, case.arrays)
+        if key not in self._workspaces:
+            self._workspaces[key] = Workspace(self.device, case.problem, case.arrays, self._reference)
+        return self._workspaces[key]
+
+    def program(self, binary: Binary, keep: bool = False) -> Program:
+        """Load a binary; only finalists, which take turns, are kept loaded."""
+        program = self._programs.get(binary.sha256)
+        if program is None:
+            program = self.device.load(binary)
+            if keep:
+                self._programs[binary.sha256] = program
+        return program
+
+
+def describe(bench: Bench) -> DeviceInfo:
+    """What device this is."""
+    return bench.device.info
+
+
+def prepare(bench: Bench, cases: tuple[Case, ...]) -> None:
+    """Draw the inputs and compute the references; raises SetupError when the reference is broken."""
+    for case in cases:
+        bench.workspace(case)
+
+
+def run_job(bench: Bench, job: Job) -> Outcome:
+    """Verify on every size, then verify and time on the main one, then look at the results once more."""
+    try:
+        program = bench.program(job.binary)
+        for case in job.checks:
+            verdict = verify(bench.device, program, case, bench.workspace(case))
+            if verdict.failure is not None:
+                return Outcome(verdict.failure)
+        workspace = bench.workspace(job.case)
+        verdict = verify(bench.device, program, job.case, workspace)
+        if verdict.failure is not None:
+            return Outcome(verdict.failure)
+        stopwatch = Stopwatch(bench.device, program, job.case, workspace, repeatable=verdict.repeatable)
+        measurement = measure(stopwatch, job.protocol, job.incumbent_ms)
+        verdict = check(job.case, workspace, workspace.slots(job.case))
+        return Outcome(verdict.failure or _impossible(measurement, job.floor_ms), measurement)
+    except LaunchError as error:
+        return Outcome(Failure(Status.LAUNCH_ERROR, str(error)))
+
+
+def verify_once(bench: Bench, binary: Binary, case: Case) -> Verdict:
+    """Check one configuration on one problem, without timing it; its program stays loaded."""
+    try:
+        return verify(bench.device, bench.program(binary, keep=True), case, bench.workspace(case))
+    except LaunchError as error:
+        return Verdict(Failure(Status.LAUNCH_ERROR, str(error)), repeatable=False)
+
+
+def sample(
+    bench: Bench, binary: Binary, case: Case, *, count: int, batch: int, repeatable: bool
+) -> tuple[float, ...]:
+    """Take `count` samples of a verified configuration, in ms, after one that warms up and is dropped."""
+    program = bench.program(binary, keep=True)
+    stopwatch = Stopwatch(bench.device, program, case, bench.workspace(case), repeatable=repeatable)
+    stopwatch.batch = batch
+    return tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
+
+
+def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
+    fastest_ms = measurement.median_ms
+    if fastest_ms > 0 and fastest_ms >= floor_ms:
+        return None
+    detail = (
+        f"{fastest_ms:.6f} ms is less than the {floor_ms:.6f} ms that moving its bytes takes: not believed"
+    )
+    return Failure(Status.WRONG_RESULT, detail)
+
+
+def _workspace_key(problem: Problem, arrays: tuple[Array, ...]) -> str:
+    """Inputs and reference depend on the problem and on the filled arrays, not on scratch sizes."""
+    filled = tuple(array for array in arrays if array.fill is not None)
+    return repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, filled))

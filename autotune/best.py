@@ -1,0 +1,153 @@
+"""What the loader serves: a configuration with all that a program needs to compile and launch it.
+
+This module knows when a configuration may run and how it is launched; finding one is the loader's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import ExpressionError, InputError
+from autotune.expressions import parse
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Launch, Match, Provenance, Sizes, Value
+from autotune.plan import device_values, launches, macros
+
+
+@dataclass(frozen=True)
+class Check:
+    """Why a configuration may not run (empty: it may), and which constraints read what is unknown."""
+
+    violations: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Best(Mapping[str, Value]):
+    """A configuration as a mapping of tuned parameters, with where it comes from and how to use it.
+
+    `entry` is the result it was taken from, None for the kernel's default; `device` is the device it is
+    to run on, None when the cache knows nothing of it; `stale_reasons` are sentences.
+    """
+
+    config: Config
+    dtype: str
+    match: Match
+    stale_reasons: tuple[str, ...]
+    record: KernelRecord
+    device: DeviceInfo | None
+    entry: Entry | None
+
+    def __getitem__(self, parameter: str) -> Value:
+        return self.config[parameter]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.config)
+
+    def __len__(self) -> int:
+        return len(self.config)
+
+    @property
+    def time_ms(self) -> float | None:
+        """Median time where it was tuned, for `match.source_sizes`; None for a default."""
+        return self.entry.time_ms if self.entry else None
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the result was found; None for a default."""
+        return self.entry.provenance if self.entry else None
+
+    @property
+    def source_device(self) -> str | None:
+        """The slug of the device it was tuned on; None for a default."""
+        return self.match.source_device
+
+    @property
+    def defines(self) -> dict[str, Value]:
+        """Every macro that the kernel's source needs."""
+        return macros(self.record.parameters, self.config, self.dtype)
+
+    @property
+    def flags(self) -> list[str]:
+        """The macros as compiler options: `-DBLOCK_SIZE=256`."""
+        return [f"-D{name}={value}" for name, value in self.defines.items()]
+
+    def launch(self, **sizes: int) -> tuple[Launch, ...]:
+        """The launches that compute a problem of these sizes, grid in blocks and block in threads.
+
+        Raises InputError for a missing or unknown size, for sizes that the configuration is not valid for,
+        and for a plan that reads a device that is not known.
+        """
+        require_sizes(self.record, sizes)
+        violations = check(self.record, self.config, self.device, sizes, self.dtype).violations
+        if violations:
+            raise InputError(
+                f"{self.record.kernel}: this configuration is not valid for {size_text(sizes)}: "
+                f"{'; '.join(violations)}; ask best_config for these sizes"
+            )
+        try:
+            return launches(
+                self.record.launch, _values(self.record, self.config, self.device, sizes, self.dtype)
+            )
+        except ExpressionError as error:
+            unknown = "" if self.device else "; the device is not known: give best_config its DeviceInfo"
+            raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None
+
+
+def check(
+    record: KernelRecord, config: Config, device: DeviceInfo | None, sizes: Sizes | None, dtype: str
+) -> Check:
+    """Hold a configuration against the kernel's parameters and constraints as they are now.
+
+    A constraint that reads a device or sizes that are not known (None) is left unchecked. Raises
+    ExpressionError when the record has something that is no expression.
+    """
+    names = {parameter.name for parameter in record.parameters}
+    if config.keys() != names:
+        return Check((f"the parameters are now {', '.join(sorted(names))}",))
+    strange = tuple(
+        f"{parameter.name} = {config[parameter.name]!r} is not among its values"
+        for parameter in record.parameters
+        if config[parameter.name] not in parameter.values
+    )
+    constraints = [parse(text) for text in record.constraints]
+    try:
+        values = _values(record, config, device, sizes, dtype)
+    except ExpressionError as error:
+        return Check((*strange, str(error)))
+    complete = device is not None and sizes is not None
+    known = [item for item in constraints if complete or item.names <= values.keys()]
+    return Check(
+        violations=(*strange, *(item.text for item in known if not item.holds(values))),
+        unchecked=tuple(item.text for item in constraints if item not in known),
+    )
+
+
+def require_sizes(record: KernelRecord, sizes: Sizes) -> None:
+    """Raise InputError unless these are the sizes the kernel takes, each a whole number of at least 1."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(f"{record.kernel}: {name} = {size!r}: expected a whole number of at least 1")
+    expected = [sorted(entry.sizes) for entry in record.entries]
+    if expected and sorted(sizes) not in expected:
+        takes, given = ", ".join(expected[0]) or "none", ", ".join(sorted(sizes)) or "none"
+        raise InputError(f"{record.kernel}: takes the sizes {takes}; given: {given}")
+
+
+def size_text(sizes: Sizes) -> str:
+    """Sizes as a reader writes them: `m=64, n=128`."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no sizes"
+
+
+def _values(
+    record: KernelRecord, config: Config, device: DeviceInfo | None, sizes: Sizes | None, dtype: str
+) -> dict[str, Any]:
+    """What expressions may read; with a device or sizes unknown, derived names that need them are left out."""
+    values = device_values(device) | dict(sizes or {}) | {"DTYPE": dtype} | dict(config)
+    complete = device is not None and sizes is not None
+    for name, text in record.derived.items():
+        expression = parse(text)
+        if complete or expression.names <= values.keys():
+            values[name] = expression(values)
+    return values

@@ -1,0 +1,233 @@
+"""Tuned configurations on disk: `ROOT/<gpu-slug>/device.json` and `ROOT/<gpu-slug>/<kernel>.json`.
+
+This module owns where the files lie and that they are whole at any moment; their text is `cache_format`'s.
+"""
+# ruff: noqa: PTH
+# Reading works on plain strings, and only what writes imports pathlib, fcntl and tempfile: together they
+# cost more than the import of everything else that a look-up in production needs.
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from autotune.cache_format import damaged, device_text, parse_device, parse_record, record_text
+from autotune.errors import CacheError, InputError
+from autotune.model import DeviceInfo, Entry, KernelRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Folder = str | os.PathLike[str]
+
+VARIABLE = "AUTOTUNE_CACHE"
+_DEVICE = "device"  # the stem of the device's own file, which no kernel can have
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+
+
+def slug(name: str) -> str:
+    """The folder name of a device: `NVIDIA H200` is `nvidia-h200`; (R), (TM) and (C) are dropped."""
+    plain = re.sub(r"\((?:r|tm|c)\)|[®™©]", " ", name.lower())
+    return "-".join(re.findall(r"[a-z0-9]+", plain)) or "unnamed"
+
+
+def device_path(root: str, folder: str) -> str:
+    """The file that describes a device."""
+    return f"{root}/{folder}/{_DEVICE}.json"
+
+
+def record_path(root: str, folder: str, kernel: str) -> str:
+    """The file with a kernel's results on a device; raises InputError when it could be no such file."""
+    if kernel == _DEVICE or not _FILE_NAME.fullmatch(kernel):
+        raise InputError(
+            f"{kernel!r} cannot be a kernel's name: expected letters, digits, - and _, not {_DEVICE!r}"
+        )
+    return f"{root}/{folder}/{kernel}.json"
+
+
+def read_device(path: str) -> DeviceInfo:
+    """Read a device's file; raises CacheError when it is missing, damaged or of another schema."""
+    return parse_device(_read(path), path)
+
+
+def read_record(path: str) -> KernelRecord:
+    """Read a kernel's file; raises CacheError when it is missing, damaged or of another schema."""
+    return parse_record(_read(path), path)
+
+
+def folders(root: str) -> list[str]:
+    """The device folders of a cache, sorted; none when there is no such cache."""
+    try:
+        return sorted(name for name in os.listdir(root) if not name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CacheError(f"{root}: cannot be read: {error.strerror}") from None
+
+
+def kernels(root: str) -> list[str]:
+    """The kernels that have results in a cache, on whatever device, sorted."""
+    names = {name for folder in folders(root) for name in folders(f"{root}/{folder}")}
+    return sorted(name[:-5] for name in names if name.endswith(".json") and name != f"{_DEVICE}.json")
+
+
+def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
+    """The caches to look in, the first that knows a kernel being used for it.
+
+    The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and then the one that comes with autotune.
+    """
+    chosen = argument or os.environ.get(VARIABLE)
+    return (os.fspath(chosen),) if chosen else ("cache", _shipped())
+
+
+def writable_root(argument: Folder | None = None) -> Path:
+    """Where results are stored: the argument, else AUTOTUNE_CACHE, else `./cache`, existing or not.
+
+    Raises InputError for the folder inside the installed package.
+    """
+    from pathlib import Path
+
+    root = Path(argument or os.environ.get(VARIABLE) or "cache")
+    if root.resolve().is_relative_to(Path(__file__).resolve().parent):
+        raise InputError(
+            f"{root}: belongs to the installed package; choose another folder with --cache or {VARIABLE}"
+        )
+    return root
+
+
+def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
+    """Find out before a search whether its result can be stored; leaves nothing behind.
+
+    Raises InputError when the folder cannot be written. With a device, and a kernel of it, raises
+    CacheError when what is there belongs to another device or cannot be read.
+    """
+    import tempfile
+    from pathlib import Path
+
+    folder = Path(root) / device.slug if device else Path(root)
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = existing.parent
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{folder}: the cache cannot be written: {existing}: {error.strerror}; "
+            f"choose another folder with --cache or {VARIABLE}"
+        ) from None
+    if device:
+        _require_same_device(folder, device)
+        path = record_path(os.fspath(root), device.slug, kernel) if kernel else None
+        if path and os.path.exists(path):
+            read_record(path)
+
+
+def store(root: Folder, device: DeviceInfo, record: KernelRecord) -> Path:
+    """Add a record's entries to the kernel's file of a device and return its path.
+
+    An entry for the same sizes and element type replaces the one that is there, any other stays; all the
+    rest of the record is the new one's. The file is whole at any moment, and two processes storing at
+    once lose nothing. Raises CacheError when the folder is another device's, or cannot be written.
+    """
+    from pathlib import Path
+
+    path = Path(record_path(os.fspath(root), device.slug, record.kernel))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path.parent):
+            _require_same_device(path.parent, device)
+            old = read_record(str(path)) if path.exists() else record
+            text = record_text(_merge(old, record))
+            _replace(path.parent / f"{_DEVICE}.json", device_text(device))
+            _replace(path, text)
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
+    entries = {_problem(entry): entry for entry in (*old.entries, *new.entries)}
+    return replace(new, entries=tuple(entries[key] for key in sorted(entries)))
+
+
+def _problem(entry: Entry) -> tuple[str, tuple[tuple[str, int], ...]]:
+    return entry.dtype, tuple(sorted(entry.sizes.items()))
+
+
+def _require_same_device(folder: Path, device: DeviceInfo) -> None:
+    path = folder / f"{_DEVICE}.json"
+    if not path.exists():
+        return
+    known = read_device(str(path))
+    if not same_device(known, device):
+        raise CacheError(
+            f"{path}: describes {known.name} ({known.architecture}), but the results are of "
+            f"{device.name} ({device.architecture}); choose another cache folder, or remove this one"
+        )
+
+
+def same_device(one: DeviceInfo, other: DeviceInfo) -> bool:
+    """Whether two descriptions are of one model, whatever driver each was taken under."""
+    return (one.name, one.architecture) == (other.name, other.architecture)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise damaged(path, error) from None
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _shipped() -> str:
+    """The cache that comes with autotune: inside the installed package, beside it in a checkout."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    installed = f"{package}/data/cache"
+    return installed if os.path.isdir(installed) else f"{os.path.dirname(package)}/cache"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a file in place at once; the temporary name is free, for the folder's lock is held."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock file; it is removed in the end, so whoever waited for it must look again."""
+    import fcntl
+
+    path = folder / ".lock"
+    while True:
+        with path.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not _is_at(path, lock.fileno()):
+                continue
+            try:
+                yield
+            finally:
+                path.unlink()
+            return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

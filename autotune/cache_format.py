@@ -1,0 +1,170 @@
+"""Schema 1 of the cache's files: records to JSON text and back; where the files lie is not its business.
+
+The text is stable, keys sorted and one value per line, so that a new result reads well in version
+control. The field annotations of the records in `model` are the schema: each has its reader here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from typing import Any, TypeVar
+
+from autotune.errors import CacheError
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord, LaunchSpec, Parameter, Provenance
+
+SCHEMA = 1
+
+_Read = Callable[[Any, str], Any]  # a JSON value and its place in the file, to a field's value
+_T = TypeVar("_T")
+
+
+class _Damaged(ValueError):
+    """What was found at which place, and what was expected."""
+
+    def __init__(self, place: str, expected: str, found: object) -> None:
+        super().__init__(f"{place}: expected {expected}, found {str(found)[:60]!r}")
+
+
+def record_text(record: KernelRecord) -> str:
+    """The text of a kernel's file; raises CacheError for a number that JSON cannot hold."""
+    # The order of derived names matters and keys are sorted, so they become a list.
+    derived = [{"name": name, "expression": text} for name, text in record.derived.items()]
+    return _dump(_plain(record) | {"derived": derived}, record.kernel)
+
+
+def device_text(device: DeviceInfo) -> str:
+    """The text of a device's file."""
+    return _dump(_plain(device), device.name)
+
+
+def parse_record(text: str, path: str) -> KernelRecord:
+    """Read a kernel's file; raises CacheError naming `path` when damaged or of another schema."""
+    return _parse(KernelRecord, text, path)
+
+
+def parse_device(text: str, path: str) -> DeviceInfo:
+    """Read a device's file; raises CacheError naming `path` when damaged or of another schema."""
+    return _parse(DeviceInfo, text, path)
+
+
+def damaged(path: str, reason: object) -> CacheError:
+    """The error for a file that cannot be used, with the way out of it."""
+    return CacheError(
+        f"{path}: damaged: {reason}; restore it from version control, or delete it and tune again"
+    )
+
+
+def _dump(data: Mapping[str, Any], subject: str) -> str:
+    try:
+        text = json.dumps(
+            data | {"schema": SCHEMA}, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False
+        )
+    except ValueError:
+        raise CacheError(f"{subject}: a number of its results is not finite and cannot be stored") from None
+    return text + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _parse(record: type[_T], text: str, path: str) -> _T:
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict):
+            raise _Damaged("the file", "an object", data)
+        schema = data.pop("schema", None)
+        if schema == SCHEMA:
+            return _object(record)(data, "")
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from None
+    raise CacheError(
+        f"{path}: schema {schema!r}, this version of autotune reads schema {SCHEMA}; "
+        "install the version that wrote it, or delete it and tune again"
+    )
+
+
+def _object(record: type[_T]) -> Callable[[Any, str], _T]:
+    def read(data: Any, place: str) -> _T:
+        prefix = f"{place}." if place else ""
+        items = fields(record)  # type: ignore[arg-type]
+        if not isinstance(data, dict):
+            raise _Damaged(place, "an object", data)
+        for name in sorted(data.keys() ^ {item.name for item in items}):
+            raise _Damaged(prefix + name, "a value" if name not in data else "no such key", data.get(name))
+        return record(
+            **{item.name: _READERS[str(item.type)](data[item.name], prefix + item.name) for item in items}
+        )
+
+    return read
+
+
+def _one_of(expected: str, *kinds: type) -> _Read:
+    def read(value: Any, place: str) -> Any:
+        if type(value) not in kinds or (type(value) is float and not isfinite(value)):
+            raise _Damaged(place, expected, value)
+        return value
+
+    return read
+
+
+def _list(read_item: _Read, length: int | None = None) -> _Read:
+    def read(value: Any, place: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or length not in (None, len(value)):
+            raise _Damaged(place, "a list" if length is None else f"a list of {length}", value)
+        return tuple(read_item(item, f"{place}[{number}]") for number, item in enumerate(value))
+
+    return read
+
+
+def _mapping(read_item: _Read) -> _Read:
+    def read(value: Any, place: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _Damaged(place, "an object", value)
+        return {name: read_item(item, f"{place}.{name}") for name, item in value.items()}
+
+    return read
+
+
+def _config(value: Any, place: str) -> Config:
+    return Config(_mapping(_value)(value, place))
+
+
+def _derived(value: Any, place: str) -> dict[str, str]:
+    items = _list(_mapping(_text))(value, place)
+    for number, item in enumerate(items):
+        if item.keys() != {"name", "expression"}:
+            raise _Damaged(f"{place}[{number}]", "a name and an expression", item)
+    return {item["name"]: item["expression"] for item in items}
+
+
+_text = _one_of("text", str)
+_integer = _one_of("a whole number", int)
+_number = _one_of("a finite number", int, float)
+_value = _one_of("a number, text or truth value", int, float, str, bool)
+_READERS: dict[str, _Read] = {
+    "str": _text,
+    "int": _integer,
+    "int | None": _one_of("a whole number or null", int, type(None)),
+    "float": _number,
+    "float | None": _one_of("a finite number or null", int, float, type(None)),
+    "bool": _one_of("true or false", bool),
+    "tuple[str, ...]": _list(_text),
+    "tuple[Value, ...]": _list(_value),
+    "tuple[float, float]": _list(_number, length=2),
+    "Sizes": _mapping(_integer),
+    "Mapping[str, str]": _derived,
+    "Config": _config,
+    "tuple[Config, ...]": _list(_config),
+    "tuple[Parameter, ...]": _list(_object(Parameter)),
+    "tuple[LaunchSpec, ...]": _list(_object(LaunchSpec)),
+    "tuple[Entry, ...]": _list(_object(Entry)),
+    "Provenance": _object(Provenance),
+}

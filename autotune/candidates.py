@@ -1,0 +1,131 @@
+"""From a configuration to everything needed to compile and run it, and to the key of its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from autotune.expressions import integer, parse
+from autotune.jobs import Array, Case, Job, Protocol, Scalar
+from autotune.model import Binary, Config, DeviceInfo, Problem, Sizes
+from autotune.sources import SourceText, render
+from autotune.space import ArgumentSpec, Space
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One configuration, ready to compile and to run; `key` identifies its outcome."""
+
+    config: Config
+    source: str
+    options: tuple[str, ...]
+    checks: tuple[Case, ...]
+    case: Case
+    floor_ms: float
+    key: str
+
+    def job(self, binary: Binary, protocol: Protocol, incumbent_ms: float | None) -> Job:
+        """The job that verifies and times it."""
+        return Job(binary, self.checks, self.case, protocol, incumbent_ms, self.floor_ms)
+
+
+class CandidateMaker:
+    """Makes the candidates of one space; pure, so that the same configuration gives the same key."""
+
+    def __init__(self, space: Space, source: SourceText, dialect: str) -> None:
+        self.space = space
+        self._source = source
+        self._dialect = dialect
+        self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
+
+    def make(self, config: Config) -> Candidate:
+        """Raises ExpressionError when the space's expressions give no usable numbers."""
+        space = self.space
+        checks = tuple(
+            self.case(config, replace(space.problem, sizes=sizes))
+            for sizes in self._verify_sizes
+            if space.holds(config, sizes)
+        )
+        case = self.case(config, space.problem)
+        options = space.options(config, self._dialect)
+        identity = {
+            "source": self._source.sha256,
+            "config": dict(config),
+            "options": options,
+            "cases": [_case_identity(item) for item in (*checks, case)],
+            "environment": environment(space.device),
+        }
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        return Candidate(
+            config=config,
+            source=render(self._source, space.macros(config)),
+            options=options,
+            checks=checks,
+            case=case,
+            floor_ms=self._floor_ms(config),
+            key=hashlib.sha256(text.encode()).hexdigest()[:32],
+        )
+
+    def case(self, config: Config, problem: Problem) -> Case:
+        """The configuration on one problem; raises ExpressionError."""
+        space = self.space
+        values = space.values(config, problem.sizes)
+        arguments = space.spec.arguments
+        return Case(
+            problem=problem,
+            arrays=tuple(_array(item, values, problem.dtype) for item in arguments if item.value is None),
+            scalars=tuple(
+                _scalar(item, values, problem.dtype) for item in arguments if item.value is not None
+            ),
+            launches=space.launches(config, problem.sizes),
+            rtol=float(parse(space.spec.rtol)(values)),
+            atol=float(parse(space.spec.atol)(values)),
+        )
+
+    def _floor_ms(self, config: Config) -> float:
+        """Moving the work's bytes at the memory's bandwidth; 0 where either is unknown."""
+        bandwidth = self.space.device.memory_bandwidth_bytes_per_s
+        work_bytes = work(self.space, config, self.space.problem.sizes).get("bytes")
+        fits_in_cache = work_bytes is not None and work_bytes <= 2 * self.space.device.cache_bytes
+        if bandwidth is None or work_bytes is None or fits_in_cache:
+            return 0.0
+        return work_bytes / bandwidth * 1e3
+
+
+def environment(device: DeviceInfo) -> dict[str, str]:
+    """What a time depends on besides the kernel: the device and its software."""
+    return {
+        "device": device.name,
+        "backend": device.backend,
+        "driver": device.driver,
+        "runtime": device.runtime,
+    }
+
+
+def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
+    """The problem's `bytes` and `flops`, as far as the space states them."""
+    values = space.values(config, sizes)
+    return {name: float(parse(text)(values)) for name, text in space.spec.work.items()}
+
+
+def _array(spec: ArgumentSpec, values: Mapping[str, Any], dtype: str) -> Array:
+    fill = (spec.fill.kind, *spec.fill.arguments) if spec.fill is not None else None
+    shape = tuple(integer(parse(extent), values) for extent in spec.shape)
+    return Array(spec.name, _dtype(spec, dtype), shape, spec.role, fill)
+
+
+def _scalar(spec: ArgumentSpec, values: Mapping[str, Any], dtype: str) -> Scalar:
+    assert spec.value is not None
+    return Scalar(spec.name, _dtype(spec, dtype), parse(spec.value)(values))
+
+
+def _dtype(spec: ArgumentSpec, dtype: str) -> str:
+    return dtype if spec.dtype == "DTYPE" else spec.dtype
+
+
+def _case_identity(case: Case) -> dict[str, Any]:
+    fields = asdict(replace(case, problem=replace(case.problem, sizes={})))
+    return fields | {"problem": [sorted(case.problem.sizes.items()), case.problem.dtype, case.problem.seed]}

@@ -1,0 +1,150 @@
+"""A child process that holds one state and answers one call at a time, and that can always be killed.
+
+The child leads its own process group, dies with its parent (Linux), and is replaced rather than
+repaired. It is started by command line, not by fork or by re-importing the caller's main module, so a
+script that uses autotune needs no `if __name__ == "__main__"` guard. Functions travel by their import
+path, values by pickle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+_BOOT = "import sys; sys.path[:] = {path!r}; from autotune.child import serve; serve({fd}, {parent})"
+_PR_SET_PDEATHSIG = 1
+_STDERR_TAIL_BYTES = 2000
+
+
+class ChildDied(Exception):
+    """The child ended without an answer; the text says by which signal, and its last words."""
+
+
+class ChildTimeout(Exception):
+    """No answer came in time; the child's process group was killed."""
+
+
+class ChildRaised(Exception):
+    """The function raised in the child; `kind` is the name of the exception's class."""
+
+    def __init__(self, kind: str, message: str, trace: str) -> None:
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind = kind
+        self.trace = trace
+
+
+@dataclass(frozen=True)
+class _Raised:
+    kind: str
+    message: str
+    trace: str
+
+
+class Child:
+    """One child process; `factory(*arguments)` runs in it first and makes the state of every call."""
+
+    def __init__(
+        self, factory: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        ours, theirs = Pipe()
+        boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=os.getpid())
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", boot],
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            env=os.environ | dict(environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=self._errors,
+            stderr=self._errors,
+        )
+        theirs.close()
+        self._pipe: Connection[Any, Any] = ours
+        self._send((factory, arguments))
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also the id of the process group."""
+        return self._process.pid
+
+    def call(
+        self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None, **options: Any
+    ) -> Any:
+        """Run `function(state, *arguments, **options)` in the child and return what it returns.
+
+        Raises ChildRaised when it raises, ChildTimeout after `timeout_s` seconds and ChildDied when the
+        process ends; after the last two the child is gone.
+        """
+        self._send((function, arguments, options))
+        try:
+            if not self._pipe.poll(timeout_s):
+                self.kill()
+                raise ChildTimeout(f"no answer within {timeout_s:g} s")
+            answer = self._pipe.recv()
+        except (EOFError, ConnectionError):
+            raise ChildDied(self._last_words()) from None
+        if isinstance(answer, _Raised):
+            raise ChildRaised(answer.kind, answer.message, answer.trace)
+        return answer
+
+    def kill(self) -> None:
+        """Kill the whole process group and wait for the child; harmless when it is gone already."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        self._pipe.close()
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._pipe.send(message)
+        except (BrokenPipeError, ConnectionError, OSError):
+            raise ChildDied(self._last_words()) from None
+
+    def _last_words(self) -> str:
+        self.kill()
+        code = self._process.returncode
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - _STDERR_TAIL_BYTES))
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return f"the process ended ({how})" + (f": {lines[-1]}" if lines else "")
+
+
+def serve(descriptor: int, parent: int) -> None:
+    """Run in the child: build the state, then answer calls until the pipe closes."""
+    _die_with_parent(parent)
+    pipe: Connection[Any, Any] = Connection(descriptor)
+    try:
+        factory, arguments = pipe.recv()
+        state, broken = _attempt(factory, *arguments)
+        while True:
+            function, arguments, options = pipe.recv()
+            answer, raised = (None, broken) if broken else _attempt(function, state, *arguments, **options)
+            pipe.send(raised or answer)
+    except EOFError:
+        return
+
+
+def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, _Raised | None]:
+    try:
+        return function(*arguments, **options), None
+    except Exception as error:  # noqa: BLE001 - the job loop: whatever a job raises is its answer
+        return None, _Raised(type(error).__name__, str(error), traceback.format_exc())
+
+
+def _die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent dies, a kill -9 included."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

@@ -1,0 +1,82 @@
+"""A pool of compiler processes: sources in, binaries or failures out, ahead of the device.
+
+Each thread of the pool owns one child process, so a compiler that crashes or never ends takes one
+process group with it and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+from autotune.devices import backend
+from autotune.devices.base import CompileError, Compiler
+from autotune.model import Binary, DeviceInfo, Failure, Status
+
+Compilation = Binary | Failure
+
+
+class CompilerPool:
+    """Compiles for one device with `workers` processes and a limit of `timeout_s` seconds each."""
+
+    def __init__(
+        self,
+        info: DeviceInfo,
+        *,
+        workers: int,
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._info = info
+        self._timeout_s = timeout_s
+        self._environment = environment
+        self._own = threading.local()
+        self._children: list[Child] = []
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
+        self.workers = workers
+
+    def submit(self, source: str, options: Sequence[str]) -> Future[Compilation]:
+        """Queue one source; the future never raises, a failure is its value."""
+        return self._threads.submit(self._compile, source, tuple(options))
+
+    def close(self) -> None:
+        """Drop what is queued and kill the processes, busy or not."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for child in self._children:
+            child.kill()
+        self._threads.shutdown(wait=True)
+
+    def _compile(self, source: str, options: tuple[str, ...]) -> Compilation:
+        child: Child | None = getattr(self._own, "child", None)
+        if child is None:
+            child = Child(_open_compiler, self._info, environment=self._environment)
+            self._own.child = child
+            self._children.append(child)
+        try:
+            result: Compilation = child.call(_compile, source, options, timeout_s=self._timeout_s)
+            return result
+        except ChildTimeout:
+            self._discard(child)
+            return Failure(Status.COMPILE_TIMEOUT, f"the compiler took more than {self._timeout_s:g} s")
+        except ChildDied as death:
+            self._discard(child)
+            return Failure(Status.COMPILE_ERROR, f"the compiler crashed: {death}")
+        except ChildRaised as error:
+            return Failure(Status.COMPILE_ERROR, f"the compiler failed: {error}")
+
+    def _discard(self, child: Child) -> None:
+        self._own.child = None
+        self._children.remove(child)
+
+
+def _open_compiler(info: DeviceInfo) -> Compiler:
+    return backend(info.backend).open_compiler(info)
+
+
+def _compile(compiler: Compiler, source: str, options: tuple[str, ...]) -> Compilation:
+    try:
+        return compiler.compile(source, options)
+    except CompileError as error:
+        return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")

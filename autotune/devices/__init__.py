@@ -1,0 +1,89 @@
+"""The table of device backends; each is imported only when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import cast
+
+from autotune.devices.base import Backend
+from autotune.errors import AutotuneError, InputError, MissingExtra
+from autotune.model import DeviceInfo
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a backend's module is, and which source dialects it takes; the first is its compiler's own."""
+
+    module: str
+    accepts: tuple[str, ...]
+    package: str
+    extra: str
+
+    @property
+    def dialect(self) -> str:
+        """The language of the backend's compiler."""
+        return self.accepts[0]
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """A device of this machine: `opencl:0`."""
+
+    backend: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.backend}:{self.index}"
+
+
+BACKENDS = {
+    "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "opencl"),
+    "fake": Entry("autotune.devices.fake", ("python",), "numpy", "test"),
+}
+# Drivers and compilers keep caches of their own; a child's compilations and timings must not see them.
+COLD_CACHES = {"PYOPENCL_NO_CACHE": "1", "CUDA_CACHE_DISABLE": "1"}
+
+
+def backend(name: str) -> Backend:
+    """Import one backend; raises InputError for an unknown name, MissingExtra for a missing package."""
+    if name not in BACKENDS:
+        raise InputError(f"unknown device backend {name!r}; expected one of {', '.join(BACKENDS)}")
+    entry = BACKENDS[name]
+    try:
+        return cast(Backend, importlib.import_module(entry.module))
+    except ModuleNotFoundError:
+        raise MissingExtra(entry.package, entry.extra) from None
+
+
+def list_devices(_state: object = None) -> list[tuple[Address, DeviceInfo]]:
+    """Every device of every backend whose package is installed; the first argument is a child's state."""
+    found = []
+    for name in BACKENDS:
+        try:
+            infos = backend(name).list_devices()
+        except AutotuneError:
+            continue
+        found += [(Address(name, index), info) for index, info in enumerate(infos)]
+    return found
+
+
+def choose(wanted: str | None, devices: list[tuple[Address, DeviceInfo]]) -> tuple[Address, DeviceInfo]:
+    """Find `opencl:0`, `opencl`, a device's name or slug; None takes the first GPU, else the first CPU.
+
+    Raises InputError that lists the devices there are.
+    """
+    if wanted is None:
+        real = [item for item in devices if item[0].backend != "fake"]
+        if not real:
+            raise InputError("no device found; `autotune devices` lists what each backend sees")
+        return min(real, key=lambda item: item[1].kind != "gpu")
+    text = wanted.strip().lower()
+    for address, info in devices:
+        if text in (str(address), info.name.lower(), info.slug) or text == address.backend:
+            return address, info
+    names = [name for address, info in devices for name in (str(address), info.name)]
+    near = difflib.get_close_matches(wanted, names, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"unknown device {wanted!r}; expected one of {', '.join(names)}{hint}")

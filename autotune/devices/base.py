@@ -1,0 +1,102 @@
+"""What a device adapter provides. Adapters move bytes and launch kernels; they decide nothing.
+
+A backend is one module of this package with the three functions of `Backend`. Everything here runs in
+a child process: a compiler in the pool's processes, a device in the worker's one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.model import Binary, DeviceInfo, Launch
+
+Bytes = NDArray[np.uint8]
+Buffer = Any  # a backend's own handle to a range of device memory
+Program = Any  # a backend's own handle to a loaded binary
+
+
+class CompileError(Exception):
+    """The compiler refused the source; the text is its log."""
+
+
+class LaunchError(Exception):
+    """The device refused the binary or the launch and remains usable."""
+
+
+class DeviceLost(Exception):
+    """The device reported an error that outlives the launch: the process must be replaced."""
+
+
+class Compiler(Protocol):
+    """Source text to binary, without touching device memory."""
+
+    def compile(self, source: str, options: Sequence[str]) -> Binary:
+        """Compile for the device this compiler was opened for; raises CompileError with the log."""
+        ...
+
+
+class Device(Protocol):
+    """One device, opened in this process."""
+
+    info: DeviceInfo
+
+    def allocate(self, size_bytes: int) -> Buffer:
+        """Reserve device memory; the address is aligned for every vector type."""
+        ...
+
+    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
+        """A part of a buffer that can be passed where a buffer is expected; offset a multiple of 4096."""
+        ...
+
+    def write(self, buffer: Buffer, data: Bytes) -> None:
+        """Copy host bytes to the start of a buffer."""
+        ...
+
+    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+        """Copy the first bytes of a buffer to the host."""
+        ...
+
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+        """Copy within device memory."""
+        ...
+
+    def load(self, binary: Binary) -> Program:
+        """Make a binary launchable; raises LaunchError."""
+        ...
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int = 1,
+    ) -> float:
+        """Run the plan `repeats` times in order, wait for it, and return the device time of it all in ms.
+
+        Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
+        """
+        ...
+
+    def flush_cache(self) -> None:
+        """Replace the contents of the last-level cache, so that the next run reads memory."""
+        ...
+
+
+class Backend(Protocol):
+    """What a backend's module offers."""
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """Every device of this backend on this machine, in index order."""
+        ...
+
+    def open_device(self, index: int) -> Device:
+        """Open one device in this process."""
+        ...
+
+    def open_compiler(self, info: DeviceInfo) -> Compiler:
+        """A compiler for that device."""
+        ...

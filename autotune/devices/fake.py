@@ -1,0 +1,156 @@
+"""A device without hardware: kernels are Python functions that work on bytes.
+
+    def add(grid, block, x, y, n):          # one function per entry; arrays arrive as uint8 views
+        y.view("float32")[:n] += x.view("float32")[:n]
+        return 0.01 * BLOCK_SIZE            # the device time in ms; None: the wall time is taken
+
+Every macro is a global of the source. A function `compiling()` runs in the compiler's process. So a
+kernel can really hang, really crash the process (`os.kill(os.getpid(), SIGSEGV)`), write out of bounds
+(`x.base` is the allocation around the view) or write nothing: what autotune promises about faults is
+tested with this device, by its own tests and by anyone else's.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.devices.base import Buffer, Bytes, CompileError, LaunchError, Program
+from autotune.model import Binary, DeviceInfo, Launch
+
+_INFO = DeviceInfo(
+    backend="fake",
+    name="Fake GPU",
+    slug="fake-gpu",
+    kind="gpu",
+    vendor="autotune",
+    architecture="fake",
+    compute_units=16,
+    warp_size=32,
+    max_threads_per_block=1024,
+    shared_bytes_per_block=49_152,
+    registers_per_block=65_536,
+    memory_bytes=2**33,
+    memory_bandwidth_bytes_per_s=None,
+    cache_bytes=2**22,
+    has_shuffle=True,
+    driver="1",
+    runtime="1",
+)
+
+
+class FakeCompiler:
+    """Checks the syntax, runs `compiling()`, and drops the macros that the source never names."""
+
+    def compile(self, source: str, options: Sequence[str]) -> Binary:
+        """The binary is the source text itself; the options become the global OPTIONS."""
+        began = time.perf_counter()
+        try:
+            tree = ast.parse(source)
+        except SyntaxError as error:
+            raise CompileError(f"line {error.lineno}: {error.msg}") from None
+        text = ast.unparse(_without_unused_macros(tree)) + f"\nOPTIONS = {tuple(options)!r}\n"
+        hook = _execute(text).get("compiling")
+        if hook is not None:
+            hook()
+        data = text.encode()
+        elapsed_ms = (time.perf_counter() - began) * 1e3
+        return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
+
+
+class FakeDevice:
+    """Memory is numpy arrays, a launch is a function call."""
+
+    def __init__(self) -> None:
+        self.info = _INFO
+
+    def allocate(self, size_bytes: int) -> Buffer:
+        """A fresh array of bytes."""
+        return np.zeros(size_bytes, np.uint8)
+
+    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
+        """A view whose `.base` is the whole allocation."""
+        return buffer[offset_bytes : offset_bytes + size_bytes]
+
+    def write(self, buffer: Buffer, data: Bytes) -> None:
+        """Copy into the array."""
+        buffer[: data.size] = data
+
+    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+        """Copy out of the array."""
+        return np.array(buffer[:size_bytes])
+
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+        """Copy between arrays."""
+        target[:size_bytes] = source[:size_bytes]
+
+    def load(self, binary: Binary) -> Program:
+        """The globals of the executed source."""
+        return _execute(binary.data.decode())
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int = 1,
+    ) -> float:
+        """Call each entry in order; the sum of the times they report, in ms."""
+        return sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)
+
+    def flush_cache(self) -> None:
+        """There is no cache."""
+
+
+def _launch(program: Program, launch: Launch, arguments: Mapping[str, Any]) -> float:
+    entry = program.get(launch.entry)
+    if entry is None:
+        raise LaunchError(f"the source has no entry {launch.entry!r}")
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if threads > _INFO.max_threads_per_block:
+        raise LaunchError(f"a block of {threads} threads exceeds {_INFO.max_threads_per_block}")
+    began = time.perf_counter()
+    claimed_ms = entry(launch.grid, launch.block, *(arguments[name] for name in launch.arguments))
+    return float(claimed_ms) if claimed_ms is not None else (time.perf_counter() - began) * 1e3
+
+
+def _execute(text: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "kernel"}
+    exec(compile(text, "kernel", "exec"), names)  # a kernel is code that the user wants run
+    return names
+
+
+def _without_unused_macros(tree: ast.Module) -> ast.Module:
+    used = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    kept = [
+        node
+        for node in tree.body
+        if not (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id not in used
+        )
+    ]
+    return ast.Module(kept, [])
+
+
+def list_devices() -> list[DeviceInfo]:
+    """The one fake device."""
+    return [_INFO]
+
+
+def open_device(index: int) -> FakeDevice:
+    """Open the fake device; there is no other index than 0."""
+    return FakeDevice()
+
+
+def open_compiler(info: DeviceInfo) -> FakeCompiler:
+    """A compiler for it."""
+    return FakeCompiler()

@@ -1,0 +1,182 @@
+"""OpenCL devices through pyopencl: the embedded default is the CPU under PoCL."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyopencl as cl
+from autotune.cache import slug
+
+from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, LaunchError, Program
+from autotune.model import Binary, DeviceInfo, Launch
+
+_LARGEST_GROUP = 1024  # as on GPUs: PoCL admits more, but unrolls every work-item of a group
+
+
+class OpenCLCompiler:
+    """Builds for one device; the binary carries what the driver makes of the source."""
+
+    def __init__(self, index: int) -> None:
+        self._device = _devices()[index]
+        self._context = cl.Context([self._device])
+
+    def compile(self, source: str, options: Sequence[str]) -> Binary:
+        """Build one program; raises CompileError with the build log."""
+        began = time.perf_counter()
+        program = cl.Program(self._context, source)
+        try:
+            program.build(options=["-cl-std=CL1.2", *options])
+            data = program.get_info(cl.program_info.BINARIES)[0]
+        except cl.RuntimeError as error:
+            raise CompileError(_build_log(str(error))) from None
+        log = program.get_build_info(self._device, cl.program_build_info.LOG).strip()
+        elapsed_ms = (time.perf_counter() - began) * 1e3
+        return Binary(data, hashlib.sha256(data).hexdigest(), log, elapsed_ms)
+
+
+class OpenCLDevice:
+    """One OpenCL device with an in-order queue that takes time stamps."""
+
+    def __init__(self, index: int) -> None:
+        self._device = _devices()[index]
+        self.info = _describe(self._device)
+        self._context = cl.Context([self._device])
+        self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self._flush: cl.Buffer | None = None
+        self._flush_value = 0
+
+    def allocate(self, size_bytes: int) -> Buffer:
+        """Reserve a buffer."""
+        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+
+    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
+        """A sub-buffer."""
+        return buffer.get_sub_region(offset_bytes, max(1, size_bytes))
+
+    def write(self, buffer: Buffer, data: Bytes) -> None:
+        """Copy to the device and wait."""
+        if data.size:
+            cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
+
+    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+        """Copy to the host and wait."""
+        data = np.empty(size_bytes, np.uint8)
+        if size_bytes:
+            cl.enqueue_copy(self._queue, data, buffer)
+        return data
+
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+        """Copy on the device."""
+        cl.enqueue_copy(self._queue, target, source, byte_count=size_bytes)
+
+    def load(self, binary: Binary) -> Program:
+        """Kernels by entry name."""
+        try:
+            program = cl.Program(self._context, [self._device], [binary.data]).build()
+            return {kernel.function_name: kernel for kernel in program.all_kernels()}
+        except cl.Error as error:
+            raise LaunchError(f"the driver refuses the binary: {error}") from None
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int = 1,
+    ) -> float:
+        """Enqueue everything, wait, and take the time from the first start to the last end."""
+        events = [self._enqueue(program, launch, arguments) for _ in range(repeats) for launch in launches]
+        try:
+            self._queue.finish()
+            return float(events[-1].profile.end - events[0].profile.start) * 1e-6
+        except cl.Error as error:
+            raise DeviceLost(str(error)) from None
+
+    def flush_cache(self) -> None:
+        """Write twice the last-level cache's size; the value changes so that no write can be left out."""
+        if self._flush is None:
+            self._flush = self.allocate(2 * self.info.cache_bytes)
+        self._flush_value += 1
+        cl.enqueue_fill_buffer(self._queue, self._flush, np.int32(self._flush_value), 0, self._flush.size)
+        self._queue.finish()
+
+    def _enqueue(
+        self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]
+    ) -> cl.Event:
+        kernel = program.get(launch.entry)
+        if kernel is None:
+            raise LaunchError(
+                f"the source has no kernel {launch.entry!r}; it has {', '.join(sorted(program))}"
+            )
+        if launch.shared_bytes:
+            raise LaunchError("shared_bytes needs CUDA; in OpenCL declare the SHARED array in the kernel")
+        total = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
+        try:
+            kernel.set_args(*(arguments[name] for name in launch.arguments))
+            return cl.enqueue_nd_range_kernel(self._queue, kernel, total, launch.block)
+        except cl.Error as error:
+            raise LaunchError(f"{launch.entry}: {error}") from None
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Every device of every OpenCL platform."""
+    return [_describe(device) for device in _devices()]
+
+
+def open_device(index: int) -> OpenCLDevice:
+    """Open the device at this position of `list_devices`."""
+    return OpenCLDevice(index)
+
+
+def open_compiler(info: DeviceInfo) -> OpenCLCompiler:
+    """A compiler for the device of that description."""
+    return OpenCLCompiler(list_devices().index(info))
+
+
+def _devices() -> list[cl.Device]:
+    try:
+        return [device for platform in cl.get_platforms() for device in platform.get_devices()]
+    except cl.Error:  # the loader found no vendor's driver
+        return []
+
+
+def _describe(device: cl.Device) -> DeviceInfo:
+    is_cpu = bool(device.type & cl.device_type.CPU)
+    name = _readable_name(device.name)
+    warp = 1 if is_cpu else getattr(device, "warp_size_nv", 32)
+    return DeviceInfo(
+        backend="opencl",
+        name=name,
+        slug=slug(f"cpu {name}" if is_cpu else name),
+        kind="cpu" if is_cpu else "gpu",
+        vendor=device.vendor.strip(),
+        architecture="x86_64" if is_cpu else device.opencl_c_version.strip(),
+        compute_units=device.max_compute_units,
+        warp_size=warp,
+        max_threads_per_block=min(device.max_work_group_size, _LARGEST_GROUP),
+        shared_bytes_per_block=device.local_mem_size,
+        registers_per_block=None,
+        memory_bytes=device.global_mem_size,
+        memory_bandwidth_bytes_per_s=None,
+        cache_bytes=device.global_mem_cache_size,
+        has_shuffle=False,  # sub-groups are optional in OpenCL and absent from PoCL's CPU device
+        driver=device.driver_version.strip(),
+        runtime=device.platform.version.strip(),
+    )
+
+
+def _readable_name(raw: str) -> str:
+    """Drop what is not the product: PoCL's `pthread-` prefix, trade marks, the CPUID vendor string."""
+    name = re.sub(r"^(pthread|basic|cpu)-", "", raw)
+    name = re.sub(r"\((R|TM|C)\)|GenuineIntel|AuthenticAMD", "", name)
+    return " ".join(name.split())
+
+
+def _build_log(text: str) -> str:
+    """The compiler's own lines out of pyopencl's message around them."""
+    lines = [line for line in text.splitlines() if "error" in line.lower() or "warning" in line.lower()]
+    return "\n".join(lines or text.splitlines())

@@ -1,0 +1,58 @@
+"""Every exception that autotune raises on purpose.
+
+AutotuneError            something went wrong; the message says what and what to do
+|-- InputError           the user's input is at fault (exit code 2)
+|   |-- SpaceError       a space file: names the file, the line and what was expected
+|   |-- ExpressionError  an expression in a space or cache file
+|   `-- JournalError     a journal that belongs to another search, or is damaged
+|-- MissingExtra         an optional package is not installed; names the extra
+|-- SetupError           kernel, reference or device is broken before any search can start
+|-- CacheError           a cache file is damaged or of an unknown version
+|-- NoConfig             the loader has nothing that fits; lists what exists
+`-- BudgetSpent          control flow: ends a searcher's loop, never reaches a user
+"""
+
+
+class AutotuneError(Exception):
+    """Base of every error autotune raises on purpose."""
+
+
+class InputError(AutotuneError):
+    """What the user gave is wrong; one line says where and what was expected."""
+
+
+class SpaceError(InputError):
+    """A space file is wrong; the message starts with `file:line:`."""
+
+
+class ExpressionError(InputError):
+    """An expression does not parse, names something unknown or cannot be evaluated."""
+
+
+class JournalError(InputError):
+    """A journal cannot be continued by this search."""
+
+
+class MissingExtra(AutotuneError):
+    """A package of an optional extra is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed; it comes with: pip install 'autotune-kernels[{extra}]'"
+        )
+
+
+class SetupError(AutotuneError):
+    """Kernel, reference or device is broken: no configuration could succeed."""
+
+
+class CacheError(AutotuneError):
+    """A cache file cannot be read or written."""
+
+
+class NoConfig(AutotuneError, LookupError):
+    """The cache holds no configuration that may be served."""
+
+
+class BudgetSpent(AutotuneError):
+    """The evaluator's answer once the budget is used up; a searcher lets it pass through."""

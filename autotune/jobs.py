@@ -1,0 +1,87 @@
+"""What travels to the worker and back: one configuration on concrete problems, with every number in it.
+
+A job is free of expressions and of YAML, so the worker only runs, checks and times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.model import Binary, Failure, Launch, Measurement, Problem, Value
+
+
+@dataclass(frozen=True)
+class Array:
+    """One array argument; `fill` is a kind and its numbers, None for `out` and `scratch`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str  # "in", "out", "inout" or "scratch"
+    fill: tuple[Value, ...] | None
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One value argument."""
+
+    name: str
+    dtype: str
+    value: int | float
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem a configuration runs on, with its launches for that problem."""
+
+    problem: Problem
+    arrays: tuple[Array, ...]
+    scalars: tuple[Scalar, ...]
+    launches: tuple[Launch, ...]
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a configuration is timed.
+
+    After `warmups` runs, `screen` samples decide whether it can still win: one whose fastest sample is
+    `screen_factor` times the incumbent's median stops there. Others go on until the interval of the median
+    is narrower than `precision` of it, or `samples` or `seconds` are used up. A run shorter than
+    `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
+    """
+
+    warmups: int = 1
+    screen: int = 3
+    screen_factor: float = 1.5
+    samples: int = 30
+    precision: float = 0.01
+    seconds: float = 0.3
+    batch_ms: float = 0.05
+
+    def __str__(self) -> str:
+        return (
+            f"{self.warmups} warm-up, {self.screen} samples to screen at {self.screen_factor:g}x the best, "
+            f"then until the median is known to {self.precision:.0%}, {self.samples} samples or {self.seconds:g} s"
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One configuration to verify on `checks`, then to verify and time on `case`."""
+
+    binary: Binary
+    checks: tuple[Case, ...]
+    case: Case
+    protocol: Protocol
+    incumbent_ms: float | None  # median of the best configuration so far
+    floor_ms: float  # no honest run is faster: the work's bytes at the memory's bandwidth
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job: a failure, or a measurement."""
+
+    failure: Failure | None = None
+    measurement: Measurement | None = None

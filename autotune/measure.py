@@ -1,0 +1,75 @@
+"""Timing of one verified configuration: raw samples, and the rule that ended them."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from autotune.devices.base import Device, Program
+from autotune.jobs import Case, Protocol
+from autotune.model import Measurement
+from autotune.workspace import Workspace
+
+
+class Stopwatch:
+    """Takes samples of one configuration, each after a restore where one is needed and with cold caches.
+
+    The caches of a CPU are left warm: its last level holds most problems, and programs find it warm.
+    """
+
+    def __init__(
+        self, device: Device, program: Program, case: Case, workspace: Workspace, *, repeatable: bool
+    ) -> None:
+        self._device = device
+        self._program = program
+        self._case = case
+        self._arguments = workspace.arguments(case)
+        self._restored = () if repeatable else workspace.slots(case)
+        self._cold = device.info.kind == "gpu"
+        self.batch = 1
+
+    def sample_ms(self) -> float:
+        """Device time of one run of the plan, the mean of a batch where runs are batched."""
+        for slot in self._restored:
+            slot.restore()
+        if self._cold:
+            self._device.flush_cache()
+        elapsed_ms = self._device.run(self._program, self._case.launches, self._arguments, self.batch)
+        return elapsed_ms / self.batch
+
+    def choose_batch(self, run_ms: float, batch_ms: float) -> None:
+        """Repeat short runs within a sample; a plan that needs a restore in between cannot be repeated."""
+        if not self._restored and 0 < run_ms < batch_ms:
+            self.batch = min(100, math.ceil(batch_ms / run_ms))
+
+
+def measure(stopwatch: Stopwatch, protocol: Protocol, incumbent_ms: float | None) -> Measurement:
+    """Follow the protocol until one of its rules stops it."""
+    warmups = tuple(stopwatch.sample_ms() for _ in range(protocol.warmups))
+    stopwatch.choose_batch(min(warmups, default=0.0), protocol.batch_ms)
+    began = time.perf_counter()
+    samples: list[float] = []
+    while True:
+        samples.append(stopwatch.sample_ms())
+        rule = _stop(samples, protocol, incumbent_ms, time.perf_counter() - began)
+        if rule is not None:
+            return Measurement(tuple(samples), rule, warmups, stopwatch.batch)
+
+
+def _stop(
+    samples: list[float], protocol: Protocol, incumbent_ms: float | None, elapsed_s: float
+) -> str | None:
+    if len(samples) < protocol.screen:
+        return None
+    if incumbent_ms is not None and min(samples) > protocol.screen_factor * incumbent_ms:
+        return "screened"
+    if len(samples) >= protocol.samples:
+        return "samples"
+    if elapsed_s > protocol.seconds:
+        return "time"
+    if len(samples) > protocol.screen:
+        so_far = Measurement(tuple(samples), "")
+        low, high = so_far.interval_ms
+        if high - low <= protocol.precision * so_far.median_ms:
+            return "steady"
+    return None

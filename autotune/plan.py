@@ -1,0 +1,117 @@
+"""From a configuration to macros and launches: pure, and shared by the tuner and the loader.
+
+This module owns which names an expression may read, and how a value becomes a macro.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from autotune.errors import ExpressionError
+from autotune.expressions import Expression, integer, parse
+from autotune.model import Config, DeviceInfo, Launch, LaunchSpec, Parameter, Sizes, Value
+
+DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo))
+C_TYPES = {
+    "int8": "char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int64": "long",
+    "uint64": "unsigned long",
+    "float16": "half",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+def device_values(device: DeviceInfo | None) -> dict[str, Any]:
+    """The names an expression may read of a device; none when the device is not known."""
+    if device is None:
+        return {}
+    return {f"device.{item.name}": getattr(device, item.name) for item in fields(DeviceInfo)}
+
+
+def known_values(
+    device: DeviceInfo | None,
+    sizes: Sizes,
+    dtype: str,
+    config: Mapping[str, Value],
+    derived: Mapping[str, str],
+) -> dict[str, Any]:
+    """Everything a launch or work expression may read, derived names included in their order.
+
+    Raises ExpressionError when a derived name cannot be evaluated.
+    """
+    values = device_values(device) | dict(sizes) | {"DTYPE": dtype} | dict(config)
+    for name, text in derived.items():
+        values[name] = parse(text)(values)
+    return values
+
+
+def macro_name(parameter: str, value: str) -> str:
+    """The macro constant of a named value: ALGORITHM and shuffle give ALGORITHM_SHUFFLE."""
+    return f"{parameter}_{value}".upper().replace("-", "_")
+
+
+def macros(parameters: Iterable[Parameter], config: Mapping[str, Value], dtype: str) -> dict[str, Value]:
+    """The macros that make one configuration of a source.
+
+    Numbers stand for themselves and booleans become 1 or 0. For a parameter with named values every
+    name becomes a constant, counted from 1, so that an undefined name, which the preprocessor reads
+    as 0, equals none of them; the parameter's own macro is the constant that was chosen.
+    """
+    defines: dict[str, Value] = {"DTYPE": C_TYPES[dtype], f"DTYPE_{dtype.upper()}": 1}
+    for parameter in parameters:
+        names = [value for value in parameter.values if isinstance(value, str)]
+        defines |= {macro_name(parameter.name, name): number for number, name in enumerate(names, 1)}
+        value = config[parameter.name]
+        if isinstance(value, str):
+            defines[parameter.name] = macro_name(parameter.name, value)
+        else:
+            defines[parameter.name] = int(value) if isinstance(value, bool) else value
+    return defines
+
+
+def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Launch, ...]:
+    """Evaluate a launch plan; grid and block in blocks and threads, always three dimensions.
+
+    Raises ExpressionError when an extent is not a whole number of at least one.
+    """
+    return tuple(
+        Launch(
+            entry=step.entry,
+            grid=_extent(step.grid, values),
+            block=_extent(step.block, values),
+            shared_bytes=integer(parse(step.shared_bytes), values),
+            arguments=step.arguments,
+        )
+        for step in plan
+        if parse(step.when)(values)
+    )
+
+
+def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:
+    numbers = [_positive(parse(text), values) for text in texts] + [1] * (3 - len(texts))
+    return numbers[0], numbers[1], numbers[2]
+
+
+def _positive(expression: Expression, values: Mapping[str, Any]) -> int:
+    number = integer(expression, values)
+    if number < 1:
+        raise ExpressionError(f"{expression.text!r} gives {number}, expected at least 1")
+    return number
+
+
+def is_valid(constraints: Iterable[str], values: Mapping[str, Any]) -> bool:
+    """Whether every constraint holds."""
+    return all(parse(text).holds(values) for text in constraints)
+
+
+def config_of(values: Mapping[str, Value]) -> Config:
+    """A configuration from a plain mapping."""
+    return values if isinstance(values, Config) else Config(values)

@@ -1,0 +1,99 @@
+"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere. Goes to stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from autotune.journal import Journal
+from autotune.model import Status, Trial
+from autotune.targets import Bound
+
+_LINE_INTERVAL_S = 10.0
+
+
+class SearchProgress:
+    """Shows done/total, best so far, rate, time left and failures by kind; an observer of a session."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._done = 0
+        self._total: int | None = None
+        self._best_ms: float | None = None
+        self._failures: Counter[str] = Counter()
+        self._began = self._last_line = time.monotonic()
+
+    def __enter__(self) -> SearchProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop_bar()
+
+    def started(self, bound: Bound, total: int | None, journal: Journal) -> None:
+        """Say what is about to happen, and open the bar."""
+        space = bound.space
+        self._say(
+            f"{bound.spec.kernel} on {bound.device.name} ({bound.address}): {len(space):,} valid of "
+            f"{space.cartesian:,} configurations; trials go to {journal.path}"
+        )
+        if journal.warning:
+            self._say(f"warning: {journal.warning}")
+        self._total = total
+        self._began = self._last_line = time.monotonic()
+        if sys.stderr.isatty():
+            self._bar = Progress(
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[state]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True, highlight=False),
+            )
+            self._bar.add_task("", total=total, state="")
+            self._bar.start()
+
+    def tried(self, trial: Trial) -> None:
+        """Count one trial."""
+        self._done += 1
+        if trial.status is not Status.OK:
+            self._failures[trial.status.value] += 1
+        elif trial.time_ms is not None and (self._best_ms is None or trial.time_ms < self._best_ms):
+            self._best_ms = trial.time_ms
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], advance=1, state=self._state())
+        elif time.monotonic() - self._last_line >= _LINE_INTERVAL_S:
+            self._last_line = time.monotonic()
+            self._say(f"{self._done}/{self._total or '?'} {self._state()}")
+
+    def last_round(self, count: int) -> None:
+        """Close the bar."""
+        self._stop_bar()
+        self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
+
+    def _state(self) -> str:
+        best = "none yet" if self._best_ms is None else f"{self._best_ms:.4g} ms"
+        rate = self._done / max(time.monotonic() - self._began, 1e-3)
+        failures = "".join(f", {count} {kind}" for kind, count in self._failures.most_common())
+        return f"best {best}, {rate:.1f}/s{failures}"
+
+    def _stop_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,66 @@
+"""From a finished search to the record that the cache keeps and the loader serves."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from autotune.jobs import Protocol
+from autotune.model import Config, Entry, KernelRecord, Measurement, Provenance, Trial
+from autotune.targets import Bound
+
+
+def kernel_record(
+    bound: Bound,
+    winner: Trial,
+    final: Measurement,
+    default: Measurement,
+    ties: tuple[Config, ...],
+    engine: str,
+    seed: int,
+    trials: int,
+    protocol: Protocol,
+) -> KernelRecord:
+    """One entry, with all that the loader needs to check and use it without reading YAML."""
+    spec, problem = bound.spec, bound.space.problem
+    provenance = Provenance(
+        tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        autotune=_own_version(),
+        host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        driver=bound.device.driver,
+        runtime=bound.device.runtime,
+        source_sha256=bound.source.sha256,
+        space_sha256=spec.sha256,
+        engine=engine,
+        seed=seed,
+        trials=trials,
+        valid_configurations=len(bound.space),
+        protocol=str(protocol),
+    )
+    entry = Entry(
+        sizes=problem.sizes,
+        dtype=problem.dtype,
+        config=winner.config,
+        time_ms=final.median_ms,
+        interval_ms=final.interval_ms,
+        default_time_ms=default.median_ms,
+        ties=ties,
+        provenance=provenance,
+    )
+    return KernelRecord(
+        kernel=spec.kernel,
+        parameters=spec.parameters,
+        constraints=tuple(constraint.text for constraint in spec.constraints),
+        derived=spec.derived,
+        launch=spec.launch,
+        default=spec.default,
+        entries=(entry,),
+    )
+
+
+def _own_version() -> str:
+    try:
+        return version("autotune-kernels")
+    except PackageNotFoundError:
+        return "source checkout"

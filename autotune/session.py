@@ -1,0 +1,295 @@
+"""One search from a target to a cached result, and one walk up a kernel's ladder.
+
+This module opens what a run needs, in order, and closes it again; what each part does is its own affair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Protocol as Interface
+
+from autotune.cache import check_writable, store, writable_root
+
+from autotune.candidates import CandidateMaker, environment
+from autotune.compiling import CompilerPool
+from autotune.devices import COLD_CACHES
+from autotune.errors import BudgetSpent, InputError, SetupError
+from autotune.evaluator import Evaluator
+from autotune.finals import MOST_FINALISTS, by_time, finalists, indistinguishable, play
+from autotune.jobs import Protocol
+from autotune.journal import Journal
+from autotune.model import Budget, Config, Failure, Measurement, Status, Trial
+from autotune.records import kernel_record
+from autotune.searchers import make_searcher
+from autotune.targets import Bound
+from autotune.worker import Worker
+
+DEFAULT_BUDGET = Budget(trials=100)
+PROTOCOL = Protocol()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search; `engine` None: exhaustive when the budget covers the space, else Optuna's TPE."""
+
+    engine: str | None = None
+    strategy: str | None = None
+    budget: Budget = DEFAULT_BUDGET
+    seed: int = 0
+    timeout_s: float = 30.0
+    compile_timeout_s: float = 60.0
+    workers: int | None = None  # compiler processes; None: one per core
+    journal: Path | None = None
+    fresh: bool = False
+    cache: Path | None = None
+
+
+class Observer(Interface):
+    """Is told how a run goes; rendering is its business."""
+
+    def started(self, bound: Bound, total: int | None, journal: Journal) -> None:
+        """Before the first trial; `total` is the number of trials to come, None if time decides."""
+
+    def tried(self, trial: Trial) -> None:
+        """After each trial."""
+
+    def last_round(self, count: int) -> None:
+        """Before the finalists are timed in turns."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a search found out; `final` is the winner's measurement in the last round."""
+
+    bound: Bound
+    engine: str
+    winner: Trial
+    final: Measurement
+    default: Measurement
+    ties: tuple[Config, ...]
+    trials: tuple[Trial, ...]
+    resumed: int
+    rejected: Mapping[Config, Failure]
+    journal: Path
+    cache_file: Path
+    seconds: float
+
+    @property
+    def counts(self) -> Counter[Status]:
+        """How many trials ended how."""
+        return Counter(trial.status for trial in self.trials)
+
+    @property
+    def speedup(self) -> float:
+        """The default's time over the winner's, both from the last round."""
+        return self.default.median_ms / self.final.median_ms
+
+
+@dataclass(frozen=True)
+class _Rig:
+    """What is open during a run."""
+
+    bound: Bound
+    maker: CandidateMaker
+    pool: CompilerPool
+    worker: Worker
+    journal: Journal
+    evaluator: Evaluator
+    timeout_s: float
+
+
+def search(bound: Bound, options: Options, observer: Observer) -> Result:
+    """Search, time the best few once more in turns, and store the winner in the cache.
+
+    Raises InputError for bad options, before anything is written, and SetupError when the default
+    configuration itself fails.
+    """
+    engine, strategy = choose_engine(options, len(bound.space))
+    searcher = make_searcher(engine, strategy)
+    root = writable_root(options.cache)
+    _require_valid_default(bound)
+    check_writable(root)
+    with _open(bound, options, observer) as rig:
+        trials = options.budget.trials
+        total = None if trials is None else min(trials, len(bound.space))
+        observer.started(bound, total, rig.journal)
+        _try_default(rig)
+        with suppress(BudgetSpent):
+            searcher.search(bound.space, rig.evaluator, seed=options.seed)
+        label = f"{engine}:{strategy}" if strategy else engine
+        return _settle(rig, label, options.seed, root, observer)
+
+
+def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str, Trial]]:
+    """Verify and time every landmark, in the order of the space file; invalid ones are PRUNED trials.
+
+    Raises SetupError when the default configuration itself fails.
+    """
+    landmarks = bound.spec.landmarks
+    _require_valid_default(bound)
+    with _open(bound, options, observer) as rig:
+        observer.started(bound, len(landmarks), rig.journal)
+        _try_default(rig)
+        return [(landmark.name, rig.evaluator([landmark.config])[0]) for landmark in landmarks]
+
+
+def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
+    """The engine and strategy to use when none is named."""
+    if options.engine is not None:
+        return options.engine, options.strategy
+    if options.strategy is not None:
+        raise InputError(f"--strategy {options.strategy} needs --engine kernel_tuner or --engine optuna")
+    covered = options.budget.trials is not None and options.budget.trials >= valid
+    return ("exhaustive", None) if covered else ("optuna", "tpe")
+
+
+def default_journal(bound: Bound) -> Path:
+    """Where a run's trials go unless the user says otherwise: one file per kernel, device and problem."""
+    problem = bound.space.problem
+    sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
+    return Path("runs") / f"{bound.spec.kernel}.{bound.device.slug}.{sizes}.{problem.dtype}.jsonl"
+
+
+@contextmanager
+def _open(bound: Bound, options: Options, observer: Observer) -> Iterator[_Rig]:
+    """Journal, compilers and worker, closed in the end whatever happens."""
+    maker = CandidateMaker(bound.space, bound.source, bound.dialect)
+    default = maker.make(bound.spec.default)
+    journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
+    with tempfile.TemporaryDirectory(prefix="autotune-") as scratch:
+        # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
+        environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch}
+        pool = CompilerPool(
+            bound.device,
+            workers=options.workers or len(os.sched_getaffinity(0)),
+            timeout_s=options.compile_timeout_s,
+            environment=environment_of_children,
+        )
+        cases = (*default.checks, default.case)
+        worker = Worker(bound.address, bound.spec.reference, cases, environment_of_children)
+        evaluator = Evaluator(
+            maker,
+            pool,
+            worker,
+            journal,
+            options.budget,
+            protocol=PROTOCOL,
+            timeout_s=options.timeout_s,
+            on_trial=observer.tried,
+        )
+        try:
+            yield _Rig(bound, maker, pool, worker, journal, evaluator, options.timeout_s)
+        finally:
+            worker.close()
+            pool.close()
+            journal.close()
+
+
+def _header(bound: Bound) -> dict[str, str]:
+    """What a journal's rows are true of; parameters and constraints may change, for rows carry their own."""
+    spec, problem = bound.spec, bound.space.problem
+    arguments = repr((spec.arguments, spec.verify_sizes, spec.rtol, spec.atol))
+    return environment(bound.device) | {
+        "kernel": spec.kernel,
+        "source": bound.source.sha256[:16],
+        "reference": hashlib.sha256(spec.reference.read_bytes()).hexdigest()[:16],
+        "sizes": repr(sorted(problem.sizes.items())),
+        "dtype": problem.dtype,
+        "arguments": hashlib.sha256(arguments.encode()).hexdigest()[:16],
+    }
+
+
+def _require_valid_default(bound: Bound) -> None:
+    reasons = bound.space.why_invalid(bound.spec.default)
+    if reasons:
+        raise InputError(
+            f"{bound.spec.path}: default: not valid on {bound.device.name}: {'; '.join(reasons)}"
+        )
+
+
+def _try_default(rig: _Rig) -> None:
+    """The default runs first: when it fails the setup is broken, not the configuration."""
+    trial = rig.evaluator([rig.bound.spec.default])[0]
+    if trial.status is not Status.OK:
+        raise SetupError(
+            f"{rig.bound.spec.source}: the default configuration fails on {rig.bound.device.name}: "
+            f"{trial.status.value}: {trial.detail}"
+        )
+
+
+def _settle(rig: _Rig, label: str, seed: int, root: Path, observer: Observer) -> Result:
+    earlier = islice(_still_true(rig), MOST_FINALISTS)
+    trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
+    rejected: dict[Config, Failure] = {}
+    measurements = _last_round(rig, trials, rejected, observer)
+    by_key = {trial.key: trial for trial in trials.values()}
+    winner = by_key[min(measurements, key=lambda key: measurements[key].median_ms)]
+    final = measurements[winner.key]
+    ties = tuple(
+        by_key[key].config
+        for key, measurement in measurements.items()
+        if key != winner.key and indistinguishable(final, measurement)
+    )
+    default = measurements[trials[rig.bound.spec.default].key]
+    record = kernel_record(
+        rig.bound, winner, final, default, ties, label, seed, len(rig.evaluator.trials), PROTOCOL
+    )
+    return Result(
+        bound=rig.bound,
+        engine=label,
+        winner=winner,
+        final=final,
+        default=default,
+        ties=ties,
+        trials=tuple(rig.evaluator.trials.values()),
+        resumed=rig.evaluator.resumed,
+        rejected=rejected,
+        journal=rig.journal.path,
+        cache_file=store(root, rig.bound.device, record),
+        seconds=rig.evaluator.spent_s,
+    )
+
+
+def _still_true(rig: _Rig) -> Iterator[Trial]:
+    """Trials in the journal, whichever search made them, that still hold; fastest first."""
+    for trial in by_time(rig.journal.trials.values()):
+        if trial.config in rig.bound.space and rig.maker.make(trial.config).key == trial.key:
+            yield trial
+
+
+def _last_round(
+    rig: _Rig, trials: dict[Config, Trial], rejected: dict[Config, Failure], observer: Observer
+) -> Mapping[str, Measurement]:
+    """Measure the finalists and the default in turns; who fails is struck, and the next move up."""
+    default = rig.bound.spec.default
+    while True:
+        chosen = finalists(trials.values())
+        if trials[default] not in chosen:
+            chosen.append(trials[default])
+        keys = tuple(sorted(trial.key for trial in chosen))
+        known = rig.journal.finals.get(keys)
+        if known is not None:
+            return known
+        observer.last_round(len(chosen))
+        outcome = play(chosen, rig.maker, rig.pool, rig.worker, rig.timeout_s)
+        for trial in chosen:
+            failure = outcome.rejected.get(trial.key)
+            if failure is not None:
+                rejected[trial.config] = failure
+                trials[trial.config] = replace(
+                    trial, status=failure.status, detail=f"last round: {failure.detail}"
+                )
+                rig.journal.append(trials[trial.config])
+        if default in rejected:
+            raise SetupError(f"the default configuration fails in the last round: {rejected[default].detail}")
+        if not outcome.rejected:
+            rig.journal.append_finals(outcome.measurements)
+            return outcome.measurements

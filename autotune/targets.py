@@ -1,0 +1,72 @@
+"""From what a user names to what can be run: space file, source, device, problem, enumerated space.
+
+Nothing is written here, and everything that can be wrong with the input is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+from autotune.devices import BACKENDS, COLD_CACHES, Address, choose, list_devices
+from autotune.errors import InputError, SetupError
+from autotune.model import DeviceInfo
+from autotune.sources import SourceText, read_source
+from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
+
+_LISTING_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which kernel, where, on what problem; None and empty take the defaults."""
+
+    space: Path
+    device: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A target whose files are read, whose device is found and whose space is enumerated."""
+
+    address: Address
+    device: DeviceInfo
+    spec: SpaceSpec
+    source: SourceText
+    space: Space
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the device's compiler, which selects the compiler options."""
+        return BACKENDS[self.address.backend].dialect
+
+
+def find_devices() -> list[tuple[Address, DeviceInfo]]:
+    """List the devices from a child process, so that no driver is ever loaded into this one."""
+    child = Child(int, environment=COLD_CACHES)
+    try:
+        devices: list[tuple[Address, DeviceInfo]] = child.call(list_devices, timeout_s=_LISTING_TIMEOUT_S)
+        return devices
+    except (ChildDied, ChildRaised, ChildTimeout) as error:
+        raise SetupError(f"looking for devices failed: {error}") from None
+    finally:
+        child.kill()
+
+
+def bind_target(target: Target) -> Bound:
+    """Read, find and enumerate; raises InputError for whatever is wrong with the input."""
+    spec = load_space(target.space)
+    source = read_source(spec.source)
+    address, device = choose(target.device, find_devices())
+    accepted = BACKENDS[address.backend].accepts
+    if spec.dialect not in accepted:
+        raise InputError(
+            f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, but device {address} "
+            f"takes {' or '.join(map(repr, accepted))}; choose another device with --device"
+        )
+    space = bind(spec, device, problem_of(spec, device, target.sizes, target.dtype))
+    return Bound(address, device, spec, source, space)
