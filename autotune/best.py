@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import parse
@@ -15,8 +15,7 @@ from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Launch, Matc
 from autotune.plan import device_values, launches, macros
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """Why a configuration may not run (empty: it may), and which constraints read what is unknown."""
 
     violations: tuple[str, ...]
@@ -143,7 +142,7 @@ def size_text(sizes: Sizes) -> str:
 def _values(
     record: KernelRecord, config: Config, device: DeviceInfo | None, sizes: Sizes | None, dtype: str
 ) -> dict[str, Any]:
-    """What expressions may read; with a device or sizes unknown, derived names that need them are left out."""
+    """What expressions may read; derived names that need an unknown device or sizes are left out."""
     values = device_values(device) | dict(sizes or {}) | {"DTYPE": dtype} | dict(config)
     complete = device is not None and sizes is not None
     for name, text in record.derived.items():

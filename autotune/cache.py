@@ -2,14 +2,13 @@
 
 This module owns where the files lie and that they are whole at any moment; their text is `cache_format`'s.
 """
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH110, PTH112, PTH120, PTH123, PTH208
 # Reading works on plain strings, and only what writes imports pathlib, fcntl and tempfile: together they
 # cost more than the import of everything else that a look-up in production needs.
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,13 +25,15 @@ Folder = str | os.PathLike[str]
 
 VARIABLE = "AUTOTUNE_CACHE"
 _DEVICE = "device"  # the stem of the device's own file, which no kernel can have
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def slug(name: str) -> str:
     """The folder name of a device: `NVIDIA H200` is `nvidia-h200`; (R), (TM) and (C) are dropped."""
-    plain = re.sub(r"\((?:r|tm|c)\)|[®™©]", " ", name.lower())
-    return "-".join(re.findall(r"[a-z0-9]+", plain)) or "unnamed"
+    plain = name.lower()
+    for mark in ("(r)", "(tm)", "(c)"):
+        plain = plain.replace(mark, " ")
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in plain)
+    return "-".join(kept.split()) or "unnamed"
 
 
 def device_path(root: str, folder: str) -> str:
@@ -42,10 +43,8 @@ def device_path(root: str, folder: str) -> str:
 
 def record_path(root: str, folder: str, kernel: str) -> str:
     """The file with a kernel's results on a device; raises InputError when it could be no such file."""
-    if kernel == _DEVICE or not _FILE_NAME.fullmatch(kernel):
-        raise InputError(
-            f"{kernel!r} cannot be a kernel's name: expected letters, digits, - and _, not {_DEVICE!r}"
-        )
+    if kernel == _DEVICE or not kernel.isidentifier():
+        raise InputError(f"{kernel!r} cannot be a kernel: expected an identifier other than {_DEVICE!r}")
     return f"{root}/{folder}/{kernel}.json"
 
 
@@ -228,6 +227,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _is_at(path: Path, descriptor: int) -> bool:
     try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False

@@ -57,7 +57,7 @@ def damaged(path: str, reason: object) -> CacheError:
     )
 
 
-def _dump(data: Mapping[str, Any], subject: str) -> str:
+def _dump(data: dict[str, Any], subject: str) -> str:
     try:
         text = json.dumps(
             data | {"schema": SCHEMA}, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False

@@ -73,9 +73,8 @@ def search(parsed: argparse.Namespace) -> None:
 
 def ladder(parsed: argparse.Namespace) -> None:
     """Run the landmarks of a space: the named steps of its ladder, beside the tuned best."""
-    from autotune.loader import best_config
-
     from autotune import report
+    from autotune.loader import best_config
     from autotune.progress import SearchProgress
     from autotune.session import Options, ladder
     from autotune.targets import bind_target
@@ -199,7 +198,7 @@ def _verb(verbs: Any, function: Verb, example: str) -> argparse.ArgumentParser:
         function.__name__,
         help=text.split(":")[0].rstrip("."),
         description=text,
-        epilog=f"Example:  {example}",
+        epilog=f"Example: {example}",
     )
     parser.set_defaults(verb=function)
     return parser

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
-from autotune.devices import backend
+from autotune.devices import Address, backend
 from autotune.devices.base import CompileError, Compiler
-from autotune.model import Binary, DeviceInfo, Failure, Status
+from autotune.model import Binary, Failure, Status
 
 Compilation = Binary | Failure
 
@@ -23,13 +23,13 @@ class CompilerPool:
 
     def __init__(
         self,
-        info: DeviceInfo,
+        address: Address,
         *,
         workers: int,
         timeout_s: float,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._info = info
+        self._address = address
         self._timeout_s = timeout_s
         self._environment = environment
         self._own = threading.local()
@@ -51,7 +51,7 @@ class CompilerPool:
     def _compile(self, source: str, options: tuple[str, ...]) -> Compilation:
         child: Child | None = getattr(self._own, "child", None)
         if child is None:
-            child = Child(_open_compiler, self._info, environment=self._environment)
+            child = Child(_open_compiler, self._address, environment=self._environment)
             self._own.child = child
             self._children.append(child)
         try:
@@ -71,8 +71,8 @@ class CompilerPool:
         self._children.remove(child)
 
 
-def _open_compiler(info: DeviceInfo) -> Compiler:
-    return backend(info.backend).open_compiler(info)
+def _open_compiler(address: Address) -> Compiler:
+    return backend(address.backend).open_compiler(address.index)
 
 
 def _compile(compiler: Compiler, source: str, options: tuple[str, ...]) -> Compilation:

@@ -34,12 +34,11 @@ class JournalError(InputError):
 
 
 class MissingExtra(AutotuneError):
-    """A package of an optional extra is not installed."""
+    """An optional package is not installed: one of an extra, or one that belongs to none."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package} is not installed; it comes with: pip install 'autotune-kernels[{extra}]'"
-        )
+    def __init__(self, package: str, extra: str | None = None) -> None:
+        wanted = package if extra is None else f"'autotune-kernels[{extra}]'"
+        super().__init__(f"{package} is not installed; it comes with: pip install {wanted}")
 
 
 class SetupError(AutotuneError):

@@ -158,7 +158,9 @@ def select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
 
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("space", type=Path, help="a space file, such as spaces/reduce.yaml")
+    parser.add_argument(
+        "space", type=Path, help="a space file, or the name of one that comes with autotune: reduce"
+    )
     parser.add_argument(
         "--device", help="opencl:0, a backend, a name or a slug (default: the first GPU, else the CPU)"
     )

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Protocol as Interface
 
 from autotune.cache import check_writable, store, writable_root
-
 from autotune.candidates import CandidateMaker, environment
 from autotune.compiling import CompilerPool
 from autotune.devices import COLD_CACHES
@@ -168,7 +167,7 @@ def _open(bound: Bound, options: Options, observer: Observer) -> Iterator[_Rig]:
         # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
         environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch}
         pool = CompilerPool(
-            bound.device,
+            bound.address,
             workers=options.workers or len(os.sched_getaffinity(0)),
             timeout_s=options.compile_timeout_s,
             environment=environment_of_children,

@@ -13,7 +13,7 @@ from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import BACKENDS, COLD_CACHES, Address, choose, list_devices
 from autotune.errors import InputError, SetupError
 from autotune.model import DeviceInfo
-from autotune.sources import SourceText, read_source
+from autotune.sources import SourceText, packaged, read_source
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _LISTING_TIMEOUT_S = 60.0
@@ -57,9 +57,15 @@ def find_devices() -> list[tuple[Address, DeviceInfo]]:
         child.kill()
 
 
+def locate(space: Path) -> Path:
+    """A space file, or the bare name of one that comes with the package: `reduce`."""
+    own = packaged("spaces") / f"{space}.yaml"
+    return own if not space.exists() and own.is_file() else space
+
+
 def bind_target(target: Target) -> Bound:
     """Read, find and enumerate; raises InputError for whatever is wrong with the input."""
-    spec = load_space(target.space)
+    spec = load_space(locate(target.space))
     source = read_source(spec.source)
     address, device = choose(target.device, find_devices())
     accepted = BACKENDS[address.backend].accepts

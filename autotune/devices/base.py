@@ -35,7 +35,7 @@ class Compiler(Protocol):
     """Source text to binary, without touching device memory."""
 
     def compile(self, source: str, options: Sequence[str]) -> Binary:
-        """Compile for the device this compiler was opened for; raises CompileError with the log."""
+        """Compile for the compiler's device; raises CompileError with the log."""
         ...
 
 
@@ -97,6 +97,6 @@ class Backend(Protocol):
         """Open one device in this process."""
         ...
 
-    def open_compiler(self, info: DeviceInfo) -> Compiler:
+    def open_compiler(self, index: int) -> Compiler:
         """A compiler for that device."""
         ...

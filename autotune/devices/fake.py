@@ -151,6 +151,6 @@ def open_device(index: int) -> FakeDevice:
     return FakeDevice()
 
 
-def open_compiler(info: DeviceInfo) -> FakeCompiler:
+def open_compiler(index: int) -> FakeCompiler:
     """A compiler for it."""
     return FakeCompiler()

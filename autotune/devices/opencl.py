@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyopencl as cl
-from autotune.cache import slug
 
+from autotune.cache import slug
 from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, LaunchError, Program
 from autotune.model import Binary, DeviceInfo, Launch
 
@@ -132,9 +133,9 @@ def open_device(index: int) -> OpenCLDevice:
     return OpenCLDevice(index)
 
 
-def open_compiler(info: DeviceInfo) -> OpenCLCompiler:
-    """A compiler for the device of that description."""
-    return OpenCLCompiler(list_devices().index(info))
+def open_compiler(index: int) -> OpenCLCompiler:
+    """A compiler for that device."""
+    return OpenCLCompiler(index)
 
 
 def _devices() -> list[cl.Device]:
@@ -160,13 +161,18 @@ def _describe(device: cl.Device) -> DeviceInfo:
         max_threads_per_block=min(device.max_work_group_size, _LARGEST_GROUP),
         shared_bytes_per_block=device.local_mem_size,
         registers_per_block=None,
-        memory_bytes=device.global_mem_size,
+        memory_bytes=_host_memory_bytes() if is_cpu else device.global_mem_size,
         memory_bandwidth_bytes_per_s=None,
         cache_bytes=device.global_mem_cache_size,
         has_shuffle=False,  # sub-groups are optional in OpenCL and absent from PoCL's CPU device
         driver=device.driver_version.strip(),
         runtime=device.platform.version.strip(),
     )
+
+
+def _host_memory_bytes() -> int:
+    """What the machine has: PoCL reports what is free at the moment, which no two processes agree on."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _readable_name(raw: str) -> str:

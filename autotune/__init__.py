@@ -1,0 +1,49 @@
+"""autotune finds, verifies, remembers and serves the fastest configuration of a GPU kernel.
+
+What production code needs is named here and loaded on first use: importing the package loads nothing.
+"""
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AutotuneError",
+    "Best",
+    "CacheError",
+    "Config",
+    "DeviceInfo",
+    "InputError",
+    "Launch",
+    "Match",
+    "NoConfig",
+    "Tier",
+    "best_config",
+]
+
+TYPE_CHECKING = False  # as in typing, whose import would cost more than all of this file
+if TYPE_CHECKING:
+    from autotune.best import Best
+    from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
+    from autotune.loader import best_config
+    from autotune.model import Config, DeviceInfo, Launch, Match, Tier
+
+_HOMES = {
+    "best": ("Best",),
+    "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
+    "loader": ("best_config",),
+    "model": ("Config", "DeviceInfo", "Launch", "Match", "Tier"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            value = getattr(import_module(f"autotune.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'autotune' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,219 @@
+"""NVIDIA GPUs through cuda.core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from cuda.bindings import driver
+from cuda.core import Buffer as Memory
+from cuda.core import Device as Gpu
+from cuda.core import Event, EventOptions, Kernel, LaunchConfig, ObjectCode, launch
+from cuda.core.graph import Graph
+
+from autotune.cache import slug
+from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
+from autotune.devices.cuda_compiler import CudaCompiler
+from autotune.model import Binary, DeviceInfo, Launch
+
+# Errors of a launch that never started; after any other the context is lost.
+_REFUSED = (
+    "INVALID_VALUE",
+    "LAUNCH_OUT_OF_RESOURCES",
+    "INVALID_CONFIGURATION",
+    "OUT_OF_MEMORY",
+    "NOT_SUPPORTED",
+)
+
+
+class CudaDevice:
+    """One GPU with a stream of its own; runs of several launches are replayed as a graph."""
+
+    def __init__(self, index: int) -> None:
+        self._gpu = Gpu(index)
+        self._gpu.set_current()
+        self.info = _describe(self._gpu)
+        self._stream = self._gpu.create_stream()
+        self._start, self._end = self._event(), self._event()
+        self._flush: Memory | None = None
+        self._graph_of: tuple[object, ...] | None = None
+        self._graph: Graph | None = None
+
+    def allocate(self, size_bytes: int) -> Buffer:
+        """Reserve global memory."""
+        return self._gpu.allocate(max(1, size_bytes), stream=self._stream)
+
+    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
+        """The same memory from an offset on; the parent is kept alive."""
+        return Memory.from_handle(int(buffer.handle) + offset_bytes, size_bytes, owner=buffer)
+
+    def write(self, buffer: Buffer, data: Bytes) -> None:
+        """Copy to the GPU and wait."""
+        data = np.ascontiguousarray(data)
+        if data.size:
+            self._stream.sync()
+            _check(driver.cuMemcpyHtoD(int(buffer.handle), data.ctypes.data, data.size))
+
+    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+        """Wait for the stream and copy to the host."""
+        data = np.empty(size_bytes, np.uint8)
+        if size_bytes:
+            self._stream.sync()
+            _check(driver.cuMemcpyDtoH(data.ctypes.data, int(buffer.handle), size_bytes))
+        return data
+
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+        """Copy within global memory, in the order of the stream."""
+        _check(
+            driver.cuMemcpyDtoDAsync(
+                int(target.handle), int(source.handle), size_bytes, int(self._stream.handle)
+            )
+        )
+
+    def load(self, binary: Binary) -> Program:
+        """Load a cubin; its kernels are looked up by name when they are launched."""
+        return _Module(binary)
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int = 1,
+    ) -> float:
+        """Time between two events around the launches, which the GPU finds queued when it gets to them."""
+        try:
+            if len(launches) * repeats == 1:
+                self._stream.record(self._start)
+                self._enqueue(self._stream, program, launches[0], arguments)
+            else:
+                graph = self._captured(program, launches, arguments, repeats)
+                self._stream.record(self._start)
+                graph.launch(self._stream)
+            self._stream.record(self._end)
+            self._end.sync()
+            return float(self._end - self._start)
+        except RuntimeError as error:  # cuda.core's own error type is private
+            raise _classified(error) from None
+
+    def flush_cache(self) -> None:
+        """Write four times the L2's size; also keeps the GPU busy while the next run is being queued."""
+        if self._flush is None:
+            self._flush = self.allocate(4 * self.info.cache_bytes)
+        self._flush.fill(0, stream=self._stream)
+
+    def _captured(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int,
+    ) -> Graph:
+        key = (program, tuple(launches), tuple(arguments.items()), repeats)
+        if self._graph is None or self._graph_of != key:
+            builder = self._gpu.create_graph_builder().begin_building()
+            for _ in range(repeats):
+                for step in launches:
+                    self._enqueue(builder, program, step, arguments)
+            self._graph = builder.end_building().complete()
+            self._graph.upload(self._stream)
+            self._graph_of = key
+        return self._graph
+
+    def _enqueue(
+        self, where: object, program: Program, step: Launch, arguments: Mapping[str, Buffer | np.generic]
+    ) -> None:
+        kernel = program.kernel(step.entry, step.shared_bytes)
+        config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
+        launch(where, config, kernel, *(arguments[name] for name in step.arguments))
+
+    def _event(self) -> Event:
+        return self._gpu.create_event(EventOptions(timing_enabled=True))
+
+
+class _Module:
+    """A loaded cubin and the kernels that were asked for."""
+
+    def __init__(self, binary: Binary) -> None:
+        self._code = ObjectCode.from_cubin(binary.data)
+        self._kernels: dict[tuple[str, int], Kernel] = {}
+
+    def kernel(self, entry: str, shared_bytes: int) -> Kernel:
+        """A kernel by name, allowed as much dynamic shared memory as the launch wants."""
+        key = (entry, shared_bytes)
+        if key not in self._kernels:
+            try:
+                kernel = self._code.get_kernel(entry)
+            except RuntimeError as error:
+                raise LaunchError(
+                    f'no kernel {entry!r} in the binary; is it declared extern "C"? ({error})'
+                ) from None
+            if shared_bytes > 48 * 1024:
+                opt_in = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                _check(driver.cuKernelSetAttribute(opt_in, shared_bytes, kernel.handle, 0))
+            self._kernels[key] = kernel
+        return self._kernels[key]
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Every GPU that the driver shows; none without a driver."""
+    try:
+        return [_describe(gpu) for gpu in Gpu.get_all_devices()]
+    except RuntimeError:
+        return []
+
+
+def open_device(index: int) -> CudaDevice:
+    """Open the GPU of that number."""
+    return CudaDevice(index)
+
+
+def open_compiler(index: int) -> CudaCompiler:
+    """NVRTC for that GPU's architecture."""
+    return CudaCompiler(f"sm_{Gpu(index).arch}")
+
+
+def _describe(gpu: Gpu) -> DeviceInfo:
+    have = gpu.properties
+    _, runtime = driver.cuDriverGetVersion()
+    _, memory_bytes = driver.cuDeviceTotalMem(gpu.device_id)
+    return DeviceInfo(
+        backend="cuda",
+        name=gpu.name,
+        slug=slug(gpu.name),
+        kind="gpu",
+        vendor="NVIDIA",
+        architecture=f"sm_{gpu.arch}",
+        compute_units=have.multiprocessor_count,
+        warp_size=have.warp_size,
+        max_threads_per_block=have.max_threads_per_block,
+        shared_bytes_per_block=have.max_shared_memory_per_block_optin,
+        registers_per_block=have.max_registers_per_block,
+        memory_bytes=int(memory_bytes),
+        # two transfers a clock; clock in kHz, width in bits
+        memory_bandwidth_bytes_per_s=2.0 * have.memory_clock_rate * 1e3 * have.global_memory_bus_width / 8,
+        cache_bytes=have.l2_cache_size,
+        has_shuffle=True,
+        driver=_driver_version(),
+        runtime=f"CUDA {runtime // 1000}.{runtime % 1000 // 10}",
+    )
+
+
+def _driver_version() -> str:
+    """The version of the kernel module, which the driver's own API does not tell."""
+    try:
+        with open("/proc/driver/nvidia/version", encoding="ascii") as file:  # noqa: PTH123 - not a file one looks for
+            words = file.readline().split()
+    except OSError:
+        return "unknown"
+    return next((word for word in words if word[0].isdigit() and "." in word), "unknown")
+
+
+def _check(answer: tuple[object, ...]) -> None:
+    if answer[0] != driver.CUresult.CUDA_SUCCESS:
+        raise DeviceLost(str(answer[0]))
+
+
+def _classified(error: RuntimeError) -> LaunchError | DeviceLost:
+    text = str(error)
+    return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)

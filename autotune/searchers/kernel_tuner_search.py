@@ -1,0 +1,216 @@
+"""Kernel Tuner's strategies, run over the evaluator: they propose, and do nothing else.
+
+The one module that touches the library's inner seam (1.5): a runner of our own, its options, its table of
+strategies, and its search space, handed over ready-made because its own parser of constraints is not exact.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+import numpy as np
+from kernel_tuner.interface import Options, strategy_map
+from kernel_tuner.runners.runner import Runner
+from kernel_tuner.searchspace import Searchspace
+from kernel_tuner.util import (
+    CompilationFailedConfig,
+    InvalidConfig,
+    RuntimeFailedConfig,
+    StopCriterionReached,
+    TuningBudget,
+)
+
+from autotune.errors import BudgetSpent
+from autotune.model import Parameter, Status, Trial, Value
+from autotune.searchers.base import Evaluate
+from autotune.searchers.exhaustive import evaluate_rows
+from autotune.space import Space
+
+Point = tuple[Value, ...]
+
+SMALLEST_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
+LONGEST_STALL = 500  # requests in a row with nothing new after which a search ends: some never do
+CONSTRAINT_AWARE = ("firefly_algorithm", "pso")  # whose own default of the option is not honoured
+DEFECTS = {
+    "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
+    **dict.fromkeys(
+        ("greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls"),
+        "loses its way between neighbours and is no better than random search",
+    ),
+}
+BREAKDOWNS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class KernelTunerSearch:
+    """Runs a strategy, and again from another start when it ends early, until nothing new comes of it."""
+
+    def __init__(self, strategy: str) -> None:
+        self._strategy = strategy
+
+    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+        """Propose until the space has been seen or 500 requests in a row were none of them new.
+
+        BudgetSpent passes through. Warns of strategies that are broken in the pinned version.
+        """
+        if len(space) < SMALLEST_SPACE:
+            evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), evaluate)
+            return
+        if self._strategy in DEFECTS:
+            warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)
+        runner = _EvaluateRunner(space, evaluate)
+        with _seeded_globals(seed):
+            while not runner.finished:
+                requests = runner.requests
+                self._run_once(runner, seed)
+                if runner.spent is not None:
+                    raise runner.spent
+                if runner.requests == requests:
+                    return
+                seed += 1
+
+    def _run_once(self, runner: _EvaluateRunner, seed: int) -> None:
+        options = _options(self._strategy, runner, seed)
+        try:
+            with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt|pyatf")
+                strategy_map[self._strategy].tune(runner.searchspace(), runner, options)
+        except StopCriterionReached:
+            return
+        except BREAKDOWNS as error:
+            if runner.evaluating:
+                raise
+            reason = f"{type(error).__name__}: {error}"
+            warnings.warn(
+                f"Kernel Tuner's {self._strategy} broke down and starts again ({reason})", stacklevel=3
+            )
+
+
+class _EvaluateRunner(Runner):  # type: ignore[misc]
+    """Answers a strategy's requests from `evaluate`; each configuration is handed on once."""
+
+    max_threads = 1024  # what `dev` must have; read only to build spaces, which is done here
+
+    def __init__(self, space: Space, evaluate: Evaluate) -> None:
+        super().__init__()
+        self.dev = self
+        self.spent: BudgetSpent | None = None
+        self.requests = 0
+        self.evaluating = False
+        self.tune_params = {parameter.name: _numbers(parameter) for parameter in space.parameters}
+        self._space = space
+        self._evaluate = evaluate
+        self._stdout = sys.stdout
+        self._stall = 0
+        self._outcomes: dict[Point, dict[str, Any]] = {}
+        columns = zip(self.tune_params.values(), space.rows.T.tolist(), strict=True)
+        points = zip(*([values[position] for position in column] for values, column in columns), strict=True)
+        self._rows: dict[Point, int] = {point: row for row, point in enumerate(points)}
+
+    @property
+    def size(self) -> int:
+        """Number of valid configurations."""
+        return len(self._rows)
+
+    @property
+    def finished(self) -> bool:
+        """Whether another request could bring anything."""
+        seen_all = len(self._outcomes) == len(self._rows)
+        return self.spent is not None or seen_all or self._stall >= LONGEST_STALL
+
+    def searchspace(self) -> Any:
+        """The space for one run of a strategy: it keeps state, which must not leak into the next run."""
+        cache = {row: dict(zip(self.tune_params, point, strict=True)) for point, row in self._rows.items()}
+        return Searchspace(None, None, None, from_cache={"tune_params": self.tune_params, "cache": cache})
+
+    def get_device_info(self) -> Any:
+        """What strategies may ask of a device."""
+        return self.dev
+
+    def get_environment(self, tuning_options: Any) -> dict[str, Any]:
+        """Nothing: results are kept by the evaluator."""
+        return {}
+
+    def run(self, parameter_space: Iterable[Any], tuning_options: Any) -> list[dict[str, Any]]:
+        """One result per request, in order; raises StopCriterionReached when there is no going on."""
+        points = [tuple(point) for point in parameter_space]
+        new = [
+            point for point in dict.fromkeys(points) if point in self._rows and point not in self._outcomes
+        ]
+        self.requests += len(points)
+        self._stall = 0 if new else self._stall + len(points)
+        if self.finished:
+            raise StopCriterionReached("nothing new, or nothing left to spend")
+        try:
+            self._try(new)
+        except BudgetSpent as error:
+            self.spent = error
+            raise StopCriterionReached("the budget is spent") from error
+        tuning_options.budget.add_evaluations(len(new))
+        unknown = {"__error__": InvalidConfig()}
+        names = self.tune_params
+        return [dict(zip(names, point, strict=True)) | self._outcomes.get(point, unknown) for point in points]
+
+    def _try(self, points: list[Point]) -> None:
+        """Evaluate new points; what the evaluator prints is not the library's noise."""
+        self.evaluating = True
+        with redirect_stdout(self._stdout):
+            trials = self._evaluate([self._space.config(self._rows[point]) for point in points])
+        self.evaluating = False
+        self._outcomes.update(zip(points, map(_outcome, trials), strict=True))
+
+
+def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
+    """What strategies read of the options of a tuning run; the budget is the evaluator's, not theirs."""
+    own = Options() if strategy == "brute_force" else Options(max_fevals=runner.size)
+    if strategy in CONSTRAINT_AWARE:
+        own["constraint_aware"] = True
+    if strategy == "diff_evo":  # takes 16 points per parameter, and breaks where there are not so many
+        own["popsize"] = max(1, min(16, runner.size // (2 * len(runner.tune_params))))
+    return Options(
+        tune_params=runner.tune_params,
+        strategy=strategy,
+        strategy_options=own,
+        objective=["time"],
+        objective_higher_is_better=[False],
+        metrics=None,
+        verbose=False,
+        seed=seed,
+        cache={},
+        simulation_mode=False,
+        restrictions=[],
+        budget=TuningBudget(None, runner.size),
+        max_fevals=runner.size,
+    )
+
+
+def _numbers(parameter: Parameter) -> list[Value]:
+    """The values as strategies see them: names and booleans, which they cannot reckon with, by position."""
+    if all(type(value) in (int, float) for value in parameter.values):
+        return list(parameter.values)
+    return list(range(len(parameter.values)))
+
+
+def _outcome(trial: Trial) -> dict[str, Any]:
+    if trial.time_ms is not None:
+        return {"time": float(trial.time_ms)}
+    compiling = trial.status in (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
+    return {"__error__": CompilationFailedConfig() if compiling else RuntimeFailedConfig()}
+
+
+@contextmanager
+def _seeded_globals(seed: int) -> Iterator[None]:
+    """Seed the two global generators, the only ones most strategies draw from, and put them back after."""
+    before, before_numpy = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(before_numpy)

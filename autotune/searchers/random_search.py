@@ -1,0 +1,17 @@
+"""Valid configurations drawn uniformly, none twice: the yardstick for every other searcher."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autotune.searchers.base import Evaluate
+from autotune.searchers.exhaustive import evaluate_rows
+from autotune.space import Space
+
+
+class RandomSearch:
+    """Tries the whole space in an order that the seed decides."""
+
+    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+        """Propose every configuration once; BudgetSpent passes through."""
+        evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), evaluate)

@@ -1,0 +1,165 @@
+"""What a kernel is called with: arguments, how their contents are made, and the plan of launches.
+
+Reads these two sections of a space file. It creates no array and evaluates no expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.model import LaunchSpec, Value
+from autotune.plan import C_TYPES
+from autotune.space.document import Element, hint
+
+ROLES = ("in", "out", "inout", "scratch")
+FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy")
+
+
+@dataclass(frozen=True)
+class Fill:
+    """How the content of an array is made.
+
+    `integers` and `uniform` from low to high (both possible), `normal` of mean and deviation, `constant`
+    of one value, `sequence` of start and step, `copy` of the name of an earlier array.
+    """
+
+    kind: str
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class ArgumentSpec:
+    """One kernel argument: an array (role in, out, inout or scratch) or a scalar (role scalar).
+
+    `dtype` is a numpy name, or DTYPE for the problem's element type. `shape` holds expressions and is
+    empty for a scalar; `value` is the scalar's expression, None for an array.
+    """
+
+    name: str
+    dtype: str
+    role: str
+    shape: tuple[str, ...] = ()
+    value: str | None = None
+    fill: Fill | None = None
+
+
+def read_arguments(
+    section: Element, dtypes: Sequence[str], known: Collection[str]
+) -> tuple[ArgumentSpec, ...]:
+    """The arguments of a kernel; `known` names may be read by shapes and values. Raises SpaceError."""
+    arguments: dict[str, ArgumentSpec] = {}
+    for element in section.items():
+        is_scalar = "value" in element.mapping()
+        argument = _scalar(element, known) if is_scalar else _array(element, dtypes, known, arguments)
+        if argument.name in arguments:
+            raise element.error(f"the argument {argument.name!r} appears twice")
+        arguments[argument.name] = argument
+    if not any(argument.role in ("out", "inout") for argument in arguments.values()):
+        raise section.error("expected an argument of role out or inout: without one no result can be checked")
+    return tuple(arguments.values())
+
+
+def read_launches(
+    section: Element, arguments: Collection[str], known: Collection[str]
+) -> tuple[LaunchSpec, ...]:
+    """The launch plan; its steps may pass only the given arguments. Raises SpaceError."""
+    return tuple(_launch(element, arguments, known) for element in section.items())
+
+
+def _scalar(element: Element, known: Collection[str]) -> ArgumentSpec:
+    entries = element.record(("name", "dtype", "value"))
+    return ArgumentSpec(
+        name=entries["name"].identifier(),
+        dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
+        role="scalar",
+        value=entries["value"].expression(known),
+    )
+
+
+def _array(
+    element: Element, dtypes: Sequence[str], known: Collection[str], earlier: Mapping[str, ArgumentSpec]
+) -> ArgumentSpec:
+    entries = element.record(("name", "dtype", "shape", "role"), ("fill",))
+    role = entries["role"].choice(ROLES)
+    has_fill = "fill" in entries
+    if has_fill and role not in ("in", "inout"):
+        raise entries["fill"].error(f"an array of role {role} takes no fill: it is poisoned before each run")
+    if not has_fill and role in ("in", "inout"):
+        raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
+    argument = ArgumentSpec(
+        name=entries["name"].identifier(),
+        dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
+        role=role,
+        shape=tuple(extent.expression(known) for extent in entries["shape"].items()),
+        fill=_fill(entries["fill"]) if has_fill else None,
+    )
+    if argument.fill is not None:
+        _check_fill(entries["fill"], argument, dtypes, earlier)
+    return argument
+
+
+def _fill(element: Element) -> Fill:
+    entries = element.mapping()
+    kind, content = next(iter(entries.items()))
+    if kind not in FILLS or len(entries) > 1:
+        raise content.error(f"a fill is one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}")
+    if kind == "copy":
+        return Fill(kind, (content.text(),))
+    if kind == "constant":
+        return Fill(kind, (content.number(),))
+    items = content.items()
+    if len(items) != 2:
+        raise content.error(f"expected two numbers, found {len(items)}")
+    first, second = (item.integer() if kind == "integers" else item.number() for item in items)
+    if kind in ("integers", "uniform") and first > second:
+        raise content.error(f"expected the lower number first, found [{first}, {second}]")
+    if kind == "normal" and second < 0:
+        raise items[1].error(f"expected a deviation of at least 0, found {second}")
+    return Fill(kind, (first, second))
+
+
+def _check_fill(
+    element: Element, argument: ArgumentSpec, dtypes: Sequence[str], earlier: Mapping[str, ArgumentSpec]
+) -> None:
+    """Refuse a copy of something else than an equal earlier array, and integers beyond the element type."""
+    assert argument.fill is not None
+    numbers = argument.fill.arguments
+    if argument.fill.kind == "copy":
+        original = earlier.get(str(numbers[0]))
+        if original is None or original.fill is None:
+            raise element.error(f"expected the name of an earlier array with a fill, found {numbers[0]!r}")
+        if (original.dtype, original.shape) != (argument.dtype, argument.shape):
+            raise element.error(f"expected an array of the same dtype and shape, {original.name} has another")
+    if argument.fill.kind not in ("integers", "constant"):
+        return
+    for dtype in dtypes if argument.dtype == "DTYPE" else (argument.dtype,):
+        if np.dtype(dtype).kind in "iu":
+            limits = np.iinfo(dtype)
+            if not all(limits.min <= number <= limits.max for number in numbers):  # type: ignore[operator]
+                raise element.error(f"expected numbers from {limits.min} to {limits.max}, as {dtype} holds")
+
+
+def _launch(element: Element, arguments: Collection[str], known: Collection[str]) -> LaunchSpec:
+    entries = element.record(("entry", "grid", "block", "arguments"), ("shared_bytes", "when"))
+    passed = tuple(item.text() for item in entries["arguments"].items())
+    for item, name in zip(entries["arguments"].items(), passed, strict=True):
+        if name not in arguments:
+            raise item.error(f"no argument is called {name!r}{hint(name, arguments)}")
+    return LaunchSpec(
+        entry=entries["entry"].identifier(),
+        grid=_extent(entries["grid"], known),
+        block=_extent(entries["block"], known),
+        arguments=passed,
+        shared_bytes=entries["shared_bytes"].expression(known) if "shared_bytes" in entries else "0",
+        when=entries["when"].expression(known) if "when" in entries else "True",
+    )
+
+
+def _extent(element: Element, known: Collection[str]) -> tuple[str, ...]:
+    extent = tuple(item.expression(known) for item in element.items())
+    if len(extent) > 3:
+        raise element.error(f"expected at most three dimensions, found {len(extent)}")
+    return extent

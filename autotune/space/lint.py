@@ -1,0 +1,148 @@
+"""What looks wrong about a space although it is legal: pure functions over a bound space and a source text.
+
+The source comes with its includes in place. Comments and strings in it count for nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.errors import SpaceError
+from autotune.expressions import parse
+from autotune.plan import C_TYPES, macro_name
+from autotune.space.binding import Rules, Space
+from autotune.space.enumeration import LIMITS, Limits
+
+_LIMITS = Limits(rows=3_000_000)  # configurations that leaving out a constraint may bring
+_IGNORED = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+_IGNORED_IN_PYTHON = re.compile(
+    r"""#[^\n]*|\"\"\".*?\"\"\"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+_TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_OF_THE_COMPILER = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
+
+
+@dataclass(frozen=True)
+class ConstraintReport:
+    """What one constraint does; None where counting would take too long.
+
+    `removes_alone` counts combinations of the Cartesian product; `appear_without` counts configurations
+    that become valid when it is left out.
+    """
+
+    text: str
+    line: int
+    removes_alone: int | None
+    appear_without: int | None
+
+    @property
+    def never_removes(self) -> bool:
+        """Whether it excludes nothing at all here."""
+        return (self.appear_without if self.removes_alone is None else self.removes_alone) == 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth a look: `kind` is a fixed word, `subject` the name or text it is about."""
+
+    kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value
+    subject: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.detail}"
+
+
+def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
+    """What each constraint of a space removes, in the order of the file."""
+    rules = Rules(space.spec, space.device, space.problem)
+    reports = []
+    for constraint in space.spec.constraints:
+        rule = rules.rule(constraint)
+        removes_alone = None
+        if rule.combinations <= LIMITS.table:
+            broken = rule.combinations - int(np.count_nonzero(rule.table))
+            removes_alone = broken * (space.cartesian // rule.combinations)
+        try:
+            appear = len(rules.rows(constraint, _LIMITS)) - len(space)
+        except SpaceError:
+            appear = None
+        reports.append(ConstraintReport(constraint.text, constraint.line, removes_alone, appear))
+    return tuple(reports)
+
+
+def lint(space: Space, source: str) -> tuple[Finding, ...]:
+    """Everything that looks wrong about a space and its source, which includes are already part of."""
+    is_python = space.spec.source.suffix == ".py"
+    code = (_IGNORED_IN_PYTHON if is_python else _IGNORED).sub(" ", source.replace("\\\n", " "))
+    return (
+        *_unused_parameters(space, code),
+        *_unknown_macros(space, code),
+        *_idle_constraints(space),
+        *_unreachable_values(space),
+    )
+
+
+def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
+    """Parameters that neither the source nor an option, the launch plan or a derived name reads."""
+    spec = space.spec
+    expressions = [*spec.derived.values()]
+    for options in spec.compiler_options.values():
+        expressions += options.values()
+    for step in spec.launch:
+        expressions += (*step.grid, *step.block, step.shared_bytes, step.when)
+    used = set(_WORD.findall(code)).union(*(parse(text).names for text in expressions))
+    for parameter in space.parameters:
+        if parameter.name not in used:
+            detail = "declared, but not used in the source, the launch plan, an option or a derived name"
+            yield Finding("unused_parameter", parameter.name, detail)
+
+
+def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
+    """Macros that are tested, or look like a named value, and that nothing defines."""
+    constants = {
+        parameter.name: [
+            macro_name(parameter.name, name) for name in parameter.values if isinstance(name, str)
+        ]
+        for parameter in space.parameters
+    }
+    known = {"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES), *_DEFINITION.findall(code)}
+    known.update(constants, *constants.values())
+    tested = {word for test in _TEST.findall(code) for word in _WORD.findall(test)}
+    prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
+    named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
+    for word in sorted(tested | named):
+        if word not in known and word.isupper() and not _OF_THE_COMPILER.fullmatch(word):
+            yield Finding(
+                "unknown_macro", word, f"used in the source, but nothing defines it{_nearest(word, known)}"
+            )
+
+
+def _idle_constraints(space: Space) -> Iterator[Finding]:
+    for report in constraint_report(space):
+        if report.never_removes:
+            detail = f"line {report.line}: this constraint removes nothing on {space.device.name}"
+            yield Finding("idle_constraint", report.text, detail)
+
+
+def _unreachable_values(space: Space) -> Iterator[Finding]:
+    for column, parameter in enumerate(space.parameters):
+        counts = np.bincount(space.rows[:, column], minlength=len(parameter.values))
+        for value, count in zip(parameter.values, counts.tolist(), strict=True):
+            if not count:
+                subject = f"{parameter.name}={value}"
+                yield Finding(
+                    "unreachable_value", subject, f"in no valid configuration on {space.device.name}"
+                )
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(word, sorted(known), n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""

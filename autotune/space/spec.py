@@ -1,0 +1,287 @@
+"""A space file as a frozen record: everything it says, checked, before any device or problem is known.
+
+`load_space` refuses a file with one line that names file, line, place and what was expected. Nothing is
+evaluated here: which configurations are valid is decided once a device and a problem are bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.expressions import FUNCTIONS
+from autotune.model import Config, LaunchSpec, Parameter, Sizes, Value
+from autotune.plan import C_TYPES, DEVICE_NAMES, macro_name
+from autotune.space.arguments import ArgumentSpec, read_arguments, read_launches
+from autotune.space.document import Element, hint, is_identifier, read_document
+
+SCHEMAS = (1,)
+DIALECTS = ("portable", "cuda", "opencl", "python")
+COMPILER_DIALECTS = ("cuda", "opencl", "python")
+_REQUIRED = (
+    "schema",
+    "kernel",
+    "source",
+    "reference",
+    "sizes",
+    "parameters",
+    "default",
+    "arguments",
+    "launch",
+)
+_OPTIONAL = (
+    *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
+    *("landmarks", "compiler_options", "verify", "work"),
+)
+_RESERVED = {"DTYPE", "device", "note", *FUNCTIONS, *keyword.kwlist}
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition every valid configuration satisfies, and its line in the space file."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """A named, complete configuration, with what there is to know of it."""
+
+    name: str
+    config: Config
+    note: str
+
+
+@dataclass(frozen=True)
+class SpaceSpec:
+    """A space file. Expressions are texts that have been checked; `sha256` is of the file's bytes.
+
+    `sizes` always has `default`; a device of kind cpu or gpu takes the set of that name where there is
+    one. The first of `dtypes` is the default. A derived name may be read by all later expressions.
+    """
+
+    path: Path
+    sha256: str
+    kernel: str
+    dialect: str
+    source: Path
+    reference: Path
+    sizes: Mapping[str, Sizes]
+    verify_sizes: tuple[Sizes, ...]
+    dtypes: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    constraints: tuple[Constraint, ...]
+    derived: Mapping[str, str]
+    default: Config
+    landmarks: tuple[Landmark, ...]
+    arguments: tuple[ArgumentSpec, ...]
+    launch: tuple[LaunchSpec, ...]
+    compiler_options: Mapping[str, Mapping[str, str]]
+    rtol: str
+    atol: str
+    work: Mapping[str, str]
+
+
+def load_space(path: str | Path) -> SpaceSpec:
+    """Read and check a space file.
+
+    Raises SpaceError `file:line: place: what was expected`, and InputError when the file cannot be read.
+    """
+    path = Path(path)
+    root, data = read_document(path)
+    _check_schema(root)
+    top = root.record(_REQUIRED, _OPTIONAL)
+    sizes = _sizes(top["sizes"])
+    dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else ("float32",)
+    names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
+    parameters = _parameters(top["parameters"], names)
+    names |= {parameter.name for parameter in parameters}
+    derived = _derived(top["derived"], names) if "derived" in top else {}
+    names |= set(derived)
+    default = _config(top["default"].mapping(), parameters, {}, top["default"])
+    arguments = read_arguments(top["arguments"], dtypes, names)
+    verify = top["verify"].record((), ("rtol", "atol")) if "verify" in top else {}
+    return SpaceSpec(
+        path=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernel=top["kernel"].identifier(),
+        dialect=top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0],
+        source=_file(top["source"]),
+        reference=_file(top["reference"]),
+        sizes=sizes,
+        verify_sizes=_verify_sizes(top["verify_sizes"], sizes["default"]) if "verify_sizes" in top else (),
+        dtypes=dtypes,
+        parameters=parameters,
+        constraints=_constraints(top["constraints"], names) if "constraints" in top else (),
+        derived=derived,
+        default=default,
+        landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
+        arguments=arguments,
+        launch=read_launches(top["launch"], [argument.name for argument in arguments], names),
+        compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
+        rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
+        atol=verify["atol"].expression(names) if "atol" in verify else "0",
+        work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
+    )
+
+
+def _check_schema(root: Element) -> None:
+    """Before anything else: a file of another version would only give misleading errors."""
+    schema = root.mapping().get("schema")
+    known = ", ".join(str(version) for version in SCHEMAS)
+    if schema is None:
+        raise root.error(f"missing key: schema; this version of autotune knows schema {known}")
+    if schema.value() not in SCHEMAS or isinstance(schema.value(), bool):
+        raise schema.error(f"unknown schema {schema.value()}; this version of autotune knows schema {known}")
+
+
+def _file(element: Element) -> Path:
+    path = element.path.parent / element.text()
+    if not path.is_file():
+        raise element.error(f"no such file: {path} (paths are relative to the space file)")
+    return path
+
+
+def _name(entry: Element, name: str, taken: Collection[str]) -> str:
+    """A new name for expressions and macros, or the reason why it cannot be one."""
+    if not is_identifier(name):
+        raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
+    if name in _RESERVED:
+        raise entry.error(f"the name {name!r} is reserved; choose another")
+    if name in taken:
+        raise entry.error(f"the name {name!r} is already taken by a size, parameter or derived name")
+    return name
+
+
+def _size_set(element: Element, known: Collection[str] | None = None) -> dict[str, int]:
+    sizes = {}
+    for name, entry in element.mapping().items():
+        if known is None:
+            _name(entry, name, ())
+        elif name not in known:
+            raise entry.error(f"unknown size{hint(name, known)}")
+        sizes[name] = entry.integer()
+        if sizes[name] < 1:
+            raise entry.error(f"expected a whole number of at least 1, found {sizes[name]}")
+    return sizes
+
+
+def _sizes(element: Element) -> dict[str, Sizes]:
+    entries = element.record(("default",), ("cpu", "gpu"))
+    default = _size_set(entries["default"])
+    sizes: dict[str, Sizes] = {kind: _size_set(entry, default) for kind, entry in entries.items()}
+    for kind, entry in entries.items():
+        if missing := [name for name in default if name not in sizes[kind]]:
+            raise entry.error(f"missing size: {', '.join(missing)}")
+    return sizes
+
+
+def _verify_sizes(element: Element, known: Collection[str]) -> tuple[Sizes, ...]:
+    return tuple(_size_set(item, known) for item in element.items())
+
+
+def _dtypes(element: Element) -> tuple[str, ...]:
+    dtypes: list[str] = []
+    for item in element.items():
+        dtype = item.choice(C_TYPES)
+        if dtype in dtypes:
+            raise item.error(f"{dtype} appears twice")
+        dtypes.append(dtype)
+    return tuple(dtypes)
+
+
+def _parameters(element: Element, taken: Collection[str]) -> tuple[Parameter, ...]:
+    entries = element.mapping()
+    parameters = tuple(
+        Parameter(_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()
+    )
+    macros = {"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)}
+    for macro, entry in _macro_names(parameters, entries):
+        if macro in macros:
+            raise entry.error(f"the macro {macro} would be defined twice; rename the parameter or the value")
+        macros.add(macro)
+    return parameters
+
+
+def _macro_names(
+    parameters: Iterable[Parameter], entries: Mapping[str, Element]
+) -> Iterable[tuple[str, Element]]:
+    for parameter in parameters:
+        yield parameter.name, entries[parameter.name]
+        for value, item in zip(parameter.values, entries[parameter.name].items(), strict=True):
+            if isinstance(value, str):
+                yield macro_name(parameter.name, value), item
+
+
+def _domain(element: Element) -> tuple[Value, ...]:
+    """The values of one parameter: all names, or all numbers and booleans; 1, 1.0 and true are one value."""
+    values: list[Value] = []
+    seen: set[Value] = set()
+    for item in element.items():
+        value = item.value()
+        if isinstance(value, str) and not is_identifier(f"_{value}"):
+            raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
+        if values and isinstance(value, str) != isinstance(values[0], str):
+            raise item.error(f"expected only names or only numbers, found {values[0]!r} and {value!r}")
+        if value in seen:
+            raise item.error(f"the value {value!r} appears twice")
+        values.append(value)
+        seen.add(value)
+    return tuple(values)
+
+
+def _expressions(entries: Mapping[str, Element], known: Collection[str]) -> dict[str, str]:
+    return {name: entry.expression(known) for name, entry in entries.items()}
+
+
+def _derived(element: Element, known: Collection[str]) -> dict[str, str]:
+    derived: dict[str, str] = {}
+    for name, entry in element.mapping().items():
+        seen = {*known, *derived}
+        derived[_name(entry, name, seen)] = entry.expression(seen)
+    return derived
+
+
+def _constraints(element: Element, known: Collection[str]) -> tuple[Constraint, ...]:
+    return tuple(Constraint(item.expression(known), item.line) for item in element.items())
+
+
+def _config(
+    entries: Mapping[str, Element],
+    parameters: tuple[Parameter, ...],
+    base: Mapping[str, Value],
+    place: Element,
+) -> Config:
+    """A complete configuration in declared order, what is not listed taken from `base`."""
+    domains = {parameter.name: parameter.values for parameter in parameters}
+    values = dict(base)
+    for name, entry in entries.items():
+        if name not in domains:
+            raise entry.error(f"no parameter is called {name!r}{hint(name, domains)}")
+        value = entry.value()
+        if (type(value), value) not in [(type(item), item) for item in domains[name]]:
+            listed = ", ".join(str(item) for item in domains[name])
+            raise entry.error(f"expected one of {listed}; found {value!r}")
+        values[name] = value
+    if missing := [name for name in domains if name not in values]:
+        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}")
+    return Config({name: values[name] for name in domains})
+
+
+def _landmarks(element: Element, parameters: tuple[Parameter, ...], default: Config) -> tuple[Landmark, ...]:
+    landmarks = []
+    for name, entry in element.mapping().items():
+        entries = entry.mapping(may_be_empty=True)
+        note = entries.pop("note", None)
+        config = _config(entries, parameters, default, entry)
+        landmarks.append(Landmark(name, config, note.text() if note else ""))
+    return tuple(landmarks)
+
+
+def _options(element: Element, known: Collection[str]) -> dict[str, dict[str, str]]:
+    dialects = element.record((), COMPILER_DIALECTS)
+    return {dialect: _expressions(entry.mapping(), known) for dialect, entry in dialects.items()}

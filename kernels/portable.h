@@ -1,0 +1,140 @@
+/* The portable dialect: one kernel source, compiled as CUDA C++ (NVRTC) and as OpenCL C 1.2.
+ *
+ * A kernel includes this file, uses the words below and never asks which language it is in:
+ *
+ *     #include "portable.h"
+ *     KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1) scale(GLOBAL float *RESTRICT y, const unsigned long n)
+ *     {
+ *         const size_t i = (size_t)BLOCK_INDEX(x) * BLOCK_SIZE + THREAD_INDEX(x);
+ *         if (i < n) y[i] *= 2;
+ *     }
+ *
+ *   functions   KERNEL, KERNEL_BLOCK(x, y, z): threads of a block, known when compiling; DEVICE
+ *   memory      GLOBAL, RESTRICT; SHARED declares an array, at the outermost level of a kernel only;
+ *               SHARED_POINTER(type) is how a DEVICE function takes it
+ *   indices     THREAD_INDEX(x), BLOCK_INDEX(x), BLOCK_EXTENT(x) in threads, GRID_EXTENT(x) in blocks;
+ *               x, y or z; unsigned int
+ *   order       BARRIER(): all threads of the block; MEMORY_FENCE(): writes before it are seen by other
+ *               blocks no later than writes after it; to read what another block wrote, use volatile
+ *   warps       WARP_SIZE, WARP_BARRIER(), SHUFFLE_DOWN(value, distance): all threads of the warp take
+ *               part. OpenCL C 1.2 has no warps: there a warp is one thread, its barrier is nothing and
+ *               a shuffle gives the thread's own value
+ *   atomics     ATOMIC_ADD(pointer, value): int, unsigned int or float; returns the old value
+ *   loads       LOAD_READ_ONLY: through the read-only cache, LOAD_STREAMING: first to leave the caches
+ *   vectors     VECTOR(type, width): width 1, 2 or 4 of a type of one word, with + - * by element;
+ *               VECTOR_ZERO(type, width), VECTOR_SUM(vector, width)
+ *   loops       UNROLL_LOOP(count) in front of a loop; the count may be a macro, 1 keeps the loop
+ */
+#ifndef PORTABLE_H
+#define PORTABLE_H
+
+#define PRAGMA(text) _Pragma(#text)
+#define UNROLL_LOOP(count) PRAGMA(unroll count)
+
+#define VECTOR(type, width) VECTOR_EXPANDED(type, width)
+#define VECTOR_EXPANDED(type, width) VECTOR_##width(type)
+#define VECTOR_1(type) type
+#define VECTOR_2(type) type##2
+#define VECTOR_4(type) type##4
+
+#define VECTOR_SUM(vector, width) VECTOR_SUM_EXPANDED(vector, width)
+#define VECTOR_SUM_EXPANDED(vector, width) VECTOR_SUM_##width(vector)
+#define VECTOR_SUM_1(vector) (vector)
+#define VECTOR_SUM_2(vector) ((vector).x + (vector).y)
+#define VECTOR_SUM_4(vector) (((vector).x + (vector).y) + ((vector).z + (vector).w))
+
+#ifdef __OPENCL_VERSION__ /* ------------------------------------------------------------ OpenCL C */
+
+#define KERNEL __kernel void
+#define KERNEL_BLOCK(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+#define DEVICE static inline
+
+#define GLOBAL __global
+#define SHARED __local
+#define SHARED_POINTER(type) __local type *
+#define RESTRICT restrict
+
+#define AXIS_x 0
+#define AXIS_y 1
+#define AXIS_z 2
+#define THREAD_INDEX(axis) ((unsigned int)get_local_id(AXIS_##axis))
+#define BLOCK_INDEX(axis) ((unsigned int)get_group_id(AXIS_##axis))
+#define BLOCK_EXTENT(axis) ((unsigned int)get_local_size(AXIS_##axis))
+#define GRID_EXTENT(axis) ((unsigned int)get_num_groups(AXIS_##axis))
+
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define MEMORY_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define WARP_SIZE 1
+#define WARP_BARRIER()
+#define SHUFFLE_DOWN(value, distance) (value)
+
+#define LOAD_READ_ONLY(pointer) (*(pointer))
+#define LOAD_STREAMING(pointer) (*(pointer))
+#define VECTOR_ZERO(type, width) ((VECTOR(type, width))(0))
+
+/* One overload per address space and type; float goes through compare-and-swap of its bits. */
+#define ATOMIC_ADD(pointer, value) portable_atomic_add(pointer, value)
+#define DEFINE_ATOMIC_ADD(space, type)                                                                   \
+    DEVICE type __attribute__((overloadable)) portable_atomic_add(volatile space type *target, type value) \
+    {                                                                                                    \
+        return atomic_add(target, value);                                                                \
+    }
+#define DEFINE_FLOAT_ATOMIC_ADD(space)                                                                     \
+    DEVICE float __attribute__((overloadable)) portable_atomic_add(volatile space float *target, float value) \
+    {                                                                                                      \
+        volatile space unsigned int *bits = (volatile space unsigned int *)target;                         \
+        unsigned int seen = *bits, expected;                                                               \
+        do {                                                                                               \
+            expected = seen;                                                                               \
+            seen = atomic_cmpxchg(bits, expected, as_uint(as_float(expected) + value));                    \
+        } while (seen != expected);                                                                        \
+        return as_float(seen);                                                                             \
+    }
+DEFINE_ATOMIC_ADD(__global, int)
+DEFINE_ATOMIC_ADD(__local, int)
+DEFINE_ATOMIC_ADD(__global, unsigned int)
+DEFINE_ATOMIC_ADD(__local, unsigned int)
+DEFINE_FLOAT_ATOMIC_ADD(__global)
+DEFINE_FLOAT_ATOMIC_ADD(__local)
+
+#else /* ---------------------------------------------------------------------------------- CUDA C++ */
+
+#define KERNEL extern "C" __global__ void
+#define KERNEL_BLOCK(x, y, z) __launch_bounds__((x) * (y) * (z))
+#define DEVICE static __device__ __forceinline__
+
+#define GLOBAL
+#define SHARED __shared__
+#define SHARED_POINTER(type) type *
+#define RESTRICT __restrict__
+
+#define THREAD_INDEX(axis) threadIdx.axis
+#define BLOCK_INDEX(axis) blockIdx.axis
+#define BLOCK_EXTENT(axis) blockDim.axis
+#define GRID_EXTENT(axis) gridDim.axis
+
+#define BARRIER() __syncthreads()
+#define MEMORY_FENCE() __threadfence()
+#define WARP_SIZE 32
+#define WARP_BARRIER() __syncwarp()
+#define SHUFFLE_DOWN(value, distance) __shfl_down_sync(0xffffffffu, value, distance)
+
+#define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
+#define LOAD_READ_ONLY(pointer) __ldg(pointer)
+#define LOAD_STREAMING(pointer) __ldcs(pointer)
+#define VECTOR_ZERO(type, width) (VECTOR(type, width){})
+
+/* The arithmetic that OpenCL's vectors have of their own. */
+#define DEFINE_VECTOR_OPERATOR(type, symbol)                                                             \
+    DEVICE type##2 operator symbol(type##2 a, type##2 b) { return {a.x symbol b.x, a.y symbol b.y}; }    \
+    DEVICE type##4 operator symbol(type##4 a, type##4 b)                                                 \
+    {                                                                                                    \
+        return {a.x symbol b.x, a.y symbol b.y, a.z symbol b.z, a.w symbol b.w};                         \
+    }
+#define DEFINE_VECTOR_OPERATORS(type) \
+    DEFINE_VECTOR_OPERATOR(type, +) DEFINE_VECTOR_OPERATOR(type, -) DEFINE_VECTOR_OPERATOR(type, *)
+DEFINE_VECTOR_OPERATORS(int)
+DEFINE_VECTOR_OPERATORS(float)
+
+#endif
+#endif

@@ -1,0 +1,113 @@
+"""Shared by every suite: run the command line for real, and write a small kernel for the fake device."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+KERNEL = """\
+def double(grid, block, x, y, n):
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    return (A - 5) ** 2 + B + 1.0
+"""
+REFERENCE = """\
+def reference(inputs, sizes):
+    return {"y": 2 * inputs["x"]}
+"""
+SPACE = """\
+schema: 1
+kernel: double
+dialect: python
+source: double.py
+reference: reference.py
+sizes:
+  default: {n: 1000}
+verify_sizes: [{n: 1}, {n: 17}]
+dtypes: [int32]
+parameters:
+  A: [1, 2, 3, 4, 5, 6]
+  B: [0, 1, 2]
+constraints:
+  - A + B <= 7
+default: {A: 1, B: 0}
+landmarks:
+  first: {A: 1, note: where it starts}
+  second: {A: 2}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: in, fill: {integers: [-100, 100]}}
+  - {name: y, dtype: int32, shape: [n], role: out}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: double, grid: [1], block: [1], arguments: [x, y, n]}
+verify: {rtol: 0, atol: 0}
+work: {bytes: 8 * n}
+"""
+
+
+class Folder:
+    """A folder with a kernel of its own, in which commands are run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.space = path / "double.yaml"
+        self.write(KERNEL)
+        (path / "reference.py").write_text(REFERENCE)
+        self.space.write_text(SPACE)
+
+    def write(self, kernel: str) -> None:
+        (self.path / "double.py").write_text(kernel)
+
+    def edit(self, old: str, new: str) -> None:
+        """Change the space file; the text to replace must be there."""
+        text = self.space.read_text()
+        assert old in text
+        self.space.write_text(text.replace(old, new))
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
+        """Start a command without waiting for it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "autotune", *map(str, arguments)],
+            cwd=self.path,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)} | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        """Run a command to its end."""
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=300)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def search(self, *arguments: str, **environment: str) -> dict:
+        """Search the folder's space on the fake device and return the JSON result."""
+        done = self.run("search", "double.yaml", "--device", "fake", "--json", *arguments, **environment)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def files(self) -> set[str]:
+        """Every file, relative to the folder."""
+        return {
+            str(f.relative_to(self.path))
+            for f in self.path.rglob("*")
+            if f.is_file() and ".pyc" not in f.name
+        }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A fresh folder with the doubling kernel."""
+    return Folder(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The project's own folder."""
+    return ROOT

@@ -1,0 +1,132 @@
+"""One contract for every device backend: memory, launches, errors, and the time they report."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from autotune.devices import Address, backend, choose, list_devices
+from autotune.devices.base import CompileError, LaunchError
+from autotune.errors import InputError
+from autotune.model import Launch
+
+OPENCL = """
+#define FACTOR 2
+__kernel void twice(__global const int* x, __global int* y, int n) {
+    for (int i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = FACTOR * x[i];
+}
+"""
+PYTHON = """
+FACTOR = 2
+def twice(grid, block, x, y, n):
+    y.view("int32")[:n] = FACTOR * x.view("int32")[:n]
+"""
+SOURCES = {"opencl": OPENCL, "fake": PYTHON}
+BROKEN = {"opencl": "__kernel void twice( {", "fake": "def twice(:"}
+
+
+@pytest.fixture(params=["opencl", "fake"], scope="module")
+def name(request):
+    module = backend(request.param)
+    if not module.list_devices():
+        pytest.skip(f"no {request.param} device on this machine")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def device(name):
+    return backend(name).open_device(0)
+
+
+@pytest.fixture(scope="module")
+def binary(name, device):
+    return backend(name).open_compiler(0).compile(SOURCES[name], ())
+
+
+def _launch(entry="twice", block=64):
+    return Launch(entry, (4, 1, 1), (block, 1, 1), 0, ("x", "y", "n"))
+
+
+def test_the_description_is_complete_and_stable(name, device):
+    info = device.info
+    assert info == backend(name).list_devices()[0]
+    assert info.backend == name and info.kind in ("cpu", "gpu") and info.slug == info.slug.lower()
+    assert min(info.compute_units, info.warp_size, info.max_threads_per_block, info.memory_bytes) > 0
+    assert info.driver and info.runtime
+
+
+def test_memory_keeps_what_is_written_and_regions_are_parts_of_it(device):
+    data = np.arange(16_384, dtype=np.uint8)
+    buffer, other = device.allocate(data.size), device.allocate(data.size)
+    device.write(buffer, data)
+    part = device.region(buffer, 4096, 100)
+    assert np.array_equal(device.read(part, 100), data[4096:4196])
+    device.write(part, np.full(100, 7, np.uint8))
+    device.copy(other, buffer, data.size)
+    seen = device.read(other, data.size)
+    assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
+
+
+def test_a_launch_computes_and_takes_time(device, binary):
+    x = np.arange(1000, dtype=np.int32)
+    source, target = device.allocate(x.nbytes), device.allocate(x.nbytes)
+    device.write(source, x.view(np.uint8))
+    program = device.load(binary)
+    arguments = {"x": source, "y": target, "n": np.int32(1000)}
+    one_ms = device.run(program, [_launch()], arguments)
+    assert np.array_equal(device.read(target, x.nbytes).view(np.int32), 2 * x)
+    assert one_ms > 0
+    assert device.run(program, [_launch(), _launch()], arguments, repeats=50) > one_ms
+
+
+def test_the_binary_says_what_it_is(binary):
+    assert binary.sha256 == hashlib.sha256(binary.data).hexdigest() and binary.compile_ms > 0
+
+
+def test_a_source_that_does_not_compile_is_a_compile_error_with_a_log(name, device):
+    with pytest.raises(CompileError) as error:
+        backend(name).open_compiler(0).compile(BROKEN[name], ())
+    assert str(error.value).strip()
+
+
+def test_an_unknown_entry_is_a_launch_error_and_the_device_goes_on(device, binary):
+    program = device.load(binary)
+    x = device.allocate(4000)
+    arguments = {"x": x, "y": x, "n": np.int32(10)}
+    with pytest.raises(LaunchError, match="thrice"):
+        device.run(program, [_launch("thrice")], arguments)
+    assert device.run(program, [_launch()], arguments) >= 0
+
+
+def test_a_block_that_is_too_large_is_a_launch_error_and_the_device_goes_on(device, binary):
+    program = device.load(binary)
+    x = device.allocate(4000)
+    arguments = {"x": x, "y": x, "n": np.int32(10)}
+    with pytest.raises(LaunchError):
+        device.run(program, [_launch(block=1_000_000)], arguments)
+    assert device.run(program, [_launch()], arguments) >= 0
+
+
+def test_the_cache_can_be_flushed_twice(device):
+    if device.info.cache_bytes > 2**28:
+        pytest.skip("the last-level cache that this machine reports is too large to flush in a test")
+    device.flush_cache()
+    device.flush_cache()
+
+
+def test_devices_are_found_by_address_backend_name_and_slug():
+    devices = list_devices()
+    address, info = next(item for item in devices if item[0] == Address("fake", 0))
+    for wanted in ("fake:0", "fake", "Fake GPU", "fake-gpu"):
+        assert choose(wanted, devices) == (address, info)
+    with pytest.raises(InputError, match="Fake GPU"):
+        choose("Fake GPUs", devices)
+
+
+def test_without_a_wish_a_gpu_is_preferred_and_the_fake_one_never_taken():
+    devices = list_devices()
+    chosen, info = choose(None, devices)
+    assert chosen.backend != "fake"
+    assert info.kind == "gpu" or all(
+        item.kind == "cpu" for address, item in devices if address.backend != "fake"
+    )

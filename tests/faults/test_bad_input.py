@@ -1,0 +1,75 @@
+"""Whatever is wrong with the input: one line that names the place, exit code 2, nothing written."""
+
+import os
+
+import pytest
+
+SEARCH = ("search", "double.yaml", "--device", "fake")
+
+
+def _edit(old, new):
+    return lambda folder: folder.edit(old, new)
+
+
+def _read_only_cache(folder):
+    (folder.path / "cache").write_text("a file where a folder is needed")
+
+
+CASES = {
+    "missing file": (None, ("search", "nowhere.yaml"), ["nowhere.yaml"]),
+    "a folder for a file": (None, ("search", "."), ["."]),
+    "bad YAML": (_edit("schema: 1", "schema: ["), SEARCH, ["double.yaml:"]),
+    "unknown key": (
+        _edit("kernel: double", "kernel: double\ncolour: red"),
+        SEARCH,
+        ["double.yaml:3", "colour"],
+    ),
+    "wrong type": (_edit("A: [1, 2, 3, 4, 5, 6]", "A: 7"), SEARCH, ["double.yaml:11", "A"]),
+    "unknown name": (_edit("A + B <= 7", "A + BB <= 7"), SEARCH, ["double.yaml:14", "BB"]),
+    "a call": (_edit("A + B <= 7", "open('x') == A"), SEARCH, ["double.yaml:14", "called"]),
+    "an import": (_edit("A + B <= 7", "__import__('os').system('touch x') == A"), SEARCH, ["double.yaml:14"]),
+    "an attribute": (_edit("A + B <= 7", "A.real <= 7"), SEARCH, ["double.yaml:14", "device"]),
+    "an empty space": (_edit("A + B <= 7", "A > 100"), SEARCH, ["double.yaml", "no "]),
+    "an invalid default": (_edit("A + B <= 7", "A + B >= 5"), SEARCH, ["default", "A + B >= 5"]),
+    "a missing source": (_edit("source: double.py", "source: gone.py"), SEARCH, ["double.yaml:4", "gone.py"]),
+    "an unwritable cache": (_read_only_cache, SEARCH, ["cache"]),
+    "unknown device": (None, ("search", "double.yaml", "--device", "warp:9"), ["warp:9", "fake:0"]),
+    "a device of another dialect": (
+        _edit("dialect: python", "dialect: cuda"),
+        SEARCH,
+        ["double.yaml", "cuda"],
+    ),
+    "unknown engine": (None, (*SEARCH, "--engine", "magic"), ["magic", "optuna"]),
+    "unknown strategy": (None, (*SEARCH, "--engine", "optuna", "--strategy", "magic"), ["magic", "tpe"]),
+    "a strategy without engine": (None, (*SEARCH, "--strategy", "tpe"), ["--engine"]),
+    "zero budget": (None, (*SEARCH, "--budget", "0"), ["--budget 0", "at least 1"]),
+    "a budget in words": (None, (*SEARCH, "--budget", "many"), ["--budget", "many"]),
+    "negative time": (None, (*SEARCH, "--time", "-1"), ["--time", "positive"]),
+    "unknown size": (None, (*SEARCH, "--size", "m=4"), ["m", "n"]),
+    "a size in words": (None, (*SEARCH, "--size", "n=big"), ["n=big", "NAME=NUMBER"]),
+    "unknown dtype": (None, (*SEARCH, "--dtype", "float8"), ["float8", "int32"]),
+    "unknown command": (None, ("serch",), ["serch", "search"]),
+    "unknown option": (None, (*SEARCH, "--bugdet", "4"), ["--bugdet"]),
+    "unknown configuration name": (None, ("show", "nowhere.jsonl"), ["nowhere.jsonl"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_line_exit_2_nothing_written(folder, case):
+    prepare, command, words = CASES[case]
+    if prepare is not None:
+        prepare(folder)
+    before = folder.files()
+    done = folder.run(*command)
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("autotune: "), done.stderr
+    assert all(word in lines[0] for word in words), lines[0]
+    assert done.stdout == ""
+    assert folder.files() == before
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_a_cache_without_permission_is_refused(folder):
+    (folder.path / "cache").mkdir(mode=0o500)
+    assert folder.run(*SEARCH).returncode == 2

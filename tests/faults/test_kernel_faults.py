@@ -1,0 +1,99 @@
+"""Kernels that really hang, crash and cheat: each costs one trial, and the right winner is named."""
+
+import json
+import subprocess
+import sys
+
+from autotune.journal import read_trials
+
+EXPECTED = {
+    "compile_error": ("compile_error", "this configuration does not compile"),
+    "compile_hang": ("compile_timeout", "more than 3 s"),
+    "compile_crash": ("compile_error", "SIGSEGV"),
+    "hang": ("timeout", "did not end within 3 s"),
+    "crash": ("crashed", "SIGSEGV"),
+    "raise": ("crashed", "an error that sticks"),
+    "write_nothing": ("wrong_result", "y was never written"),
+    "miscompile": ("wrong_result", "y[0] is"),
+    "out_of_bounds": ("out_of_bounds", "wrote outside y"),
+    "change_input": ("wrong_result", "changed its input x[0]"),
+}
+
+
+def test_every_fault_is_one_trial_with_its_status_and_the_honest_best_wins(root, tmp_path):
+    command = ["search", root / "examples/faults/faults.yaml", "--device", "fake", "--json"]
+    limits = [
+        "--timeout",
+        "3",
+        "--compile-timeout",
+        "3",
+        "--journal",
+        tmp_path / "f.jsonl",
+        "--cache",
+        tmp_path,
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "autotune", *map(str, command + limits)],
+        capture_output=True,
+        text=True,
+        cwd=root,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["config"] == {"FAULT": "none", "SPEED": 4}
+    assert result["trials"] == len(EXPECTED) + 4
+
+    _, trials = read_trials(tmp_path / "f.jsonl")
+    by_fault = {trial.config["FAULT"]: trial for trial in trials}
+    for fault, (status, words) in EXPECTED.items():
+        assert by_fault[fault].status.value == status, fault
+        assert words in by_fault[fault].detail, fault
+
+
+def test_a_kernel_right_on_one_input_only_is_struck_in_the_last_round(folder):
+    folder.write("""\
+def double(grid, block, x, y, n):
+    source, target = x.view("int32"), y.view("int32")
+    target[:n] = 2 * source[:n]
+    if A == 5 and n == 1000 and source[0] != FIRST:   # right by luck, for the inputs of the search alone
+        target[0] = 0
+    return (A - 5) ** 2 + B + 1.0
+""")
+    import zlib
+
+    import numpy as np
+
+    first = np.random.default_rng([0, zlib.crc32(b"x")]).integers(-100, 100, 1000, np.int32, endpoint=True)[0]
+    kernel = (folder.path / "double.py").read_text()
+    folder.write(f"FIRST = {first}\n" + kernel)
+    result = folder.search()
+    assert result["config"] == {"A": 4, "B": 0} or result["config"] == {"A": 6, "B": 0}
+    _, trials = read_trials(folder.path / result["journal"])
+    struck = [trial for trial in trials if trial.detail.startswith("last round")]
+    assert {trial.config["A"] for trial in struck} == {5}
+
+
+def test_a_default_that_fails_stops_the_search_with_the_reason(folder):
+    folder.write('def double(grid, block, x, y, n):\n    y.view("int32")[:n] = 3\n')
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    assert "default configuration fails" in done.stderr and "wrong_result" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reference_that_raises_is_named(folder):
+    (folder.path / "reference.py").write_text(
+        "def reference(inputs, sizes):\n    raise ValueError('no idea')\n"
+    )
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    assert "reference.py" in done.stderr and "no idea" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_time_below_what_the_memory_allows_is_not_believed(folder):
+    folder.write(
+        'def double(grid, block, x, y, n):\n    y.view("int32")[:n] = 2 * x.view("int32")[:n]\n    return 1.0 if A < 6 else 0.0\n'
+    )
+    result = folder.search()
+    assert result["config"]["A"] < 6
+    assert result["counts"]["wrong_result"] == 2

@@ -1,0 +1,145 @@
+"""kill -9 of the tuner at any moment: the same command goes on, and ends where it would have ended."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from autotune.journal import read_trials
+
+SLOW = """\
+import time
+
+def double(grid, block, x, y, n):
+    time.sleep(0.01)
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    return (A - 5) ** 2 + B + 1.0
+"""
+
+
+def _rows(journal: Path) -> int:
+    return journal.read_text().count("\n") - 1 if journal.exists() else 0
+
+
+def _kill_when(process, journal, rows):
+    """SIGKILL the tuner alone, as soon as the journal has so many rows."""
+    deadline = time.monotonic() + 60
+    while _rows(journal) < rows and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def _processes_marked(mark):
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+@pytest.mark.parametrize("engine", ["random", "optuna"])
+def test_killed_again_and_again_it_ends_as_if_never_killed(tmp_path, engine):
+    from tests.conftest import Folder
+
+    folders = []
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        folders.append(Folder(tmp_path / name))
+        folders[-1].write(SLOW)
+    whole, killed = folders
+    options = ["--engine", engine, "--budget", "12", "--seed", "3"]
+    expected = whole.search(*options)
+
+    journal = killed.path / "j.jsonl"
+    command = ["search", "double.yaml", "--device", "fake", "--json", "--journal", "j.jsonl", *options]
+    mark = f"MARK={tmp_path}"
+    for rows in (1, 4, 9):
+        _kill_when(killed.start(*command, MARK=str(tmp_path)), journal, rows)
+        time.sleep(0.3)
+        assert not _processes_marked(mark), "a child outlived the tuner"
+    done = killed.run(*command)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+
+    for name in ("config", "time_ms", "default_time_ms", "trials", "counts"):
+        assert result[name] == expected[name], name
+    assert result["resumed"] >= 9
+    _, trials = read_trials(journal)
+    keys = [trial.key for trial in trials]
+    assert len(keys) == len(set(keys)) == 12, "something was run twice"
+
+
+def test_a_finished_search_answers_again_without_running(folder):
+    first = folder.search()
+    folder.write("raise RuntimeError('not compiled again')\n" + (folder.path / "double.py").read_text())
+    (folder.path / "double.py").write_text((folder.path / "double.py").read_text().split("\n", 1)[1])
+    second = folder.search()
+    assert second["resumed"] == second["trials"] == first["trials"]
+    assert second["config"] == first["config"] and second["time_ms"] == first["time_ms"]
+
+
+def test_a_torn_last_line_is_dropped_with_a_warning(folder):
+    result = folder.search()
+    journal = folder.path / result["journal"]
+    whole = journal.read_text()
+    lines = whole.splitlines(keepends=True)
+    journal.write_text("".join(lines[:5]) + lines[5][:40])
+    done = folder.run("search", "double.yaml", "--device", "fake", "--json")
+    assert "cut off" in done.stderr
+    again = json.loads(done.stdout)
+    assert again["resumed"] == 4 and again["config"] == result["config"]
+
+
+def test_a_torn_middle_line_is_refused(folder):
+    journal = folder.path / folder.search()["journal"]
+    lines = journal.read_text().splitlines(keepends=True)
+    lines[3] = lines[3][:40] + "\n"
+    journal.write_text("".join(lines))
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 2 and f"{journal.name}:4" in done.stderr and "damaged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: folder.write((folder.path / "double.py").read_text() + "\n# edited\n"), "source was"),
+        (lambda folder: folder.edit("[-100, 100]", "[0, 100]"), "arguments was"),
+        (lambda folder: folder.edit("kernel: double", "kernel: triple"), "kernel was"),
+    ],
+    ids=["source", "arguments", "kernel"],
+)
+def test_a_journal_of_something_else_is_refused_with_what_differs(folder, change, words):
+    folder.search("--journal", "j.jsonl")
+    change(folder)
+    done = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+    assert done.returncode == 2 and words in done.stderr and "--fresh" in done.stderr
+    assert (
+        folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl", "--fresh").returncode
+        == 0
+    )
+
+
+def test_a_new_parameter_value_reuses_every_row(folder):
+    first = folder.search()
+    folder.edit("B: [0, 1, 2]", "B: [0, 1, 2, 7]")
+    folder.edit("A + B <= 7", "A + B <= 12")
+    second = folder.search()
+    assert second["trials"] > first["trials"] and second["resumed"] == first["trials"]
+
+
+def test_two_searches_do_not_write_one_journal(folder):
+    folder.write(SLOW)
+    running = folder.start("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+    while _rows(folder.path / "j.jsonl") < 1:
+        time.sleep(0.01)
+    second = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+    running.communicate()
+    assert second.returncode == 2 and "another search" in second.stderr

@@ -1,0 +1,253 @@
+"""Where cached results lie, what their files say, and what is refused."""
+
+import json
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune import cache
+from autotune.cache_format import device_text, parse_device, parse_record, record_text
+from autotune.errors import CacheError, InputError
+from autotune.model import Entry, KernelRecord
+from tests.cache_example import DEVICE, OTHER, PROVENANCE, entry, record
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("NVIDIA H200", "nvidia-h200"),
+        ("Intel(R) Xeon(TM) CPU @ 2.20GHz", "intel-xeon-cpu-2-20ghz"),
+        ("nvidia-h200", "nvidia-h200"),
+        ("../../etc", "etc"),
+        ("???", "unnamed"),
+    ],
+)
+def test_a_slug_is_a_plain_folder_name(name, slug):
+    assert cache.slug(name) == slug
+
+
+def test_what_is_stored_is_read_back(tmp_path):
+    path = cache.store(tmp_path, DEVICE, record(entry(64, BLOCK=128)))
+    assert path == tmp_path / "example-gpu-100" / "reduce.json"
+    assert cache.read_record(str(path)) == record(entry(64, BLOCK=128))
+    assert cache.read_device(str(path.with_name("device.json"))) == DEVICE
+    assert sorted(file.name for file in path.parent.iterdir()) == ["device.json", "reduce.json"]
+
+
+@given(
+    time_ms=finite, low=finite, sizes=st.dictionaries(st.text(), st.integers(), max_size=3), text=st.text()
+)
+def test_numbers_and_texts_round_trip(time_ms, low, sizes, text):
+    changed = replace(
+        entry(8),
+        time_ms=time_ms,
+        interval_ms=(low, time_ms),
+        sizes=sizes,
+        provenance=replace(PROVENANCE, host=text),
+    )
+    assert parse_record(record_text(record(changed)), "here") == record(changed)
+
+
+def test_truth_values_and_numbers_stay_what_they_are():
+    config = parse_record(record_text(record(entry(8, UNROLL=True, VECTOR=1))), "here").entries[0].config
+    assert config["UNROLL"] is True
+    assert type(config["VECTOR"]) is int
+
+
+def test_derived_names_keep_their_order():
+    shuffled = replace(record(entry(8)), derived={"Z": "1", "A": "Z + 1", "M": "A + Z"})
+    assert list(parse_record(record_text(shuffled), "here").derived) == ["Z", "A", "M"]
+
+
+def test_an_entry_for_the_same_problem_replaces_and_others_stay_sorted(tmp_path):
+    for each in (entry(512), entry(64), entry(64, "float32"), entry(512, BLOCK=256)):
+        path = cache.store(tmp_path, DEVICE, record(each))
+    assert cache.read_record(str(path)) == record(entry(64, "float32"), entry(64), entry(512, BLOCK=256))
+
+
+def test_the_newest_record_describes_the_kernel(tmp_path):
+    cache.store(tmp_path, DEVICE, record(entry(64)))
+    path = cache.store(tmp_path, DEVICE, replace(record(entry(128)), constraints=("BLOCK > 32",)))
+    assert cache.read_record(str(path)).constraints == ("BLOCK > 32",)
+
+
+def test_a_new_driver_is_noted_and_another_model_with_the_same_slug_refused(tmp_path):
+    cache.store(tmp_path, DEVICE, record(entry(64)))
+    path = cache.store(tmp_path, replace(DEVICE, driver="driver 8"), record(entry(64)))
+    assert cache.read_device(str(path.with_name("device.json"))).driver == "driver 8"
+    impostor = replace(OTHER, slug=DEVICE.slug)
+    for refused in (
+        lambda: cache.store(tmp_path, impostor, record(entry(64))),
+        lambda: cache.check_writable(tmp_path, impostor),
+    ):
+        with pytest.raises(
+            CacheError, match=r"device\.json: describes Example\(R\) GPU 100 .*results are of Other GPU"
+        ):
+            refused()
+
+
+@pytest.mark.parametrize("kernel", ["device", "../reduce", "a/b", "", ".hidden"])
+def test_a_kernel_that_could_be_no_file_is_refused(tmp_path, kernel):
+    with pytest.raises(InputError, match="cannot be a kernel"):
+        cache.store(tmp_path, DEVICE, record(entry(64), kernel=kernel))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_number_that_is_not_finite_is_refused(tmp_path):
+    with pytest.raises(CacheError, match="not finite"):
+        cache.store(tmp_path, DEVICE, record(replace(entry(64), time_ms=float("nan"))))
+
+
+def edited(change) -> str:
+    data = json.loads(record_text(record(entry(64))))
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "damaged: Expecting value"),
+        (record_text(record(entry(64)))[:-40], "damaged: "),
+        ("[]", "the file: expected an object"),
+        (edited(lambda data: data.pop("default")), "default: expected a value"),
+        (edited(lambda data: data.update(extra=1)), "extra: expected no such key, found '1'"),
+        (
+            edited(lambda data: data["entries"][0].update(time_ms="fast")),
+            r"entries\[0\]\.time_ms: expected a finite",
+        ),
+        (
+            edited(lambda data: data["entries"][0].update(time_ms=float("nan"))),
+            r"time_ms: expected a finite number",
+        ),
+        (
+            edited(lambda data: data["entries"][0].update(interval_ms=[1.0])),
+            "interval_ms: expected a list of 2",
+        ),
+        (
+            edited(lambda data: data["entries"][0]["sizes"].update(n=1.5)),
+            r"sizes\.n: expected a whole number",
+        ),
+        (
+            edited(lambda data: data["entries"][0]["sizes"].update(n=True)),
+            r"sizes\.n: expected a whole number",
+        ),
+        (
+            edited(lambda data: data["entries"][0]["config"].update(BLOCK=[1])),
+            r"config\.BLOCK: expected a number",
+        ),
+        (edited(lambda data: data["derived"].append({"name": "X"})), r"derived\[2\]: expected a name and"),
+        (edited(lambda data: data.update(launch={})), "launch: expected a list"),
+        (edited(lambda data: data["entries"][0].update(provenance=3)), "provenance: expected an object"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_place_and_the_way_out(tmp_path, text, complaint):
+    file = tmp_path / "reduce.json"
+    file.write_text(text)
+    with pytest.raises(CacheError, match=complaint) as caught:
+        cache.read_record(str(file))
+    assert str(caught.value).startswith(f"{file}: damaged: ")
+    assert "tune again" in str(caught.value)
+
+
+@pytest.mark.parametrize("schema", [2, None, "1"])
+def test_another_schema_is_refused_with_the_way_out(tmp_path, schema):
+    file = tmp_path / "reduce.json"
+    file.write_text(edited(lambda data: data.update(schema=schema)))
+    with pytest.raises(
+        CacheError, match=f"schema {schema!r}, this version of autotune reads schema 1; install"
+    ):
+        cache.read_record(str(file))
+
+
+def test_a_file_that_is_no_text_or_not_there_is_named(tmp_path):
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CacheError, match=r"binary\.json: damaged"):
+        cache.read_record(f"{tmp_path}/binary.json")
+    with pytest.raises(CacheError, match=r"missing\.json: cannot be read: No such file"):
+        cache.read_device(f"{tmp_path}/missing.json")
+
+
+def test_storing_never_overwrites_a_damaged_file(tmp_path):
+    path = cache.store(tmp_path, DEVICE, record(entry(64)))
+    path.write_text("{")
+    for refused in (
+        lambda: cache.store(tmp_path, DEVICE, record(entry(128))),
+        lambda: cache.check_writable(tmp_path, DEVICE, "reduce"),
+    ):
+        with pytest.raises(CacheError, match=r"reduce\.json: damaged"):
+            refused()
+    assert path.read_text() == "{"
+
+
+def test_results_are_written_to_the_argument_else_the_variable_else_the_current_folder(monkeypatch):
+    assert cache.writable_root() == Path("cache")
+    monkeypatch.setenv(cache.VARIABLE, "from/variable")
+    assert cache.writable_root() == Path("from/variable")
+    assert cache.writable_root("given") == Path("given")
+
+
+def test_the_installed_package_is_not_written_to():
+    with pytest.raises(InputError, match="belongs to the installed package"):
+        cache.writable_root(Path(cache.__file__).parent / "data" / "cache")
+
+
+def test_results_are_read_from_the_argument_else_the_variable_else_two_places(monkeypatch):
+    own, shipped = cache.read_roots()
+    assert own == "cache"
+    assert Path(shipped).name == "cache"
+    assert Path(shipped).is_absolute()
+    monkeypatch.setenv(cache.VARIABLE, "from/variable")
+    assert cache.read_roots() == ("from/variable",)
+    assert cache.read_roots(Path("given")) == ("given",)
+
+
+def test_a_writable_place_is_left_as_it_was(tmp_path):
+    cache.check_writable("cache", DEVICE, "reduce")
+    cache.check_writable("deep/er/cache")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("root", ["file", "file/cache", "/proc/nothing/cache"])
+def test_a_place_that_cannot_be_written_is_bad_input(tmp_path, root):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(
+        InputError, match=f"^{root}: the cache cannot be written: .*--cache or AUTOTUNE_CACHE"
+    ):
+        cache.check_writable(root)
+    with pytest.raises(CacheError, match="cannot be written"):
+        cache.store(root, DEVICE, record(entry(64)))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_bad_input(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="cannot be written"):
+        cache.check_writable(tmp_path / "cache")
+
+
+def test_kernels_and_folders_are_listed(tmp_path):
+    assert cache.folders("nowhere") == []
+    for device, kernel in ((DEVICE, "scan"), (OTHER, "reduce"), (DEVICE, "reduce")):
+        cache.store(tmp_path, device, record(entry(64), kernel=kernel))
+    assert cache.folders(str(tmp_path)) == ["example-gpu-100", "other-gpu"]
+    assert cache.kernels(str(tmp_path)) == ["reduce", "scan"]
+
+
+def test_every_field_of_the_records_is_in_the_file():
+    data = json.loads(record_text(record(entry(64))))
+    assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
+    assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
+    assert parse_device(device_text(DEVICE), "here") == DEVICE

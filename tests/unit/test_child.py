@@ -1,0 +1,105 @@
+"""Child processes that really sleep, crash and raise."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+
+
+def add(state, number):
+    return state + number
+
+
+def sleep(state, seconds):
+    time.sleep(seconds)
+
+
+def spawn_and_sleep(state, path):
+    grandchild = subprocess.Popen(["sleep", "100"])
+    path.write_text(str(grandchild.pid))
+    time.sleep(100)
+
+
+def crash(state):
+    ctypes.string_at(0)
+
+
+def leave(state, code):
+    print("last words", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+def fail(state):
+    raise ValueError("no good")
+
+
+def broken(number):
+    raise RuntimeError("cannot start")
+
+
+def _alive(pid):
+    try:
+        return "Z" not in open(f"/proc/{pid}/stat").read().split()[2]
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def child():
+    child = Child(int, 40)
+    yield child
+    child.kill()
+
+
+def test_calls_share_the_state(child):
+    assert child.call(add, 2) == 42
+    assert child.call(add, number=3) == 43
+
+
+def test_a_raise_is_reported_and_the_child_goes_on(child):
+    with pytest.raises(ChildRaised, match="ValueError: no good") as error:
+        child.call(fail)
+    assert error.value.kind == "ValueError" and "fail" in error.value.trace
+    assert child.call(add, 2) == 42
+
+
+def test_a_crash_is_reported_with_its_signal(child):
+    with pytest.raises(ChildDied, match="SIGSEGV"):
+        child.call(crash)
+
+
+def test_an_exit_is_reported_with_its_code_and_last_words(child):
+    with pytest.raises(ChildDied, match="exit code 3.*last words"):
+        child.call(leave, 3)
+
+
+def test_a_timeout_kills_the_whole_process_group(child, tmp_path):
+    file = tmp_path / "pid"
+    with pytest.raises(ChildTimeout, match="1 s"):
+        child.call(spawn_and_sleep, file, timeout_s=1)
+    grandchild = int(file.read_text())
+    for _ in range(100):
+        if not _alive(grandchild):
+            break
+        time.sleep(0.02)
+    assert not _alive(child.pid) and not _alive(grandchild)
+
+
+def test_a_factory_that_raises_is_reported_by_the_first_call():
+    child = Child(broken, 1)
+    with pytest.raises(ChildRaised, match="cannot start"):
+        child.call(add, 2)
+    child.kill()
+
+
+def test_a_killed_child_is_a_dead_child(child):
+    os.kill(child.pid, signal.SIGKILL)
+    with pytest.raises(ChildDied, match="SIGKILL"):
+        child.call(add, 2)
+    child.kill()

@@ -1,0 +1,33 @@
+"""The checks that pre-commit runs, so that CI runs the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)],
+    ids=lambda command: " ".join(command),
+)
+def test_the_tree_is_clean_for(command):
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_and_functions_stay_readable():
+    import ast
+
+    long = []
+    for file in sorted((ROOT / "autotune").rglob("*.py")):
+        text = file.read_text()
+        if text.count("\n") > 300:
+            long.append(f"{file.name}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50:
+                long.append(f"{file.name}: {node.name} has {node.end_lineno - node.lineno + 1} lines")
+    assert not long

@@ -1,0 +1,63 @@
+"""What a program that only loads a configuration has to import."""
+
+import subprocess
+import sys
+import tomllib
+
+import autotune
+from autotune import cache
+from tests.cache_example import DEVICE, entry, record
+
+HEAVY = {
+    "cuda",
+    "hashlib",
+    "kernel_tuner",
+    "multiprocessing",
+    "numpy",
+    "optuna",
+    "pathlib",
+    "pycuda",
+    "pyopencl",
+    "rich",
+    "subprocess",
+    "tempfile",
+    "yaml",
+}
+
+
+def modules_after(program: str, root) -> set[str]:
+    """What a new process has imported by the end of a program, without site's own doings."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys\n{program}\nprint(*sys.modules)"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_imports_nothing_else(root):
+    before = modules_after("", root)
+    assert modules_after("import autotune", root) - before == {"autotune"}
+
+
+def test_a_look_up_imports_the_standard_library_only_and_little_of_it(root, tmp_path):
+    cache.store(tmp_path, DEVICE, record(entry(64), entry(1024)))
+    program = f"""\
+from autotune import best_config
+best = best_config("reduce", "Example GPU 100", n=65, cache={str(tmp_path)!r})
+best.defines, best.flags, best.launch(n=65)
+"""
+    loaded = modules_after(program, root)
+    assert "autotune.loader" in loaded
+    assert not loaded & HEAVY
+    assert {name.split(".")[0] for name in loaded} <= sys.stdlib_module_names | {
+        "__main__",
+        "autotune",
+        "org",
+    }
+
+
+def test_the_version_is_the_distribution_s(root):
+    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == autotune.__version__

@@ -1,0 +1,368 @@
+"""Which configuration is served for which question, and what is said when there is none."""
+
+import os
+from dataclasses import FrozenInstanceError, replace
+from math import hypot, log2
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import autotune
+from autotune import cache
+from autotune.best import check
+from autotune.errors import CacheError, InputError, NoConfig
+from autotune.loader import best_config
+from autotune.model import Config, Launch, Match, Sizes, Tier
+from autotune.tiers import Question, tuned
+from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
+
+NAME = "Example GPU 100"
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path, monkeypatch) -> Path:
+    """The cache in force, with nothing in it yet; the current folder has none of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def filled(root) -> Path:
+    """Three sizes on one device, one on another."""
+    entries = (entry(64, BLOCK=32), entry(1024, BLOCK=128, VECTOR=4), entry(2**20, BLOCK=256, VECTOR=2))
+    cache.store(root, DEVICE, record(*entries))
+    cache.store(root, OTHER, record(entry(1024, BLOCK=32)))
+    return root
+
+
+def test_the_same_sizes_are_exact(filled):
+    best = best_config("reduce", NAME, n=1024)
+    assert best == {"ALGORITHM": "tree", "BLOCK": 128, "VECTOR": 4, "UNROLL": False}
+    assert best.match == Match(
+        Tier.EXACT, "example-gpu-100", {"n": 1024}, 0.0, "tuned on example-gpu-100 for n=1024"
+    )
+    assert (best.time_ms, best.provenance, best.source_device) == (1024 / 1e6, PROVENANCE, "example-gpu-100")
+    assert best.dtype == "int32"
+
+
+@pytest.mark.parametrize(
+    ("n", "nearest"), [(65, 64), (260, 1024), (255, 64), (2**40, 2**20), (32_770, 2**20)]
+)
+def test_other_sizes_get_the_nearest_in_log_space(filled, n, nearest):
+    match = best_config("reduce", NAME, n=n).match
+    assert (match.tier, match.source_sizes) == (Tier.NEAREST_SIZE, {"n": nearest})
+    assert match.distance == pytest.approx(abs(log2(n / nearest)))
+    assert match.detail == f"tuned on example-gpu-100 for n={nearest}, the nearest to n={n}"
+
+
+@given(
+    known=st.lists(
+        st.tuples(st.integers(1, 2**40), st.integers(1, 2**40)), min_size=1, max_size=8, unique=True
+    ),
+    asked=st.tuples(st.integers(1, 2**40), st.integers(1, 2**40)),
+)
+def test_every_dimension_counts_and_not_the_volume(known, asked):
+    def distance(one: Sizes) -> float:
+        return hypot(log2(one["m"] / asked[0]), log2(one["n"] / asked[1]))
+
+    entries = [replace(entry(1), sizes={"m": m, "n": n}) for m, n in known]
+    question = Question("reduce", None, None, False, {"m": asked[0], "n": asked[1]})
+    best = tuned("example-gpu-100", record(*entries), DEVICE, question, [])
+    assert distance(best.match.source_sizes) == pytest.approx(
+        min(distance(each.sizes) for each in entries), abs=1e-9
+    )
+
+
+def test_a_nearest_result_that_is_not_valid_for_the_sizes_is_passed_over(filled):
+    best = best_config("reduce", NAME, n=1023)  # VECTOR = 4 and 2 do not divide it
+    assert best.match.source_sizes == {"n": 64}
+
+
+def test_a_device_without_results_gets_the_default(filled):
+    best = best_config("reduce", "Unknown GPU", n=1024)
+    assert best == DEFAULT
+    assert (best.time_ms, best.provenance, best.source_device) == (None, None, None)
+    assert best.match.tier is Tier.DEFAULT
+    assert best.match.detail == (
+        "the kernel's default: nothing that may be served was tuned on unknown-gpu; "
+        "device or sizes not known, so not checked: BLOCK <= device.max_threads_per_block"
+    )
+
+
+def test_the_default_must_be_valid_for_a_known_device(filled):
+    small = replace(DEVICE, name="Small", slug="small", max_threads_per_block=32)
+    with pytest.raises(
+        NoConfig, match=r"default is not valid here: BLOCK <= device\.max_threads_per_block; .* has "
+    ):
+        best_config("reduce", small, n=1024)
+    assert best_config("reduce", replace(small, max_threads_per_block=64), n=1024) == DEFAULT
+
+
+def test_the_given_device_decides_what_is_valid(filled):
+    limited = replace(DEVICE, max_threads_per_block=64)
+    best = best_config("reduce", limited, n=1024)
+    assert (best["BLOCK"], best.match.tier, best.match.source_sizes) == (32, Tier.NEAREST_SIZE, {"n": 64})
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"constraints": ("BLOCK > 128",)}, "BLOCK > 128"),
+        ({"parameters": record().parameters[:3]}, "the parameters are now ALGORITHM, BLOCK, VECTOR"),
+        ({"derived": {"TILE": "1 // 0"}}, "1 // 0"),
+    ],
+)
+def test_a_result_that_the_kernel_has_outgrown_is_not_served(root, changed, reason):
+    cache.store(root, DEVICE, record(entry(64)))
+    cache.store(root, DEVICE, replace(record(entry(1024, BLOCK=256)), **changed))
+    with pytest.raises(NoConfig, match="the result for n=64 is not valid here") as caught:
+        best_config("reduce", NAME, n=64, strict=True)
+    assert reason in str(caught.value)
+
+
+def test_a_value_that_left_its_domain_is_not_served(root):
+    cache.store(root, DEVICE, record(entry(64, BLOCK=512)))
+    assert best_config("reduce", NAME, n=64).match.tier is Tier.DEFAULT
+
+
+def test_strict_serves_the_exact_only_and_lists_what_exists(filled):
+    assert best_config("reduce", NAME, n=64, strict=True).match.tier is Tier.EXACT
+    with pytest.raises(NoConfig) as caught:
+        best_config("reduce", NAME, n=65, strict=True)
+    assert str(caught.value) == (
+        f"reduce: nothing tuned for exactly example-gpu-100, n=65; {filled} has "
+        "example-gpu-100 (int32 n=64 or int32 n=1024 or int32 n=1048576), other-gpu (int32 n=1024)"
+    )
+    with pytest.raises(NoConfig, match="exactly unknown-gpu, n=64"):
+        best_config("reduce", "Unknown GPU", n=64, strict=True)
+
+
+def test_an_unknown_kernel_lists_the_known_ones(filled):
+    cache.store(filled, DEVICE, record(entry(64), kernel="scan"))
+    with pytest.raises(NoConfig, match=r"no results for a kernel 'redduce' in .*; there are: reduce, scan"):
+        best_config("redduce", NAME)
+
+
+def test_an_empty_cache_says_how_to_fill_it(root):
+    with pytest.raises(NoConfig, match="there are: none, autotune search makes some"):
+        best_config("reduce")
+
+
+@pytest.mark.parametrize("device", ["Example(R) GPU 100", "example-gpu-100", "EXAMPLE GPU 100", DEVICE])
+def test_a_device_is_a_name_a_slug_or_its_description(filled, device):
+    assert best_config("reduce", device, n=64).source_device == "example-gpu-100"
+
+
+def test_a_folder_that_says_more_than_the_name_is_found_by_the_name(root):
+    cache.store(root, replace(DEVICE, slug="cpu-example-gpu-100"), record(entry(64)))
+    assert best_config("reduce", "Example GPU 100", n=64).source_device == "cpu-example-gpu-100"
+    assert best_config("reduce", "GPU 100", n=64).match.tier is Tier.DEFAULT
+
+
+def test_another_model_under_the_same_slug_gets_none_of_its_results(filled):
+    impostor = replace(DEVICE, architecture="ex_11")
+    assert best_config("reduce", impostor, n=64).match.tier is Tier.DEFAULT
+
+
+def test_no_device_takes_the_only_one(root):
+    cache.store(root, DEVICE, record(entry(64)))
+    cache.store(root, OTHER, record(entry(64), kernel="scan"))
+    assert best_config("reduce", n=64).source_device == "example-gpu-100"
+    cache.store(root, OTHER, record(entry(64)))
+    with pytest.raises(NoConfig, match=r"which device.* has results for: example-gpu-100, other-gpu"):
+        best_config("reduce", n=64)
+
+
+def test_no_sizes_take_the_only_result(filled):
+    best = best_config("reduce", "Other GPU")
+    assert (best.match.tier, best.match.source_sizes) == (Tier.EXACT, {"n": 1024})
+    with pytest.raises(
+        InputError, match="give its sizes; example-gpu-100 has results for n=64 or n=1024 or n=1048576"
+    ):
+        best_config("reduce", NAME)
+
+
+def test_the_type_is_the_one_asked_for_else_the_first_recorded(root):
+    cache.store(root, DEVICE, record(entry(64, "int32", BLOCK=32), entry(1024, "float32", BLOCK=128)))
+    assert best_config("reduce", NAME, n=64).match.source_sizes == {"n": 1024}
+    best = best_config("reduce", NAME, n=1024, dtype="int32")
+    assert (best.dtype, best.match.source_sizes) == ("int32", {"n": 64})
+    assert best_config("reduce", NAME, n=64, dtype="float64").match.tier is Tier.DEFAULT
+    with pytest.raises(InputError, match="dtype 'quad': expected one of int8"):
+        best_config("reduce", NAME, n=64, dtype="quad")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "complaint"),
+    [
+        ({"m": 64}, "reduce: takes the sizes n; given: m"),
+        ({"n": 64, "m": 64}, "reduce: takes the sizes n; given: m, n"),
+        ({"n": 0}, "reduce: n = 0: expected a whole number of at least 1"),
+        ({"n": 6.5}, r"reduce: sizes are whole numbers; found n=6\.5"),
+        ({"n": "64"}, "reduce: sizes are whole numbers; found n=64"),
+        ({"n": [64]}, "whole numbers"),
+    ],
+)
+@pytest.mark.parametrize("device", [NAME, "Unknown GPU"])
+def test_wrong_sizes_are_bad_input(filled, sizes, complaint, device):
+    with pytest.raises(InputError, match=complaint):
+        best_config("reduce", device, **sizes)
+
+
+def test_defines_and_flags_are_all_the_source_needs(root):
+    cache.store(root, DEVICE, record(entry(64, ALGORITHM="shuffle", UNROLL=True)))
+    best = best_config("reduce", NAME, n=64)
+    assert best.defines == {
+        "DTYPE": "int",
+        "DTYPE_INT32": 1,
+        "ALGORITHM": "ALGORITHM_SHUFFLE",
+        "ALGORITHM_TREE": 1,
+        "ALGORITHM_SHUFFLE": 2,
+        "BLOCK": 64,
+        "VECTOR": 1,
+        "UNROLL": 1,
+    }
+    assert "-DALGORITHM=ALGORITHM_SHUFFLE" in best.flags
+    assert len(best.flags) == len(best.defines)
+
+
+def test_launch_evaluates_the_plan_for_the_sizes(filled):
+    best = best_config("reduce", NAME, n=1024)
+    first = Launch("main", (2, 1, 1), (128, 1, 1), 512, ("x", "part", "n"))
+    assert best.launch(n=1024) == (first, Launch("last", (1, 1, 1), (32, 1, 1), 0, ("part", "out")))
+    assert best.launch(n=4) == (replace(first, grid=(1, 1, 1)),)
+    assert best.launch(n=2**30)[0].grid == (32, 1, 1)
+
+
+def test_launch_reads_the_device_that_was_given(filled):
+    best = best_config("reduce", replace(DEVICE, compute_units=1), n=1024)
+    assert best.launch(n=2**30)[0].grid == (8, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "complaint"),
+    [
+        ({}, "takes the sizes n; given: none"),
+        ({"m": 4}, "takes the sizes n; given: m"),
+        ({"n": -4}, "n = -4: expected a whole number of at least 1"),
+        ({"n": 1023}, "not valid for n=1023: n % VECTOR == 0; ask best_config for these sizes"),
+    ],
+)
+def test_launch_refuses_sizes_it_cannot_serve(filled, sizes, complaint):
+    with pytest.raises(InputError, match=complaint):
+        best_config("reduce", NAME, n=1024).launch(**sizes)
+
+
+def test_launch_of_an_unknown_device_says_what_is_missing(filled):
+    with pytest.raises(InputError, match=r"no value for 'device\.compute_units'; the device is not known"):
+        best_config("reduce", "Unknown GPU", n=64).launch(n=64)
+
+
+def test_a_changed_driver_source_or_space_is_said(root):
+    old = replace(PROVENANCE, space_sha256="b" * 64, tuned_at="2024-01-01T00:00:00+00:00")
+    cache.store(root, DEVICE, record(entry(64, provenance=old), entry(1024)))
+    assert best_config("reduce", DEVICE, n=1024).stale_reasons == ()
+    assert best_config("reduce", replace(DEVICE, driver="driver 8"), n=1024).stale_reasons == (
+        "the driver was driver 7 when this was tuned and is driver 8 now.",
+    )
+    (reason,) = best_config("reduce", NAME, n=64).stale_reasons
+    assert reason.startswith("the space was bbbb")
+
+
+def test_a_best_is_a_mapping_that_cannot_be_changed(filled):
+    best = best_config("reduce", NAME, n=64)
+    assert (len(best), best["BLOCK"], sorted(best)) == (4, 32, ["ALGORITHM", "BLOCK", "UNROLL", "VECTOR"])
+    with pytest.raises(TypeError):
+        best["BLOCK"] = 64
+    with pytest.raises(FrozenInstanceError):
+        best.config = Config({})
+
+
+def test_a_changed_file_is_seen_and_an_unchanged_one_is_not_read_again(filled):
+    first = best_config("reduce", NAME, n=64)
+    assert best_config("reduce", NAME, n=64) is first
+    cache.store(filled, DEVICE, record(entry(64, BLOCK=256)))
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 256
+
+
+def test_results_that_appear_later_are_seen(filled):
+    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.DEFAULT
+    cache.store(filled, replace(DEVICE, name="Late GPU", slug="late-gpu"), record(entry(64), kernel="scan"))
+    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.DEFAULT
+    cache.store(filled, replace(DEVICE, name="Late GPU", slug="late-gpu"), record(entry(64)))
+    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.EXACT
+
+
+def test_the_current_folder_goes_before_the_shipped_cache_for_the_kernels_it_knows(tmp_path, monkeypatch):
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setattr(cache, "_shipped", lambda: str(tmp_path / "shipped"))
+    cache.store("shipped", DEVICE, record(entry(64, BLOCK=128)))
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 128
+    cache.store("cache", DEVICE, record(entry(64), kernel="scan"))
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 128
+    cache.store("cache", DEVICE, record(entry(64, BLOCK=32)))
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 32
+    os.chdir("/")
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 128
+
+
+def test_the_argument_goes_before_the_variable(filled, tmp_path):
+    cache.store("given", DEVICE, record(entry(64, BLOCK=256)))
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 32
+    assert best_config("reduce", NAME, n=64, cache="given")["BLOCK"] == 256
+    assert best_config("reduce", NAME, n=64, cache=tmp_path / "given")["BLOCK"] == 256
+
+
+def test_a_file_with_something_that_is_no_expression_is_damaged(root):
+    cache.store(root, DEVICE, replace(record(entry(64)), constraints=("__import__('os')",)))
+    with pytest.raises(CacheError, match=r"results of reduce: damaged: .*only these may be called"):
+        best_config("reduce", NAME, n=64)
+
+
+@pytest.mark.parametrize("question", [(["reduce"],), ("reduce", ["gpu"])])
+def test_a_question_of_the_wrong_kind_is_bad_input(filled, question):
+    with pytest.raises(InputError, match="best_config takes names"):
+        best_config(*question)
+
+
+values = {
+    "ALGORITHM": ("tree", "shuffle"),
+    "BLOCK": (32, 64, 128, 256, 512),
+    "VECTOR": (1, 2, 3, 4),
+    "UNROLL": (True,),
+}
+configs = st.fixed_dictionaries({name: st.sampled_from(domain) for name, domain in values.items()})
+
+
+@given(
+    tuned_configs=st.dictionaries(st.integers(1, 4096), configs, min_size=1, max_size=6),
+    default_config=configs,
+    n=st.integers(1, 4096),
+    threads=st.sampled_from([32, 64, 256, 1024]),
+)
+def test_what_is_served_is_always_valid(tmp_path_factory, tuned_configs, default_config, n, threads):
+    root = tmp_path_factory.mktemp("cache")
+    device = replace(DEVICE, max_threads_per_block=threads)
+    entries = (replace(entry(size), config=Config(config)) for size, config in tuned_configs.items())
+    held = record(*entries, default=Config(default_config))
+    cache.store(root, DEVICE, held)
+    try:
+        best = best_config("reduce", device, n=n, cache=root)
+    except NoConfig:
+        assert check(held, held.default, device, {"n": n}, "int32").violations
+        return
+    assert best["BLOCK"] <= min(threads, 256)
+    assert n % best["VECTOR"] == 0
+    assert best["VECTOR"] != 3
+    assert best.launch(n=n)
+
+
+def test_the_package_offers_what_production_code_needs():
+    assert autotune.best_config is best_config
+    assert set(autotune.__all__) <= set(dir(autotune))
+    assert all(getattr(autotune, name) is not None for name in autotune.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'best_confg'"):
+        autotune.best_confg  # noqa: B018

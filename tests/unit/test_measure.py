@@ -1,0 +1,63 @@
+"""The rules that end sampling, on a stopwatch that reads out a list."""
+
+import itertools
+
+import pytest
+
+from autotune.jobs import Protocol
+from autotune.measure import measure
+from autotune.model import Measurement
+
+
+class Readings:
+    """A stopwatch of given readings, the last of which repeats."""
+
+    def __init__(self, *readings):
+        self._readings = itertools.chain(readings, itertools.repeat(readings[-1]))
+        self.batches = []
+
+    def sample_ms(self):
+        return next(self._readings)
+
+    def choose_batch(self, run_ms, batch_ms):
+        self.batches.append((run_ms, batch_ms))
+
+    batch = 1
+
+
+PROTOCOL = Protocol(warmups=1, screen=3, samples=8, seconds=60)
+
+
+def test_equal_readings_are_steady_at_once_and_the_warmup_is_kept_apart():
+    found = measure(Readings(9.0, 1.0), PROTOCOL, None)
+    assert found.rule == "steady" and found.warmups_ms == (9.0,) and set(found.samples_ms) == {1.0}
+
+
+def test_one_that_cannot_win_stops_after_the_screen():
+    found = measure(Readings(2.0), PROTOCOL, incumbent_ms=1.0)
+    assert found.rule == "screened" and len(found.samples_ms) == PROTOCOL.screen
+
+
+def test_one_lucky_reading_keeps_it_in_the_race():
+    assert measure(Readings(2.0, 2.0, 1.4, 2.0), PROTOCOL, incumbent_ms=1.0).rule != "screened"
+
+
+def test_noise_is_sampled_to_the_limit():
+    found = measure(Readings(*[1.0, 2.0] * 10), PROTOCOL, None)
+    assert found.rule == "samples" and len(found.samples_ms) == PROTOCOL.samples
+
+
+def test_time_ends_it():
+    assert measure(Readings(*[1.0, 2.0] * 10), Protocol(seconds=0), None).rule == "time"
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 20, 101])
+def test_the_interval_holds_the_median_and_lies_within_the_samples(count):
+    samples = tuple(float(value * value % 37) for value in range(count))
+    low, high = Measurement(samples, "").interval_ms
+    assert min(samples) <= low <= Measurement(samples, "").median_ms <= high <= max(samples)
+
+
+def test_more_samples_narrow_the_interval():
+    few, many = (Measurement(tuple(range(count)), "").interval_ms for count in (10, 1000))
+    assert (many[1] - many[0]) / 1000 < (few[1] - few[0]) / 10

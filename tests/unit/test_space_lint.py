@@ -1,0 +1,99 @@
+"""What lint finds in legal spaces, and that it is quiet about good ones."""
+
+import pytest
+
+from autotune.space import ConstraintReport, bind, constraint_report, lint, load_space, problem_of
+from tests.space_example import GPU, SOURCE, YAML, write_space
+
+
+def bound(folder, text=YAML, source=SOURCE):
+    spec = load_space(write_space(folder, text, source))
+    return bind(spec, GPU, problem_of(spec, GPU))
+
+
+def findings(space, source):
+    return {(finding.kind, finding.subject) for finding in lint(space, source)}
+
+
+EXPECTED = {
+    ("idle_constraint", 'ALGORITHM != "shuffle" or device.has_shuffle'),  # every GPU of the example has it
+    ("unreachable_value", "BLOCK_SIZE=2048"),
+}
+
+
+def test_each_constraint_is_reported_with_what_it_removes(tmp_path):
+    reports = constraint_report(bound(tmp_path))
+    assert reports == (
+        ConstraintReport("BLOCK_SIZE <= device.max_threads_per_block", 19, 8, 0),
+        ConstraintReport('ALGORITHM != "shuffle" or device.has_shuffle', 20, 0, 0),
+        ConstraintReport("PER_BLOCK <= 64 and (not UNROLL or VECTOR == 1)", 21, 14, 6),
+    )
+    assert [report.never_removes for report in reports] == [False, True, False]
+
+
+def with_parameters(names, parameters, constraints):
+    defaults = ", ".join(f"{name}: 0" for name in names)
+    text = YAML.replace("derived:\n", f"{parameters}derived:\n", 1)
+    text = text.replace("constraints:\n", f"constraints:\n{constraints}", 1)
+    return text.replace("UNROLL: false}", f"UNROLL: false, {defaults}}}", 1)
+
+
+def test_what_would_take_too_long_to_count_is_not_counted(tmp_path):
+    names = [f"E{position}" for position in range(6)]
+    extra = "".join(f"  {name}: [{', '.join(map(str, range(12)))}]\n" for name in names)
+    wide = f"  - {' + '.join(names)} >= 0\n"
+    narrow = "".join(f"  - {name} == 0\n" for name in names)
+    reports = constraint_report(bound(tmp_path, with_parameters(names, extra, wide + narrow)))
+    first, second, *_ = reports
+    assert (first.removes_alone, first.appear_without, first.never_removes) == (None, 0, True)
+    assert (second.removes_alone, second.appear_without) == (24 * 11 * 12**5, 110)
+
+
+def test_more_configurations_than_a_report_needs_are_not_counted(tmp_path):
+    names = [f"E{position}" for position in range(4)]
+    extra = "".join(f"  {name}: [{', '.join(map(str, range(100)))}]\n" for name in names)
+    one = f"  - {' and '.join(f'{name} == 0' for name in names)}\n"
+    report = constraint_report(bound(tmp_path, with_parameters(names, extra, one)))[0]
+    assert (report.removes_alone, report.appear_without, report.never_removes) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (SOURCE, set()),
+        ("int x; // ALGORITHM VECTOR", {("unused_parameter", "ALGORITHM")}),
+        ('/* ALGORITHM\n */ char *s = "ALGORITHM";', {("unused_parameter", "ALGORITHM")}),
+        ("int ALGORITHMS;", {("unused_parameter", "ALGORITHM")}),
+        (SOURCE + "#if UNROL\n#endif", {("unknown_macro", "UNROL")}),
+        (SOURCE + "#ifdef UNROL\n#endif", {("unknown_macro", "UNROL")}),
+        (SOURCE + "# if 1 && \\\n  !defined(UNROL)\n#endif", {("unknown_macro", "UNROL")}),
+        (SOURCE + "#if UNROLL\n#elif TILE > 2\n#endif", {("unknown_macro", "TILE")}),
+        (SOURCE + "#if ALGORITHM == ALGORITHM_SHUFLE\n#endif", {("unknown_macro", "ALGORITHM_SHUFLE")}),
+        (SOURCE + "int x = ALGORITHM == ALGORITHM_SHUFLE;", {("unknown_macro", "ALGORITHM_SHUFLE")}),
+        (SOURCE + "// #if TILE\n/*\n#if TILE\n*/", set()),
+        (SOURCE + "#define TILE 4\n#if TILE > 2\n#endif", set()),
+        (SOURCE + "#ifdef __CUDACC__\n#elif defined(CL_VERSION_2_0) && DTYPE_FLOAT64\n#endif", set()),
+        (SOURCE + '#line 1 "OTHER.cu"\n#if UNROLL && DTYPE_INT32\n#endif', set()),
+    ],
+)
+def test_macros_of_the_source_and_the_space_are_compared(tmp_path, source, found):
+    assert findings(bound(tmp_path), source) == EXPECTED | found
+
+
+def test_a_typo_is_answered_with_the_name_that_was_meant(tmp_path):
+    found = [str(finding) for finding in lint(bound(tmp_path), SOURCE + "#if ALGORITHM_SHUFLE\n#endif")]
+    assert (
+        "ALGORITHM_SHUFLE: used in the source, but nothing defines it; did you mean ALGORITHM_SHUFFLE?"
+        in found
+    )
+
+
+def test_a_parameter_that_only_constraints_read_is_unused(tmp_path):
+    text = YAML.replace("--use_fast_math: UNROLL", "--use_fast_math: true")
+    assert findings(bound(tmp_path, text), SOURCE) == EXPECTED | {("unused_parameter", "UNROLL")}
+
+
+def test_a_python_source_has_python_comments(tmp_path):
+    text = YAML.replace("source: reduce.cu", "source: reduce.py")
+    source = "# ALGORITHM\ndef reduce(x):\n    return VECTOR\n"
+    assert findings(bound(tmp_path, text), source) == EXPECTED | {("unused_parameter", "ALGORITHM")}

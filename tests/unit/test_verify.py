@@ -1,0 +1,100 @@
+"""What verification sees, on arrays in the fake device's memory."""
+
+import numpy as np
+import pytest
+
+from autotune.devices import backend
+from autotune.jobs import Array, Case, Scalar
+from autotune.model import Launch, Problem, Status
+from autotune.verify import first_difference, verify
+from autotune.workspace import Workspace
+
+GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
+N = 100
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Verify the body of a kernel (x in, y out, w inout, t scratch) and return the verdict."""
+    reference = tmp_path / "reference.py"
+    reference.write_text(
+        "def reference(inputs, sizes):\n    return {'y': inputs['x'].astype('float64') + 1}\n"
+    )
+    arrays = (
+        Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
+        Array("y", "float32", (N,), "out", None),
+        Array("w", "float32", (N,), "inout", ("copy", "x")),
+        Array("t", "float32", (N,), "scratch", None),
+    )
+    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
+    case = Case(Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0)
+    device = backend("fake").open_device(0)
+    workspace = Workspace(device, case.problem, arrays, reference)
+
+    def run(body):
+        source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
+            f"    {line}\n" for line in body.splitlines()
+        )
+        program = device.load(backend("fake").open_compiler(0).compile(source, ()))
+        return verify(device, program, case, workspace)
+
+    return run
+
+
+def test_a_right_kernel_passes(check):
+    verdict = check(GOOD)
+    assert verdict.failure is None and verdict.repeatable
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ("pass", Status.WRONG_RESULT, "y was never written"),
+        (GOOD + 'y.view("float32")[7] = 5', Status.WRONG_RESULT, "y[7] is 5.0, expected"),
+        (GOOD + 'y.view("float32")[7] = float("nan")', Status.WRONG_RESULT, "y[7] is nan"),
+        ('y.view("float32")[:n-1] = x.view("float32")[:n-1] + 1', Status.WRONG_RESULT, "y[99] is nan"),
+        (GOOD + 'x.view("float32")[3] += 1', Status.WRONG_RESULT, "changed its input x[3]"),
+        (GOOD + "y.base[16384 + 400] = 0", Status.OUT_OF_BOUNDS, "wrote outside y"),
+        (GOOD + "y.base[16383] = 0", Status.OUT_OF_BOUNDS, "before the start"),
+        (GOOD + "t.base[16384 + 400 + 9] = 0", Status.OUT_OF_BOUNDS, "byte 10 past the end"),
+        ('y.view("float32")[:n] = t.view("float32")[:n]', Status.WRONG_RESULT, "y was never written"),
+    ],
+)
+def test_a_wrong_kernel_is_found_with_the_place(check, body, status, words):
+    failure = check(body).failure
+    assert failure.status is status
+    assert words in failure.detail
+
+
+def test_what_one_kernel_destroys_the_next_one_finds_restored(check):
+    check(GOOD + "x.base[:] = 0\ny.base[:] = 0\nw.base[:] = 0")
+    assert check(GOOD).failure is None
+
+
+def test_an_inout_array_that_the_reference_leaves_out_may_be_destroyed_but_needs_a_restore(check):
+    verdict = check(GOOD + 'w.view("float32")[0] += 1')
+    assert verdict.failure is None and not verdict.repeatable
+
+
+def test_an_inout_array_is_restored_before_every_run(check):
+    body = 'y.view("float32")[:n] = w.view("float32")[:n] + 1\nw.view("float32")[:n] = 0'
+    assert check(body).failure is None
+    assert check(body).failure is None
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "rtol", "atol", "difference"),
+    [
+        ([1, 2, 3], [1, 2, 3], 0, 0, None),
+        ([1, 2, 3], [1, 0, 0], 0, 0, (1, 2)),
+        ([1.0, 2.0], [1.0, 2.1], 0.1, 0, None),
+        ([1.0, 2.0], [1.0, 2.1], 0.01, 0, (1, 1)),
+        ([0.0], [1e-9], 0, 1e-8, None),
+        ([np.nan], [np.nan], 1, 1, (0, 1)),
+        ([np.inf], [np.inf], 1e-6, 0, None),
+        ([np.inf], [1.0], 1e-6, 0, (0, 1)),
+        ([2**31 - 1], [2**31], 0, 0, (0, 1)),
+    ],
+)
+def test_first_difference(actual, expected, rtol, atol, difference):
+    assert first_difference(np.array(actual), np.array(expected), rtol, atol) == difference
