@@ -63,7 +63,8 @@ class Protocol:
     def __str__(self) -> str:
         return (
             f"{self.warmups} warm-up, {self.screen} samples to screen at {self.screen_factor:g}x the best, "
-            f"then until the median is known to {self.precision:.0%}, {self.samples} samples or {self.seconds:g} s"
+            f"then until the median is known to {self.precision:.0%}, {self.samples} samples "
+            f"or {self.seconds:g} s"
         )
 
 

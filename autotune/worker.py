@@ -38,7 +38,7 @@ class Worker:
         self.starts = 0
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
-        """Run `function(bench, *arguments, **options)` in the child; a Failure if it hangs, crashes or raises.
+        """Run `function(bench, *arguments, **options)` in the child; a Failure if that goes wrong.
 
         Raises SetupError when the device or the reference is broken, whatever the configuration.
         """

@@ -96,7 +96,8 @@ def test_a_time_limit_ends_a_search(folder):
 
 def test_the_same_binary_is_timed_once(folder):
     folder.write(
-        'def double(grid, block, x, y, n):\n    y.view("int32")[:n] = 2 * x.view("int32")[:n]\n    return float(A)\n'
+        'def double(grid, block, x, y, n):\n    y.view("int32")[:n] = 2 * x.view("int32")[:n]\n'
+        "    return float(A)\n"
     )
     result = folder.search()
     shown = json.loads(folder.run("show", result["journal"], "--json").stdout)
