@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import parse
 from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Launch, Match, Provenance, Sizes, Value
-from autotune.plan import device_values, launches, macros
+from autotune.plan import compiler_options, device_values, launches, macros
 
 
 class Check(NamedTuple):
@@ -71,6 +71,20 @@ class Best(Mapping[str, Value]):
     def flags(self) -> list[str]:
         """The macros as compiler options: `-DBLOCK_SIZE=256`."""
         return [f"-D{name}={value}" for name, value in self.defines.items()]
+
+    def options(self, dialect: str) -> tuple[str, ...]:
+        """Tuned compiler options besides the macros, for the compiler of a dialect: "cuda" or "opencl".
+
+        Raises InputError when an option reads a device or a size that the result does not know.
+        """
+        options = self.record.compiler_options.get(dialect, {})
+        try:
+            sizes = self.match.source_sizes
+            return compiler_options(
+                options, _values(self.record, self.config, self.device, sizes, self.dtype)
+            )
+        except ExpressionError as error:
+            raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
 
     def launch(self, **sizes: int) -> tuple[Launch, ...]:
         """The launches that compute a problem of these sizes, grid in blocks and block in threads.

@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
-        return dict(value)
+        return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
@@ -161,6 +161,7 @@ _READERS: dict[str, _Read] = {
     "tuple[float, float]": _list(_number, length=2),
     "Sizes": _mapping(_integer),
     "Mapping[str, str]": _derived,
+    "Mapping[str, Mapping[str, str]]": _mapping(_mapping(_text)),
     "Config": _config,
     "tuple[Config, ...]": _list(_config),
     "tuple[Parameter, ...]": _list(_object(Parameter)),

@@ -20,7 +20,7 @@ from autotune.model import Value
 Names = Mapping[str, Any]
 Evaluator = Callable[[Names], Any]
 
-LARGEST_EXPONENT = 64  # larger powers are mistakes or attacks on memory, never launch geometry
+LARGEST_BITS = 1024  # larger numbers are mistakes or attacks on memory, never launch geometry
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
@@ -32,15 +32,21 @@ def _is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
+def _multiply(one: Any, other: Any) -> Any:
+    if isinstance(one, str | tuple) or isinstance(other, str | tuple):
+        raise TypeError("only numbers can be multiplied")
+    return one * other
+
+
 def _power(base: Any, exponent: Any) -> Any:
-    if abs(exponent) > LARGEST_EXPONENT:
-        raise ValueError(f"exponent {exponent} is beyond {LARGEST_EXPONENT}")
+    if isinstance(base, int) and abs(exponent) * base.bit_length() > LARGEST_BITS:
+        raise ValueError(f"{base} ** {exponent} is too large")
     return base**exponent
 
 
 def _shift_left(number: int, places: int) -> int:
-    if places > LARGEST_EXPONENT:
-        raise ValueError(f"shift by {places} is beyond {LARGEST_EXPONENT}")
+    if places + number.bit_length() > LARGEST_BITS:
+        raise ValueError(f"{number} << {places} is too large")
     return number << places
 
 
@@ -59,7 +65,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: _multiply,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,

@@ -272,6 +272,7 @@ class KernelRecord:
     constraints: tuple[str, ...]
     derived: Mapping[str, str]
     launch: tuple[LaunchSpec, ...]
+    compiler_options: Mapping[str, Mapping[str, str]]  # by dialect: flag to expression
     default: Config
     entries: tuple[Entry, ...]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.expressions import Expression, integer, parse
-from autotune.model import Config, DeviceInfo, Launch, LaunchSpec, Parameter, Sizes, Value
+from autotune.model import DeviceInfo, Launch, LaunchSpec, Parameter, Sizes, Value
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo))
 C_TYPES = {
@@ -77,6 +77,16 @@ def macros(parameters: Iterable[Parameter], config: Mapping[str, Value], dtype: 
     return defines
 
 
+def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Compiler options of one dialect: True gives the flag, False nothing, any other value `flag=value`."""
+    evaluated = {flag: parse(text)(values) for flag, text in options.items()}
+    return tuple(
+        flag if value is True else f"{flag}={value}"
+        for flag, value in evaluated.items()
+        if value is not False
+    )
+
+
 def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Launch, ...]:
     """Evaluate a launch plan; grid and block in blocks and threads, always three dimensions.
 
@@ -105,13 +115,3 @@ def _positive(expression: Expression, values: Mapping[str, Any]) -> int:
     if number < 1:
         raise ExpressionError(f"{expression.text!r} gives {number}, expected at least 1")
     return number
-
-
-def is_valid(constraints: Iterable[str], values: Mapping[str, Any]) -> bool:
-    """Whether every constraint holds."""
-    return all(parse(text).holds(values) for text in constraints)
-
-
-def config_of(values: Mapping[str, Value]) -> Config:
-    """A configuration from a plain mapping."""
-    return values if isinstance(values, Config) else Config(values)

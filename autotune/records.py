@@ -54,6 +54,7 @@ def kernel_record(
         constraints=tuple(constraint.text for constraint in spec.constraints),
         derived=spec.derived,
         launch=spec.launch,
+        compiler_options=spec.compiler_options,
         default=spec.default,
         entries=(entry,),
     )

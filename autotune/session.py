@@ -115,7 +115,7 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
     searcher = make_searcher(engine, strategy)
     root = writable_root(options.cache)
     _require_valid_default(bound)
-    check_writable(root)
+    check_writable(root, bound.device, bound.spec.kernel)
     with _open(bound, options, observer) as rig:
         trials = options.budget.trials
         total = None if trials is None else min(trials, len(bound.space))

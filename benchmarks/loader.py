@@ -100,6 +100,7 @@ def record(kernel: str) -> KernelRecord:
             LaunchSpec("main", ("min(BLOCKS, ceil_div(n, TILE))",), ("BLOCK_SIZE",), ("x", "partial", "n")),
             LaunchSpec("last", ("1",), ("BLOCK_SIZE",), ("partial", "out"), when='FINISH == "second"'),
         ),
+        compiler_options={},
         default=default,
         entries=tuple(entries),
     )

@@ -1,29 +1,31 @@
-/* The portable dialect: one kernel source, compiled as CUDA C++ (NVRTC) and as OpenCL C 1.2.
- *
- * A kernel includes this file, uses the words below and never asks which language it is in:
+/* The portable dialect: one kernel source that compiles as CUDA C++ (NVRTC, no headers) and as OpenCL C 1.2.
+ * A kernel includes this file, uses its words, and never asks which language it is in:
  *
  *     #include "portable.h"
- *     KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1) scale(GLOBAL float *RESTRICT y, const unsigned long n)
+ *     KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
+ *     scale(GLOBAL float *RESTRICT y, const unsigned long n)
  *     {
  *         const size_t i = (size_t)BLOCK_INDEX(x) * BLOCK_SIZE + THREAD_INDEX(x);
- *         if (i < n) y[i] *= 2;
+ *         if (i < n)
+ *             y[i] *= 2;
  *     }
  *
- *   functions   KERNEL, KERNEL_BLOCK(x, y, z): threads of a block, known when compiling; DEVICE
- *   memory      GLOBAL, RESTRICT; SHARED declares an array, at the outermost level of a kernel only;
- *               SHARED_POINTER(type) is how a DEVICE function takes it
- *   indices     THREAD_INDEX(x), BLOCK_INDEX(x), BLOCK_EXTENT(x) in threads, GRID_EXTENT(x) in blocks;
- *               x, y or z; unsigned int
- *   order       BARRIER(): all threads of the block; MEMORY_FENCE(): writes before it are seen by other
- *               blocks no later than writes after it; to read what another block wrote, use volatile
- *   warps       WARP_SIZE, WARP_BARRIER(), SHUFFLE_DOWN(value, distance): all threads of the warp take
- *               part. OpenCL C 1.2 has no warps: there a warp is one thread, its barrier is nothing and
- *               a shuffle gives the thread's own value
- *   atomics     ATOMIC_ADD(pointer, value): int, unsigned int or float; returns the old value
- *   loads       LOAD_READ_ONLY: through the read-only cache, LOAD_STREAMING: first to leave the caches
- *   vectors     VECTOR(type, width): width 1, 2 or 4 of a type of one word, with + - * by element;
- *               VECTOR_ZERO(type, width), VECTOR_SUM(vector, width)
- *   loops       UNROLL_LOOP(count) in front of a loop; the count may be a macro, 1 keeps the loop
+ *   functions   KERNEL; KERNEL_BLOCK(x, y, z), the threads of a block where they are known; DEVICE
+ *   memory      GLOBAL, RESTRICT; SHARED declares a variable at the outermost level of a kernel, and
+ *               SHARED_POINTER(type) is how a DEVICE function takes its address
+ *   indices     of axis x, y or z, unsigned int: THREAD_INDEX(x), BLOCK_INDEX(x), BLOCK_EXTENT(x) in
+ *               threads, GRID_EXTENT(x) in blocks
+ *   order       BARRIER() for the threads of a block; MEMORY_FENCE(): other blocks see what was written
+ *               before it no later than what is written after it, if they read it as volatile
+ *   warps       WARP_SIZE, WARP_BARRIER(), SHUFFLE_DOWN(value, distance), for all threads of a warp.
+ *               OpenCL C 1.2 has no warps: there a warp is one thread, its barrier is nothing, and what
+ *               needs more is kept out by the space (device.has_shuffle)
+ *   atomics     ATOMIC_ADD(pointer, value) for int, unsigned int and float; gives the old value
+ *   loads       LOAD_READ_ONLY(pointer) by the read-only path, LOAD_STREAMING(pointer) for data that is
+ *               used once; plain loads in OpenCL
+ *   vectors     VECTOR(type, width) of int or float, width 1, 2 or 4, with + - * by component;
+ *               VECTOR_ZERO(type, width); VECTOR_SUM(vector, width), which evaluates the vector repeatedly
+ *   loops       UNROLL_LOOP(count) before a loop; the count may be a macro or an expression, 1 leaves it rolled
  */
 #ifndef PORTABLE_H
 #define PORTABLE_H
@@ -72,23 +74,24 @@
 #define LOAD_STREAMING(pointer) (*(pointer))
 #define VECTOR_ZERO(type, width) ((VECTOR(type, width))(0))
 
-/* One overload per address space and type; float goes through compare-and-swap of its bits. */
+/* One overload per address space and type. A float is added by comparing and swapping its bits. */
 #define ATOMIC_ADD(pointer, value) portable_atomic_add(pointer, value)
+#define OVERLOADED __attribute__((overloadable))
 #define DEFINE_ATOMIC_ADD(space, type)                                                                   \
-    DEVICE type __attribute__((overloadable)) portable_atomic_add(volatile space type *target, type value) \
+    DEVICE type OVERLOADED portable_atomic_add(volatile space type *target, type value)                  \
     {                                                                                                    \
         return atomic_add(target, value);                                                                \
     }
-#define DEFINE_FLOAT_ATOMIC_ADD(space)                                                                     \
-    DEVICE float __attribute__((overloadable)) portable_atomic_add(volatile space float *target, float value) \
-    {                                                                                                      \
-        volatile space unsigned int *bits = (volatile space unsigned int *)target;                         \
-        unsigned int seen = *bits, expected;                                                               \
-        do {                                                                                               \
-            expected = seen;                                                                               \
-            seen = atomic_cmpxchg(bits, expected, as_uint(as_float(expected) + value));                    \
-        } while (seen != expected);                                                                        \
-        return as_float(seen);                                                                             \
+#define DEFINE_FLOAT_ATOMIC_ADD(space)                                                                   \
+    DEVICE float OVERLOADED portable_atomic_add(volatile space float *target, float value)               \
+    {                                                                                                    \
+        volatile space unsigned int *bits = (volatile space unsigned int *)target;                       \
+        unsigned int found = *bits, expected;                                                            \
+        do {                                                                                             \
+            expected = found;                                                                            \
+            found = atomic_cmpxchg(bits, expected, as_uint(as_float(expected) + value));                 \
+        } while (found != expected);                                                                     \
+        return as_float(found);                                                                          \
     }
 DEFINE_ATOMIC_ADD(__global, int)
 DEFINE_ATOMIC_ADD(__local, int)

@@ -170,9 +170,9 @@ DEVICE int contributes(void)
     return !USE_SHUFFLE || THREAD_INDEX(x) % WARP_SIZE == 0;
 }
 
-/* Sum of the block's values, valid in thread 0 only. `count` cells exist: fewer than BLOCK_SIZE only in
- * global memory, which holds a value already unless it is the sum of several elements (`is_new`). */
-DEVICE DTYPE block_sum(DTYPE value, cells_t cells, unsigned int count, int is_new)
+/* Sum of the block's values, valid in thread 0 only. A tree has `count` cells, fewer than BLOCK_SIZE at the
+ * end of the input only; `is_filled` says that they hold the values already. */
+DEVICE DTYPE block_sum(DTYPE value, cells_t cells, unsigned int count, int is_filled)
 {
     const unsigned int thread = THREAD_INDEX(x);
 #if ALGORITHM == ALGORITHM_BLOCK_ATOMIC
@@ -184,14 +184,14 @@ DEVICE DTYPE block_sum(DTYPE value, cells_t cells, unsigned int count, int is_ne
         ATOMIC_ADD(&cells[0], value);
     BARRIER();
     return cells[0];
-#elif ALGORITHM == ALGORITHM_SHUFFLE /* one value per warp, then the first warp adds those */
+#elif ALGORITHM == ALGORITHM_SHUFFLE /* one value per warp, which the first warp adds */
     value = warp_sum(value);
     if (thread % WARP_SIZE == 0)
         cells[thread / WARP_SIZE] = value;
     BARRIER();
     return thread < WARP_SIZE ? warp_sum(thread < BLOCK_SIZE / WARP_SIZE ? cells[thread] : 0) : 0;
 #else
-    if (is_new && thread < count)
+    if (!is_filled && thread < count)
         cells[thread] = value;
     BARRIER();
     add_cells(cells, count);
@@ -201,14 +201,33 @@ DEVICE DTYPE block_sum(DTYPE value, cells_t cells, unsigned int count, int is_ne
 
 /* ----------------------------------------------------------------------------------------- finish */
 
-/* The kernel. Without a FINISH of its own it leaves one sum per block in `partials`, and is launched
- * again on those with `partials` being the result. `ticket` is 0 before and after: the last block of a
- * launch, known by its ticket, puts it back. */
+/* Leaves the block's sum for the last block. True in the block that is the last of the grid to do so: the
+ * fences make the sums of all the others visible to it. */
+DEVICE int is_last_to_leave(DTYPE value, GLOBAL DTYPE *partials, GLOBAL unsigned int *ticket)
+{
+    partials[BLOCK_INDEX(x)] = value;
+    MEMORY_FENCE();
+    const int is_last = ATOMIC_ADD(ticket, 1u) == GRID_EXTENT(x) - 1;
+    MEMORY_FENCE();
+    return is_last;
+}
+
+/* Sum of this thread's part of all partial sums. */
+DEVICE DTYPE sum_of_partials(GLOBAL volatile DTYPE *partials)
+{
+    DTYPE sum = 0;
+    for (unsigned int i = THREAD_INDEX(x); i < GRID_EXTENT(x); i += BLOCK_SIZE)
+        sum += partials[i];
+    return sum;
+}
+
+/* The kernel. When FINISH is a launch of its own, `partials` gets one sum per block; reduce is then launched
+ * again on these, with the result in the place of `partials`. `ticket` is 0 before and after a launch. */
 KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
 reduce(GLOBAL DTYPE *elements, const unsigned long n, const unsigned long share, GLOBAL DTYPE *partials,
        GLOBAL DTYPE *sum, GLOBAL unsigned int *ticket)
 {
-    const unsigned int thread = THREAD_INDEX(x), block = BLOCK_INDEX(x);
+    const unsigned int thread = THREAD_INDEX(x);
     DTYPE value = sum_of_share(elements, n, share);
 
 #if ALGORITHM == ALGORITHM_GLOBAL_ATOMIC
@@ -216,41 +235,34 @@ reduce(GLOBAL DTYPE *elements, const unsigned long n, const unsigned long share,
     if (contributes())
         ATOMIC_ADD(sum, value);
 #else
-#if TREE_MEMORY == TREE_MEMORY_GLOBAL
-    const size_t first = block * share * BLOCK_SIZE;
+
+#if TREE_MEMORY == TREE_MEMORY_GLOBAL /* on the first elements of the block's part, their sums or themselves */
+    const size_t first = BLOCK_INDEX(x) * share * BLOCK_SIZE;
     const unsigned int count = n - first < BLOCK_SIZE ? n - first : BLOCK_SIZE;
-    value = block_sum(value, elements + first, count, share > 1);
+    value = block_sum(value, elements + first, count, share == 1);
 #else
     SHARED DTYPE cells[BLOCK_SIZE];
-    value = block_sum(value, cells, BLOCK_SIZE, 1);
-#endif
-
-#if FINISH == FINISH_ATOMIC
-    if (thread == 0)
-        ATOMIC_ADD(sum, value);
-#else
-    if (thread == 0)
-        partials[block] = value;
+    value = block_sum(value, cells, BLOCK_SIZE, 0);
 #endif
 
 #if FINISH == FINISH_LAST_BLOCK
     SHARED int is_last;
-    if (thread == 0) {
-        MEMORY_FENCE();
-        is_last = ATOMIC_ADD(ticket, 1u) == GRID_EXTENT(x) - 1;
-    }
+    if (thread == 0)
+        is_last = is_last_to_leave(value, partials, ticket);
     BARRIER();
     if (is_last) {
-        MEMORY_FENCE();
-        value = 0;
-        for (unsigned int i = thread; i < GRID_EXTENT(x); i += BLOCK_SIZE)
-            value += ((volatile GLOBAL DTYPE *)partials)[i];
-        value = block_sum(value, cells, BLOCK_SIZE, 1);
+        value = block_sum(sum_of_partials(partials), cells, BLOCK_SIZE, 0);
         if (thread == 0) {
             *sum = value;
             *ticket = 0;
         }
     }
+#elif FINISH == FINISH_ATOMIC
+    if (thread == 0)
+        ATOMIC_ADD(sum, value);
+#else
+    if (thread == 0)
+        partials[BLOCK_INDEX(x)] = value;
 #endif
 #endif
 }

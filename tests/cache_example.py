@@ -59,6 +59,7 @@ def record(*entries: Entry, kernel: str = "reduce", default: Config = DEFAULT) -
         ),
         constraints=("BLOCK <= device.max_threads_per_block", "n % VECTOR == 0"),
         derived={"TILE": "BLOCK * VECTOR", "BLOCKS": "ceil_div(n, TILE)"},
+        compiler_options={"cuda": {"--maxrregcount": "BLOCK // 2", "--use_fast_math": "UNROLL"}},
         launch=(
             LaunchSpec(
                 "main",

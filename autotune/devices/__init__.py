@@ -39,6 +39,7 @@ class Address:
 
 
 BACKENDS = {
+    "cuda": Entry("autotune.devices.cuda", ("cuda", "portable"), "cuda.core", "cuda"),
     "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "opencl"),
     "fake": Entry("autotune.devices.fake", ("python",), "numpy", "test"),
 }

@@ -6,12 +6,13 @@ a child process: a compiler in the pool's processes, a device in the worker's on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.devices.comparison import Difference, first_difference
 from autotune.model import Binary, DeviceInfo, Launch
 
 Bytes = NDArray[np.uint8]
@@ -39,6 +40,20 @@ class Compiler(Protocol):
         ...
 
 
+class HostCompared:
+    """Mix-in for devices whose memory is best compared on the host."""
+
+    read: Callable[[Buffer, int], Bytes]
+
+    def compare(
+        self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
+    ) -> Difference | None:
+        """Bring both arrays back and compare them."""
+        size_bytes = count * np.dtype(dtype).itemsize
+        found, wanted = (self.read(buffer, size_bytes).view(dtype) for buffer in (actual, expected))
+        return first_difference(found, wanted, rtol, atol)
+
+
 class Device(Protocol):
     """One device, opened in this process."""
 
@@ -62,6 +77,12 @@ class Device(Protocol):
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
         """Copy within device memory."""
+        ...
+
+    def compare(
+        self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
+    ) -> Difference | None:
+        """Compare two arrays in device memory by the rule of `comparison`; None when they agree."""
         ...
 
     def load(self, binary: Binary) -> Program:

@@ -13,6 +13,7 @@ from cuda.core.graph import Graph
 
 from autotune.cache import slug
 from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
+from autotune.devices.comparison import Difference, cuda_source
 from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.model import Binary, DeviceInfo, Launch
 
@@ -35,6 +36,8 @@ class CudaDevice:
         self.info = _describe(self._gpu)
         self._stream = self._gpu.create_stream()
         self._start, self._end = self._event(), self._event()
+        self._verdict = self.allocate(16)
+        self._comparers: dict[str, Program] = {}
         self._flush: Memory | None = None
         self._graph_of: tuple[object, ...] | None = None
         self._graph: Graph | None = None
@@ -69,6 +72,22 @@ class CudaDevice:
                 int(target.handle), int(source.handle), size_bytes, int(self._stream.handle)
             )
         )
+
+    def compare(
+        self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
+    ) -> Difference | None:
+        """Compare on the GPU and bring back the verdict."""
+        if dtype not in self._comparers:
+            compiler = CudaCompiler(self.info.architecture)
+            self._comparers[dtype] = self.load(compiler.compile(cuda_source(dtype), ()))
+        result = np.array([np.iinfo(np.uint64).max, 0], np.uint64)
+        self.write(self._verdict, result.view(np.uint8))
+        values = (actual, expected, np.uint64(count), np.float64(rtol), np.float64(atol), self._verdict)
+        blocks = 8 * self.info.compute_units
+        step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, tuple("012345"))
+        self._enqueue(self._stream, self._comparers[dtype], step, dict(zip("012345", values, strict=True)))
+        first, differing = self.read(self._verdict, result.nbytes).view(np.uint64)
+        return (int(first), int(differing)) if differing else None
 
     def load(self, binary: Binary) -> Program:
         """Load a cubin; its kernels are looked up by name when they are launched."""

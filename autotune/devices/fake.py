@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.devices.base import Buffer, Bytes, CompileError, LaunchError, Program
+from autotune.devices.base import Buffer, Bytes, CompileError, HostCompared, LaunchError, Program
 from autotune.model import Binary, DeviceInfo, Launch
 
 _INFO = DeviceInfo(
@@ -63,7 +63,7 @@ class FakeCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
 
 
-class FakeDevice:
+class FakeDevice(HostCompared):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self) -> None:

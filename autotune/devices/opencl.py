@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from autotune.cache import slug
-from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, LaunchError, Program
+from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, HostCompared, LaunchError, Program
 from autotune.model import Binary, DeviceInfo, Launch
 
 _LARGEST_GROUP = 1024  # as on GPUs: PoCL admits more, but unrolls every work-item of a group
@@ -39,7 +40,7 @@ class OpenCLCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), log, elapsed_ms)
 
 
-class OpenCLDevice:
+class OpenCLDevice(HostCompared):
     """One OpenCL device with an in-order queue that takes time stamps."""
 
     def __init__(self, index: int) -> None:
@@ -152,10 +153,10 @@ def _describe(device: cl.Device) -> DeviceInfo:
     return DeviceInfo(
         backend="opencl",
         name=name,
-        slug=slug(f"cpu {name}" if is_cpu else name),
+        slug=slug(f"cpu {name}" if is_cpu else f"{name} opencl"),  # apart from the same GPU under CUDA
         kind="cpu" if is_cpu else "gpu",
         vendor=device.vendor.strip(),
-        architecture="x86_64" if is_cpu else device.opencl_c_version.strip(),
+        architecture=platform.machine() if is_cpu else name,
         compute_units=device.max_compute_units,
         warp_size=warp,
         max_threads_per_block=min(device.max_work_group_size, _LARGEST_GROUP),

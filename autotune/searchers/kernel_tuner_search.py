@@ -15,16 +15,10 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import numpy as np
+from kernel_tuner import util
 from kernel_tuner.interface import Options, strategy_map
 from kernel_tuner.runners.runner import Runner
 from kernel_tuner.searchspace import Searchspace
-from kernel_tuner.util import (
-    CompilationFailedConfig,
-    InvalidConfig,
-    RuntimeFailedConfig,
-    StopCriterionReached,
-    TuningBudget,
-)
 
 from autotune.errors import BudgetSpent
 from autotune.model import Parameter, Status, Trial, Value
@@ -35,7 +29,8 @@ from autotune.space import Space
 Point = tuple[Value, ...]
 
 SMALLEST_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
-LONGEST_STALL = 500  # requests in a row with nothing new after which a search ends: some never do
+LONGEST_STALL = 500  # requests in a row with nothing new after which a run ends: some never do
+DRY_RUNS = 3  # runs in a row with nothing new after which the search ends
 CONSTRAINT_AWARE = ("firefly_algorithm", "pso")  # whose own default of the option is not honoured
 DEFECTS = {
     "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
@@ -54,7 +49,7 @@ class KernelTunerSearch:
         self._strategy = strategy
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose until the space has been seen or 500 requests in a row were none of them new.
+        """Propose until the space has been seen, or three runs in a row brought nothing new.
 
         BudgetSpent passes through. Warns of strategies that are broken in the pinned version.
         """
@@ -64,23 +59,24 @@ class KernelTunerSearch:
         if self._strategy in DEFECTS:
             warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)
         runner = _EvaluateRunner(space, evaluate)
+        dry_runs = 0
         with _seeded_globals(seed):
-            while not runner.finished:
-                requests = runner.requests
+            while runner.seen < len(space) and dry_runs < DRY_RUNS:
+                seen = runner.seen
                 self._run_once(runner, seed)
                 if runner.spent is not None:
                     raise runner.spent
-                if runner.requests == requests:
-                    return
+                dry_runs = 0 if runner.seen > seen else dry_runs + 1
                 seed += 1
 
     def _run_once(self, runner: _EvaluateRunner, seed: int) -> None:
         options = _options(self._strategy, runner, seed)
+        runner.stall = 0
         try:
             with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt|pyatf")
                 strategy_map[self._strategy].tune(runner.searchspace(), runner, options)
-        except StopCriterionReached:
+        except util.StopCriterionReached:
             return
         except BREAKDOWNS as error:
             if runner.evaluating:
@@ -100,28 +96,22 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         super().__init__()
         self.dev = self
         self.spent: BudgetSpent | None = None
-        self.requests = 0
+        self.stall = 0
         self.evaluating = False
         self.tune_params = {parameter.name: _numbers(parameter) for parameter in space.parameters}
         self._space = space
         self._evaluate = evaluate
+        self.size = len(space)
         self._stdout = sys.stdout
-        self._stall = 0
         self._outcomes: dict[Point, dict[str, Any]] = {}
         columns = zip(self.tune_params.values(), space.rows.T.tolist(), strict=True)
         points = zip(*([values[position] for position in column] for values, column in columns), strict=True)
         self._rows: dict[Point, int] = {point: row for row, point in enumerate(points)}
 
     @property
-    def size(self) -> int:
-        """Number of valid configurations."""
-        return len(self._rows)
-
-    @property
-    def finished(self) -> bool:
-        """Whether another request could bring anything."""
-        seen_all = len(self._outcomes) == len(self._rows)
-        return self.spent is not None or seen_all or self._stall >= LONGEST_STALL
+    def seen(self) -> int:
+        """How many configurations have been evaluated."""
+        return len(self._outcomes)
 
     def searchspace(self) -> Any:
         """The space for one run of a strategy: it keeps state, which must not leak into the next run."""
@@ -142,17 +132,16 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         new = [
             point for point in dict.fromkeys(points) if point in self._rows and point not in self._outcomes
         ]
-        self.requests += len(points)
-        self._stall = 0 if new else self._stall + len(points)
-        if self.finished:
-            raise StopCriterionReached("nothing new, or nothing left to spend")
+        self.stall = 0 if new else self.stall + len(points)
+        if self.spent is not None or self.seen == self.size or self.stall >= LONGEST_STALL:
+            raise util.StopCriterionReached("nothing new, or nothing left to spend")
         try:
             self._try(new)
         except BudgetSpent as error:
             self.spent = error
-            raise StopCriterionReached("the budget is spent") from error
+            raise util.StopCriterionReached("the budget is spent") from error
         tuning_options.budget.add_evaluations(len(new))
-        unknown = {"__error__": InvalidConfig()}
+        unknown = {"__error__": util.InvalidConfig()}
         names = self.tune_params
         return [dict(zip(names, point, strict=True)) | self._outcomes.get(point, unknown) for point in points]
 
@@ -184,23 +173,24 @@ def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
         cache={},
         simulation_mode=False,
         restrictions=[],
-        budget=TuningBudget(None, runner.size),
+        budget=util.TuningBudget(None, runner.size),
         max_fevals=runner.size,
     )
 
 
 def _numbers(parameter: Parameter) -> list[Value]:
     """The values as strategies see them: names and booleans, which they cannot reckon with, by position."""
-    if all(type(value) in (int, float) for value in parameter.values):
-        return list(parameter.values)
-    return list(range(len(parameter.values)))
+    values = parameter.values
+    if all(type(value) in (int, float) for value in values) and len(set(values)) == len(values):
+        return list(values)
+    return list(range(len(values)))
 
 
 def _outcome(trial: Trial) -> dict[str, Any]:
     if trial.time_ms is not None:
         return {"time": float(trial.time_ms)}
     compiling = trial.status in (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
-    return {"__error__": CompilationFailedConfig() if compiling else RuntimeFailedConfig()}
+    return {"__error__": util.CompilationFailedConfig() if compiling else util.RuntimeFailedConfig()}
 
 
 @contextmanager

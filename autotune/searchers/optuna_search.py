@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
@@ -21,6 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import BATCH, evaluate_rows
+from autotune.searchers.free_rows import FreeRows
 from autotune.space import Space
 
 
@@ -68,7 +68,7 @@ class OptunaSearch:
         if len(space) <= max(recipe.startup, 1):  # nothing would be left to learn for
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
             return
-        free = _FreeRows(space.rows, rng, ordered=recipe.ordered)
+        free = FreeRows(space.rows, rng, ordered=recipe.ordered)
         with _quiet():
             sampler = _KeptToFreeRows(recipe.make(seed), space, free, recipe)
             study = optuna.create_study(sampler=sampler)
@@ -98,44 +98,6 @@ def _tell(study: Study, trial: optuna.Trial, time_ms: float | None, slowest_ms: 
         study.tell(trial, slowest_ms if time_ms is None else time_ms)
 
 
-class _FreeRows:
-    """The valid rows that have not been asked for."""
-
-    def __init__(self, rows: NDArray[Any], rng: np.random.Generator, *, ordered: bool) -> None:
-        self.count = len(rows)
-        self._rng = rng
-        self._taken = np.zeros(len(rows), dtype=bool)
-        self._columns = np.ascontiguousarray(
-            rows.T
-        )  # one parameter's positions side by side: fast to compare
-        self._ordered = ordered
-
-    def take_any(self) -> int:
-        """One of them, uniformly."""
-        return self._take(np.flatnonzero(~self._taken))
-
-    def take_nearest(self, positions: Sequence[int]) -> int:
-        """The one nearest to a point that may be invalid or taken; one at random of those equally near.
-
-        Distance: the number of parameters that differ (Hamming), or, where positions are ordered, the sum
-        of the differences as shares of each parameter's range. Takes a millisecond per million values.
-        """
-        distance = np.zeros(len(self._taken), dtype=np.float32)
-        for column, position in zip(self._columns, positions, strict=True):
-            if self._ordered:
-                distance += np.abs(column.astype(np.float32) - position) / max(1, int(column.max()))
-            else:
-                distance += column != position
-        distance[self._taken] = np.inf
-        return self._take(np.flatnonzero(distance == distance.min()))
-
-    def _take(self, candidates: NDArray[np.int64]) -> int:
-        row = int(self._rng.choice(candidates))
-        self._taken[row] = True
-        self.count -= 1
-        return row
-
-
 class _KeptToFreeRows(BaseSampler):
     """Puts the nearest free row in the place of each proposal of another sampler.
 
@@ -143,7 +105,7 @@ class _KeptToFreeRows(BaseSampler):
     it learns from that and no invalid or repeated point costs anything. A parameter's value is its position.
     """
 
-    def __init__(self, sampler: BaseSampler, space: Space, free: _FreeRows, recipe: _Recipe) -> None:
+    def __init__(self, sampler: BaseSampler, space: Space, free: FreeRows, recipe: _Recipe) -> None:
         self.row = -1  # the row that the latest trial stands for
         self.distributions: dict[str, BaseDistribution] = {
             parameter.name: IntDistribution(0, len(parameter.values) - 1)

@@ -208,13 +208,7 @@ class Space:
 
     def options(self, config: Mapping[str, Value], dialect: str) -> tuple[str, ...]:
         """The compiler options of a dialect: True gives the flag, False nothing, a value `flag=value`."""
-        values = self.values(config)
-        options = []
-        for flag, text in self.spec.compiler_options.get(dialect, {}).items():
-            value = parse(text)(values)
-            if value is not False:
-                options.append(flag if value is True else f"{flag}={value}")
-        return tuple(options)
+        return plan.compiler_options(self.spec.compiler_options.get(dialect, {}), self.values(config))
 
     def _config(self, row: list[int]) -> Config:
         columns = zip(self.parameters, row, strict=True)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune import cache
@@ -46,6 +46,7 @@ def test_what_is_stored_is_read_back(tmp_path):
     assert sorted(file.name for file in path.parent.iterdir()) == ["device.json", "reduce.json"]
 
 
+@settings(deadline=None)
 @given(
     time_ms=finite, low=finite, sizes=st.dictionaries(st.text(), st.integers(), max_size=3), text=st.text()
 )

@@ -87,9 +87,9 @@ def test_anything_outside_the_language_is_refused_with_the_reason(text, reason):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("9 ** 9 ** 9", "beyond 64"),
-        ("2 ** -100", "beyond 64"),
-        ("1 << 10_000_000", "beyond 64"),
+        ("9 ** 9 ** 9", "too large"),
+        ("KIND * 1_000_000_000", "only numbers"),
+        ("1 << 10_000_000", "too large"),
         ("A / (B - 3)", "division by zero"),
         ("A % 0", "modulo"),
         ("KIND + 1", "can only concatenate"),

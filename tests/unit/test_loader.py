@@ -6,7 +6,7 @@ from math import hypot, log2
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import autotune
@@ -58,6 +58,7 @@ def test_other_sizes_get_the_nearest_in_log_space(filled, n, nearest):
     assert match.detail == f"tuned on example-gpu-100 for n={nearest}, the nearest to n={n}"
 
 
+@settings(deadline=None)
 @given(
     known=st.lists(
         st.tuples(st.integers(1, 2**40), st.integers(1, 2**40)), min_size=1, max_size=8, unique=True
@@ -227,6 +228,8 @@ def test_defines_and_flags_are_all_the_source_needs(root):
     }
     assert "-DALGORITHM=ALGORITHM_SHUFFLE" in best.flags
     assert len(best.flags) == len(best.defines)
+    assert best.options("cuda")[0] == f"--maxrregcount={best['BLOCK'] // 2}"
+    assert best.options("opencl") == ()
 
 
 def test_launch_evaluates_the_plan_for_the_sizes(filled):
@@ -337,6 +340,7 @@ values = {
 configs = st.fixed_dictionaries({name: st.sampled_from(domain) for name, domain in values.items()})
 
 
+@settings(deadline=None)
 @given(
     tuned_configs=st.dictionaries(st.integers(1, 4096), configs, min_size=1, max_size=6),
     default_config=configs,

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from autotune.devices import backend
+from autotune.devices.comparison import first_difference
 from autotune.jobs import Array, Case, Scalar
 from autotune.model import Launch, Problem, Status
-from autotune.verify import first_difference, verify
+from autotune.verify import verify
 from autotune.workspace import Workspace
 
 GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
@@ -93,6 +94,7 @@ def test_an_inout_array_is_restored_before_every_run(check):
         ([np.nan], [np.nan], 1, 1, (0, 1)),
         ([np.inf], [np.inf], 1e-6, 0, None),
         ([np.inf], [1.0], 1e-6, 0, (0, 1)),
+        ([1.0], [np.inf], 1e-6, 0, (0, 1)),
         ([2**31 - 1], [2**31], 0, 0, (0, 1)),
     ],
 )

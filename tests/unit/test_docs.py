@@ -1,0 +1,328 @@
+"""The documentation says what the code does: commands parse, keys and names are complete, examples run."""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import autotune
+from autotune import finals
+from autotune.cli import _parser
+from autotune.devices import backend
+from autotune.devices.cuda_compiler import CudaCompiler
+from autotune.errors import SpaceError
+from autotune.evaluator import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
+from autotune.expressions import FUNCTIONS
+from autotune.model import Status, Tier
+from autotune.plan import C_TYPES, DEVICE_NAMES
+from autotune.searchers import engine_names, strategy_names
+from autotune.session import DEFAULT_BUDGET, PROTOCOL
+from autotune.sources import read_source, render
+from autotune.space import document, load_space
+from autotune.space.arguments import FILLS, ROLES
+from autotune.space.spec import COMPILER_DIALECTS, DIALECTS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests/README.md",
+    *sorted(DOCS.rglob("*.md")),
+]
+CONTRACT = DOCS / "space-format.md"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def text_of(name: str) -> str:
+    return (DOCS / name).read_text()
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [code for language, code in FENCE.findall(page.read_text()) if language in languages]
+
+
+def described(text: str, words) -> list[str]:
+    """Those words that are not in the text, as code: alone in backticks, or at the start of a piece of it."""
+    return [word for word in words if not re.search(rf"`{re.escape(word)}[`:(,]", text)]
+
+
+def verbs() -> dict[str, argparse.ArgumentParser]:
+    return next(a.choices for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+
+
+def options(verb: argparse.ArgumentParser) -> set[str]:
+    return {option for action in verb._actions for option in action.option_strings}
+
+
+def pages(paths):
+    return pytest.mark.parametrize("page", paths, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+# ------------------------------------------------------------------------------------------ commands
+
+
+def commands(page: Path) -> list[str]:
+    """Every command line of a page's shell blocks that runs autotune, without comments and pipes."""
+    lines = [line for code in blocks(page, "", "sh") for line in code.splitlines()]
+    parts = [part.strip() for line in lines for part in re.split(r"&&|\|\||\||#", line)]
+    return [part for part in parts if part.startswith("autotune ")]
+
+
+@pages([page for page in PAGES if commands(page)])
+def test_every_command_line_parses(page):
+    for command in commands(page):
+        _parser().parse_args(shlex.split(command)[1:])
+
+
+@pages(PAGES)
+def test_every_command_in_the_prose_has_a_verb_and_options_that_exist(page):
+    prose = FENCE.sub("", page.read_text())
+    for command in re.findall(r"`autotune ([^`]+)`", prose):
+        verb, *words = command.split()
+        unknown = [word for word in words if word.startswith("--") and word not in options(verbs()[verb])]
+        assert not unknown, command
+
+
+def test_every_verb_is_in_the_readme_and_every_option_in_the_guides():
+    readme = (ROOT / "README.md").read_text()
+    assert not [verb for verb in verbs() if f"`autotune {verb}" not in readme]
+    guides = "".join(page.read_text() for page in PAGES)
+    for name, verb in verbs().items():
+        missing = [option for option in options(verb) - {"-h"} if option not in guides]
+        assert not missing, name
+
+
+# -------------------------------------------------------------------------------------- space format
+
+
+def example() -> str:
+    return next(code for code in blocks(CONTRACT, "yaml") if code.startswith("schema:"))
+
+
+def write(folder: Path, text: str) -> Path:
+    for name in ("scale_sum.cu", "scale_sum.py", "faults.py", "reference.py"):
+        (folder / name).touch()
+    path = folder / "example.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_every_key_that_the_reader_accepts_is_described(tmp_path, monkeypatch):
+    accepted = set()
+    original = document.Element.record
+
+    def record(self, required, optional=()):
+        accepted.update((*required, *optional))
+        return original(self, required, optional)
+
+    monkeypatch.setattr(document.Element, "record", record)
+    load_space(write(tmp_path, example()))
+    assert {
+        "schema",
+        "landmarks",
+        "cpu",
+        "fill",
+        "value",
+        "shared_bytes",
+        "opencl",
+        "rtol",
+        "flops",
+    } <= accepted
+    assert not described(CONTRACT.read_text(), accepted)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [FUNCTIONS, ROLES, FILLS, DIALECTS, COMPILER_DIALECTS, DEVICE_NAMES, [*C_TYPES, *C_TYPES.values()]],
+    ids=["functions", "roles", "fills", "dialects", "compilers", "device", "types"],
+)
+def test_every_word_of_the_space_format_is_described(words):
+    text = CONTRACT.read_text()
+    short = [word for word in words if not word.startswith("device.")]
+    assert not described(text, short)
+    assert not [
+        word for word in words if f"`{word}`" not in text and f"`{word}(" not in text and word not in short
+    ]
+
+
+def test_the_example_and_every_fragment_of_the_space_format_load(tmp_path):
+    whole = yaml.safe_load(example())
+    for code in blocks(CONTRACT, "yaml"):
+        load_space(
+            write(tmp_path, code if code == example() else yaml.safe_dump(whole | yaml.safe_load(code)))
+        )
+
+
+def mistakes() -> list[tuple[str, str, str]]:
+    table = CONTRACT.read_text().split("\n## Errors\n")[1]
+    return re.findall(r"^\| `(.+?)` \| `(.+?)` \| `(.+)` \|$", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), mistakes(), ids=lambda text: text[:30])
+def test_every_mistake_of_the_space_format_is_answered_as_it_says(tmp_path, right, wrong, message):
+    assert right in example()
+    with pytest.raises(SpaceError) as error:
+        load_space(write(tmp_path, example().replace(right, wrong, 1)))
+    assert message in str(error.value)
+
+
+# ------------------------------------------------------------------------------------------ complete
+
+
+def test_every_status_and_every_tier_is_described():
+    assert not described(text_of("measuring.md"), [status.value for status in Status])
+    production = text_of("production.md")
+    assert not described(production, [tier.value for tier in Tier] + [tier.name for tier in Tier])
+
+
+def test_every_public_name_is_described():
+    assert not described(text_of("production.md"), autotune.__all__)
+
+
+def test_every_public_attribute_of_a_result_is_described():
+    public = {name for name in (*vars(autotune.Best), *autotune.Best.__dataclass_fields__) if name[0] != "_"}
+    assert not described(text_of("production.md"), public)
+    assert not described(text_of("production.md"), autotune.Match.__dataclass_fields__)
+
+
+def test_every_engine_and_strategy_is_described_and_no_other():
+    text = text_of("searching.md")
+    strategies = [name for engine in engine_names() for name in strategy_names(engine)]
+    assert not described(text, [*engine_names(), *strategies])
+    section = text.split("## Engines and strategies")[1].split("```")[0]
+    named = set(re.findall(r"`([a-z]\w+)`", section))
+    assert named <= {*engine_names(), *strategies}
+
+
+def test_the_numbers_of_the_guides_are_those_of_the_code():
+    measuring, searching = (" ".join(text_of(name).split()) for name in ("measuring.md", "searching.md"))
+    assert str(PROTOCOL) in measuring
+    assert (
+        f"Up to {finals.MOST_FINALISTS} configurations within {finals.CONTENDER_FACTOR:g} times" in measuring
+    )
+    assert f"{finals.ROUNDS} rounds of {finals.SAMPLES_PER_TURN} samples" in measuring
+    assert (
+        f"`--budget N`: how many configurations to try, the default included. {DEFAULT_BUDGET.trials} if"
+        in searching
+    )
+    assert (
+        f"the limit is {TIMEOUT_FACTOR} times" in searching
+        and f"within {SHORTEST_TIMEOUT_S:g} s" in searching
+    )
+
+
+def test_every_word_of_the_portable_header_is_described():
+    header = (ROOT / "kernels/portable.h").read_text()
+    common, opencl, cuda = re.split(r"^#ifdef __OPENCL_VERSION__.*|^#else /\*.*", header, flags=re.MULTILINE)
+    defined = [set(re.findall(r"^#define (\w+)", part, re.MULTILINE)) for part in (common, opencl, cuda)]
+    helpers = re.compile(r"PORTABLE_H|PRAGMA|DEFINE_\w+|\w+_EXPANDED|VECTOR_(SUM_)?\d")
+    words = [word for word in defined[0] | (defined[1] & defined[2]) if not helpers.fullmatch(word)]
+    assert len(words) > 20
+    assert not described(text_of("portable-dialect.md"), words)
+
+
+@pytest.mark.parametrize("kernel", sorted((ROOT / "kernels").glob("*.cu")), ids=lambda path: path.stem)
+def test_every_kernel_has_a_space_a_reference_and_landmarks(kernel):
+    spec = load_space(ROOT / "spaces" / f"{kernel.stem}.yaml")
+    assert spec.kernel == kernel.stem and spec.source.samefile(kernel)
+    assert spec.reference.samefile(kernel.with_suffix(".py"))
+    assert spec.landmarks
+
+
+def test_every_landmark_of_the_ladder_is_on_its_page():
+    spec = load_space(ROOT / "spaces/reduce.yaml")
+    names = [landmark.name for landmark in spec.landmarks]
+    page = text_of("reduction-ladder.md")
+    assert not described(page, names)
+    assert set(re.findall(r"`(reduce\d\w+)`", page)) <= set(names)
+
+
+# ---------------------------------------------------------------------------------- links and snippets
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pages(PAGES)
+def test_links_resolve(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), target
+
+
+def test_the_index_has_every_page():
+    index = (DOCS / "README.md").read_text()
+    missing = [page.name for page in DOCS.rglob("*.md") if page.name not in index]
+    assert missing == ["README.md"] or not missing
+
+
+@pages([page for page in PAGES if blocks(page, "python")])
+def test_python_snippets_compile(page):
+    for code in blocks(page, "python"):
+        compile(code, str(page), "exec")
+
+
+@pytest.mark.parametrize("language", ["opencl", "cuda"])
+@pages([page for page in PAGES if blocks(page, "c")])
+def test_kernels_on_a_page_compile_in_both_languages(page, language, tmp_path):
+    compiler = CudaCompiler("sm_80") if language == "cuda" else backend("opencl").open_compiler(0)
+    macros = {"DTYPE": "float", "BLOCK_SIZE": 64, "WORK_PER_THREAD": 2}
+    for number, code in enumerate(blocks(page, "c")):
+        path = tmp_path / f"kernel{number}.cu"
+        path.write_text(code)
+        assert compiler.compile(render(read_source(path), macros), ()).data
+
+
+# ---------------------------------------------------------------------------------- the first kernel
+
+
+def script(page: str) -> str:
+    """The page as a shell script: its files are written and its commands run, in their order."""
+    steps = []
+    for name, language, code in re.findall(
+        r"(?:^File `([\w.]+)`:\n\n)?^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    ):
+        if name:
+            steps.append(f"cat > {name} <<'END_OF_FILE'\n{code}END_OF_FILE\n")
+        elif language == "sh":
+            steps.append(code)
+    return "".join(steps)
+
+
+def test_the_first_kernel_works_as_its_page_says(tmp_path):
+    page = text_of("first-kernel.md")
+    small = page.replace("4_194_304", "65_536").replace("1_000_003", "1_003")
+    commands = script(small).replace("clone=~/autotune", f"clone={shlex.quote(str(ROOT))}", 1)
+    assert commands != script(small)
+    functions = f'pip() {{ :; }}\nautotune() {{ {shlex.quote(sys.executable)} -m autotune "$@"; }}\n'
+    python = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}\n'
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    environment |= {"POCL_CACHE_DIR": str(tmp_path / "pocl"), "PYOPENCL_NO_CACHE": "1"}
+    environment.pop("AUTOTUNE_CACHE", None)
+    done = subprocess.run(
+        ["bash", "-e", "-c", functions + python + commands],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = FENCE.findall(page)
+    explained = next(code for language, code in samples if language == "text")
+    assert "35 valid of 40" in done.stdout and explained in done.stdout
+    assert "tried   35 of 35 valid configurations with exhaustive" in done.stdout
+    assert "kept    cache/" in done.stdout and "-DORDER=ORDER_" in done.stdout
+    assert done.stdout.splitlines().count("right") == 1 and "exit code 1" in done.stdout
+    assert "broken.cu: the default configuration fails" in done.stderr and "out_of_bounds" in done.stderr
+    assert {file.name for file in tmp_path.glob("axpy/cache/*/*")} == {"axpy.json", "device.json"}
