@@ -9,6 +9,7 @@ from cuda.bindings import driver
 from cuda.core import Buffer as Memory
 from cuda.core import Device as Gpu
 from cuda.core import Event, EventOptions, Kernel, LaunchConfig, ObjectCode, launch
+from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core gives its errors
 from cuda.core.graph import Graph
 
 from autotune.cache import slug
@@ -77,15 +78,9 @@ class CudaDevice:
         self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
     ) -> Difference | None:
         """Compare on the GPU and bring back the verdict."""
-        if dtype not in self._comparers:
-            compiler = CudaCompiler(self.info.architecture)
-            self._comparers[dtype] = self.load(compiler.compile(cuda_source(dtype), ()))
         result = np.array([np.iinfo(np.uint64).max, 0], np.uint64)
         self.write(self._verdict, result.view(np.uint8))
-        values = (actual, expected, np.uint64(count), np.float64(rtol), np.float64(atol), self._verdict)
-        blocks = 8 * self.info.compute_units
-        step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, tuple("012345"))
-        self._enqueue(self._stream, self._comparers[dtype], step, dict(zip("012345", values, strict=True)))
+        self._enqueue_comparison(actual, expected, dtype, count, rtol, atol)
         first, differing = self.read(self._verdict, result.nbytes).view(np.uint64)
         return (int(first), int(differing)) if differing else None
 
@@ -112,14 +107,19 @@ class CudaDevice:
             self._stream.record(self._end)
             self._end.sync()
             return float(self._end - self._start)
-        except RuntimeError as error:  # cuda.core's own error type is private
+        except CUDAError as error:
             raise _classified(error) from None
 
     def flush_cache(self) -> None:
-        """Write four times the L2's size; also keeps the GPU busy while the next run is being queued."""
+        """Read four times the L2's size; also keeps the GPU busy while the next run is being queued.
+
+        Reading leaves clean lines behind. After a memset the run would pay for writing the flush back.
+        """
+        size_bytes = 4 * self.info.cache_bytes
         if self._flush is None:
-            self._flush = self.allocate(4 * self.info.cache_bytes)
-        self._flush.fill(0, stream=self._stream)
+            self._flush = self.allocate(size_bytes)
+            self._flush.fill(0, stream=self._stream)
+        self._enqueue_comparison(self._flush, self._flush, "uint32", size_bytes // 4, 0, 0)
 
     def _captured(
         self,
@@ -138,6 +138,17 @@ class CudaDevice:
             self._graph.upload(self._stream)
             self._graph_of = key
         return self._graph
+
+    def _enqueue_comparison(
+        self, actual: Buffer, expected: Buffer, dtype: str, count: int, rtol: float, atol: float
+    ) -> None:
+        if dtype not in self._comparers:
+            compiler = CudaCompiler(self.info.architecture)
+            self._comparers[dtype] = self.load(compiler.compile(cuda_source(dtype), ()))
+        values = (actual, expected, np.uint64(count), np.float64(rtol), np.float64(atol), self._verdict)
+        names = tuple("012345")
+        step = Launch("compare", (8 * self.info.compute_units, 1, 1), (512, 1, 1), 0, names)
+        self._enqueue(self._stream, self._comparers[dtype], step, dict(zip(names, values, strict=True)))
 
     def _enqueue(
         self, where: object, program: Program, step: Launch, arguments: Mapping[str, Buffer | np.generic]
@@ -163,7 +174,7 @@ class _Module:
         if key not in self._kernels:
             try:
                 kernel = self._code.get_kernel(entry)
-            except RuntimeError as error:
+            except CUDAError as error:
                 raise LaunchError(
                     f'no kernel {entry!r} in the binary; is it declared extern "C"? ({error})'
                 ) from None
@@ -178,7 +189,7 @@ def list_devices() -> list[DeviceInfo]:
     """Every GPU that the driver shows; none without a driver."""
     try:
         return [_describe(gpu) for gpu in Gpu.get_all_devices()]
-    except RuntimeError:
+    except (CUDAError, RuntimeError):  # a driver that refuses, or none at all
         return []
 
 
@@ -233,6 +244,6 @@ def _check(answer: tuple[object, ...]) -> None:
         raise DeviceLost(str(answer[0]))
 
 
-def _classified(error: RuntimeError) -> LaunchError | DeviceLost:
+def _classified(error: Exception) -> LaunchError | DeviceLost:
     text = str(error)
     return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)

@@ -29,8 +29,8 @@ from autotune.space import Space
 Point = tuple[Value, ...]
 
 SMALLEST_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
-LONGEST_STALL = 500  # requests in a row with nothing new after which a run ends: some never do
-DRY_RUNS = 3  # runs in a row with nothing new after which the search ends
+LONGEST_STALL = 500  # requests in a row with nothing new that end a run: some would never end
+LAST_STALL = 3 * LONGEST_STALL  # the same, over as many runs as it takes, for the search
 CONSTRAINT_AWARE = ("firefly_algorithm", "pso")  # whose own default of the option is not honoured
 DEFECTS = {
     "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
@@ -49,7 +49,7 @@ class KernelTunerSearch:
         self._strategy = strategy
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose until the space has been seen, or three runs in a row brought nothing new.
+        """Propose until the space has been seen, or 1500 requests in a row brought nothing new.
 
         BudgetSpent passes through. Warns of strategies that are broken in the pinned version.
         """
@@ -59,19 +59,18 @@ class KernelTunerSearch:
         if self._strategy in DEFECTS:
             warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)
         runner = _EvaluateRunner(space, evaluate)
-        dry_runs = 0
         with _seeded_globals(seed):
-            while runner.seen < len(space) and dry_runs < DRY_RUNS:
-                seen = runner.seen
+            while runner.seen < len(space) and runner.requests - runner.last_new < LAST_STALL:
+                runner.began = runner.requests
                 self._run_once(runner, seed)
                 if runner.spent is not None:
                     raise runner.spent
-                dry_runs = 0 if runner.seen > seen else dry_runs + 1
+                if runner.requests == runner.began:  # it broke down before it asked for anything
+                    return
                 seed += 1
 
     def _run_once(self, runner: _EvaluateRunner, seed: int) -> None:
         options = _options(self._strategy, runner, seed)
-        runner.stall = 0
         try:
             with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt|pyatf")
@@ -90,27 +89,31 @@ class KernelTunerSearch:
 class _EvaluateRunner(Runner):  # type: ignore[misc]
     """Answers a strategy's requests from `evaluate`; each configuration is handed on once."""
 
-    max_threads = 1024  # what `dev` must have; read only to build spaces, which is done here
+    max_threads = 1024  # read by bayes_opt, to no effect: the space is built here
 
     def __init__(self, space: Space, evaluate: Evaluate) -> None:
         super().__init__()
         self.dev = self
-        self.spent: BudgetSpent | None = None
-        self.stall = 0
+        self.requests = self.last_new = self.began = 0  # in all; up to the last new one; before this run
         self.evaluating = False
+        self.spent: BudgetSpent | None = None
         self.tune_params = {parameter.name: _numbers(parameter) for parameter in space.parameters}
-        self._space = space
-        self._evaluate = evaluate
-        self.size = len(space)
-        self._stdout = sys.stdout
-        self._outcomes: dict[Point, dict[str, Any]] = {}
         columns = zip(self.tune_params.values(), space.rows.T.tolist(), strict=True)
         points = zip(*([values[position] for position in column] for values, column in columns), strict=True)
         self._rows: dict[Point, int] = {point: row for row, point in enumerate(points)}
+        self._outcomes: dict[Point, dict[str, Any]] = {}
+        self._space = space
+        self._evaluate = evaluate
+        self._stdout = sys.stdout
+
+    @property
+    def size(self) -> int:
+        """How many configurations there are."""
+        return len(self._rows)
 
     @property
     def seen(self) -> int:
-        """How many configurations have been evaluated."""
+        """How many of them have been evaluated."""
         return len(self._outcomes)
 
     def searchspace(self) -> Any:
@@ -129,18 +132,18 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
     def run(self, parameter_space: Iterable[Any], tuning_options: Any) -> list[dict[str, Any]]:
         """One result per request, in order; raises StopCriterionReached when there is no going on."""
         points = [tuple(point) for point in parameter_space]
-        new = [
-            point for point in dict.fromkeys(points) if point in self._rows and point not in self._outcomes
-        ]
-        self.stall = 0 if new else self.stall + len(points)
-        if self.spent is not None or self.seen == self.size or self.stall >= LONGEST_STALL:
+        new = [p for p in dict.fromkeys(points) if p in self._rows and p not in self._outcomes]
+        self.requests += len(points)
+        if new:
+            self.last_new = self.requests
+        stalled = self.requests - max(self.last_new, self.began) >= LONGEST_STALL
+        if self.spent is not None or self.seen == self.size or stalled:
             raise util.StopCriterionReached("nothing new, or nothing left to spend")
         try:
             self._try(new)
         except BudgetSpent as error:
             self.spent = error
             raise util.StopCriterionReached("the budget is spent") from error
-        tuning_options.budget.add_evaluations(len(new))
         unknown = {"__error__": util.InvalidConfig()}
         names = self.tune_params
         return [dict(zip(names, point, strict=True)) | self._outcomes.get(point, unknown) for point in points]

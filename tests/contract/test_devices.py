@@ -7,7 +7,7 @@ import pytest
 
 from autotune.devices import Address, backend, choose, list_devices
 from autotune.devices.base import CompileError, LaunchError
-from autotune.errors import InputError
+from autotune.errors import InputError, MissingExtra
 from autotune.model import Launch
 
 OPENCL = """
@@ -21,13 +21,23 @@ FACTOR = 2
 def twice(grid, block, x, y, n):
     y.view("int32")[:n] = FACTOR * x.view("int32")[:n]
 """
-SOURCES = {"opencl": OPENCL, "fake": PYTHON}
-BROKEN = {"opencl": "__kernel void twice( {", "fake": "def twice(:"}
+CUDA = """
+#define FACTOR 2
+extern "C" __global__ void twice(const int* x, int* y, int n) {
+    const int stride = gridDim.x * blockDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] = FACTOR * x[i];
+}
+"""
+SOURCES = {"cuda": CUDA, "opencl": OPENCL, "fake": PYTHON}
+BROKEN = {"cuda": "__global__ void twice( {", "opencl": "__kernel void twice( {", "fake": "def twice(:"}
 
 
-@pytest.fixture(params=["opencl", "fake"], scope="module")
+@pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "opencl", "fake"], scope="module")
 def name(request):
-    module = backend(request.param)
+    try:
+        module = backend(request.param)
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
     if not module.list_devices():
         pytest.skip(f"no {request.param} device on this machine")
     return request.param
@@ -77,6 +87,28 @@ def test_a_launch_computes_and_takes_time(device, binary):
     assert np.array_equal(device.read(target, x.nbytes).view(np.int32), 2 * x)
     assert one_ms > 0
     assert device.run(program, [_launch(), _launch()], arguments, repeats=50) > one_ms
+
+
+def test_arrays_are_compared_where_they_are(device):
+    wanted = np.arange(100_000, dtype=np.float32)
+    found = wanted.copy()
+    found[[70, 99_999]] += 0.5
+    one, other = device.allocate(wanted.nbytes), device.allocate(wanted.nbytes)
+    device.write(one, found.view(np.uint8))
+    device.write(other, wanted.view(np.uint8))
+    assert device.compare(one, other, "float32", 70) is None
+    assert device.compare(one, other, "float32", 100_000) == (70, 2)
+    assert device.compare(one, other, "float32", 100_000, rtol=1e-3) == (70, 1)
+    assert device.compare(one, other, "float32", 100_000, atol=1) is None
+    assert device.compare(one, other, "uint8", 280) is None
+
+
+@pytest.mark.parametrize(("found", "wanted"), [(np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf)])
+def test_nan_and_lone_infinities_never_agree(device, found, wanted):
+    one, other = device.allocate(8), device.allocate(8)
+    device.write(one, np.array([found]).view(np.uint8))
+    device.write(other, np.array([wanted]).view(np.uint8))
+    assert device.compare(one, other, "float64", 1, rtol=1, atol=1) == (0, 1)
 
 
 def test_the_binary_says_what_it_is(binary):
