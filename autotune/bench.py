@@ -12,7 +12,7 @@ from autotune.devices import Address, backend
 from autotune.devices.base import LaunchError, Program
 from autotune.jobs import Array, Case, Job, Outcome
 from autotune.measure import Stopwatch, measure
-from autotune.model import Binary, DeviceInfo, Failure, Measurement, Problem, Status, Verdict
+from autotune.model import Binary, Failure, Measurement, Problem, Status, Verdict
 from autotune.verify import check, verify
 from autotune.workspace import Workspace
 
@@ -20,11 +20,14 @@ from autotune.workspace import Workspace
 class Bench:
     """State of the child: one open device, workspaces by problem, the program loaded last."""
 
-    def __init__(self, address: Address, reference: Path) -> None:
+    def __init__(self, address: Address, reference: Path, cases: tuple[Case, ...]) -> None:
+        """Open the device and prepare the cases; raises SetupError when the reference is broken."""
         self.device = backend(address.backend).open_device(address.index)
         self._reference = reference
         self._workspaces: dict[str, Workspace] = {}
         self._programs: dict[str, Program] = {}
+        for case in cases:
+            self.workspace(case)
 
     def workspace(self, case: Case) -> Workspace:
         """The workspace of a case's problem, made on first use; raises SetupError."""
@@ -43,15 +46,8 @@ class Bench:
         return program
 
 
-def describe(bench: Bench) -> DeviceInfo:
-    """What device this is."""
-    return bench.device.info
-
-
-def prepare(bench: Bench, cases: tuple[Case, ...]) -> None:
-    """Draw the inputs and compute the references; raises SetupError when the reference is broken."""
-    for case in cases:
-        bench.workspace(case)
+def ready(bench: Bench) -> None:
+    """Answer once the bench is open: inputs drawn, references computed."""
 
 
 def run_job(bench: Bench, job: Job) -> Outcome:

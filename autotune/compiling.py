@@ -6,9 +6,9 @@ process group with it and nothing else.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import Address, backend
@@ -32,9 +32,9 @@ class CompilerPool:
         self._address = address
         self._timeout_s = timeout_s
         self._environment = environment
-        self._own = threading.local()
-        self._children: list[Child] = []
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
+        self._idle: SimpleQueue[Child] = SimpleQueue()
+        self._children = {self._start() for _ in range(workers)}
         self.workers = workers
 
     def submit(self, source: str, options: Sequence[str]) -> Future[Compilation]:
@@ -44,31 +44,33 @@ class CompilerPool:
     def close(self) -> None:
         """Drop what is queued and kill the processes, busy or not."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for child in self._children:
+        for child in tuple(self._children):
             child.kill()
         self._threads.shutdown(wait=True)
 
+    def _start(self) -> Child:
+        child = Child(_open_compiler, self._address, environment=self._environment)
+        self._idle.put(child)
+        return child
+
     def _compile(self, source: str, options: tuple[str, ...]) -> Compilation:
-        child: Child | None = getattr(self._own, "child", None)
-        if child is None:
-            child = Child(_open_compiler, self._address, environment=self._environment)
-            self._own.child = child
-            self._children.append(child)
+        child = self._idle.get()
         try:
             result: Compilation = child.call(_compile, source, options, timeout_s=self._timeout_s)
-            return result
+        except ChildRaised as error:
+            result = Failure(Status.COMPILE_ERROR, f"the compiler failed: {error}")
         except ChildTimeout:
-            self._discard(child)
+            self._replace(child)
             return Failure(Status.COMPILE_TIMEOUT, f"the compiler took more than {self._timeout_s:g} s")
         except ChildDied as death:
-            self._discard(child)
+            self._replace(child)
             return Failure(Status.COMPILE_ERROR, f"the compiler crashed: {death}")
-        except ChildRaised as error:
-            return Failure(Status.COMPILE_ERROR, f"the compiler failed: {error}")
+        self._idle.put(child)
+        return result
 
-    def _discard(self, child: Child) -> None:
-        self._own.child = None
+    def _replace(self, child: Child) -> None:
         self._children.remove(child)
+        self._children.add(self._start())
 
 
 def _open_compiler(address: Address) -> Compiler:

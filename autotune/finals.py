@@ -58,7 +58,7 @@ def play(
     trials: Sequence[Trial], maker: CandidateMaker, pool: CompilerPool, worker: Worker, timeout_s: float
 ) -> Finals:
     """Verify each trial's configuration on fresh inputs, then time those that hold in turns."""
-    worker.restart()
+    worker.close()
     candidates = [maker.make(trial.config) for trial in trials]
     compilations = [pool.submit(candidate.source, candidate.options) for candidate in candidates]
     rejected: dict[str, Failure] = {}

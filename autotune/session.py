@@ -79,6 +79,7 @@ class Result:
     rejected: Mapping[Config, Failure]
     journal: Path
     cache_file: Path
+    search_seconds: float  # without the last round
     seconds: float
 
     @property
@@ -123,8 +124,9 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
         _try_default(rig)
         with suppress(BudgetSpent):
             searcher.search(bound.space, rig.evaluator, seed=options.seed)
+        searched_s = rig.evaluator.spent_s
         label = f"{engine}:{strategy}" if strategy else engine
-        return _settle(rig, label, options.seed, root, observer)
+        return _settle(rig, label, options.seed, root, observer, searched_s)
 
 
 def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str, Trial]]:
@@ -174,6 +176,7 @@ def _open(bound: Bound, options: Options, observer: Observer) -> Iterator[_Rig]:
         )
         cases = (*default.checks, default.case)
         worker = Worker(bound.address, bound.spec.reference, cases, environment_of_children)
+        worker.start()
         evaluator = Evaluator(
             maker,
             pool,
@@ -224,7 +227,7 @@ def _try_default(rig: _Rig) -> None:
         )
 
 
-def _settle(rig: _Rig, label: str, seed: int, root: Path, observer: Observer) -> Result:
+def _settle(rig: _Rig, label: str, seed: int, root: Path, observer: Observer, searched_s: float) -> Result:
     earlier = islice(_still_true(rig), MOST_FINALISTS)
     trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
     rejected: dict[Config, Failure] = {}
@@ -253,6 +256,7 @@ def _settle(rig: _Rig, label: str, seed: int, root: Path, observer: Observer) ->
         rejected=rejected,
         journal=rig.journal.path,
         cache_file=store(root, rig.bound.device, record),
+        search_seconds=searched_s,
         seconds=rig.evaluator.spent_s,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from autotune.bench import Bench, prepare
+from autotune.bench import Bench, ready
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import Address
 from autotune.errors import SetupError
@@ -19,8 +19,8 @@ SETUP_TIMEOUT_S = 600.0
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or an error that sticks.
 
-    `cases` are prepared (inputs drawn, references computed) whenever a child starts, so that a job's
-    time limit is spent on the job.
+    `cases` are prepared (inputs drawn, references computed) whenever a child starts, so that a job's time
+    limit is spent on the job.
     """
 
     def __init__(
@@ -35,14 +35,22 @@ class Worker:
         self._cases = cases
         self._environment = environment
         self._child: Child | None = None
-        self.starts = 0
+        self._is_ready = False
+
+    def start(self) -> None:
+        """Start the child unless there is one; it opens its device while the caller goes on."""
+        if self._child is None:
+            self._child = Child(
+                Bench, self._address, self._reference, self._cases, environment=self._environment
+            )
+            self._is_ready = False
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(bench, *arguments, **options)` in the child; a Failure if that goes wrong.
 
         Raises SetupError when the device or the reference is broken, whatever the configuration.
         """
-        child = self._child or self._start()
+        child = self._ready_child()
         try:
             return child.call(function, *arguments, timeout_s=timeout_s, **options)
         except ChildTimeout:
@@ -50,30 +58,26 @@ class Worker:
         except ChildDied as death:
             failure = Failure(Status.CRASHED, str(death))
         except ChildRaised as error:
-            child.kill()
             failure = Failure(Status.CRASHED, str(error))
-        self._child = None
+        self.close()
         return failure
 
-    def restart(self) -> None:
-        """Continue in a fresh process."""
-        self.close()
-
     def close(self) -> None:
-        """Kill the child."""
+        """Kill the child; the next run starts a fresh one."""
         if self._child is not None:
             self._child.kill()
             self._child = None
 
-    def _start(self) -> Child:
-        child = Child(Bench, self._address, self._reference, environment=self._environment)
-        self.starts += 1
-        try:
-            child.call(prepare, self._cases, timeout_s=SETUP_TIMEOUT_S)
-        except (ChildRaised, ChildDied, ChildTimeout) as error:
-            child.kill()
-            raise SetupError(
-                f"{self._reference} on {self._address}: cannot prepare the problem: {error}"
-            ) from None
-        self._child = child
-        return child
+    def _ready_child(self) -> Child:
+        self.start()
+        assert self._child is not None
+        if not self._is_ready:
+            try:
+                self._child.call(ready, timeout_s=SETUP_TIMEOUT_S)
+            except (ChildRaised, ChildDied, ChildTimeout) as error:
+                self.close()
+                raise SetupError(
+                    f"{self._reference} on {self._address}: cannot prepare the problem: {error}"
+                ) from None
+            self._is_ready = True
+        return self._child

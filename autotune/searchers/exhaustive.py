@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from autotune.searchers.base import Evaluate
 from autotune.space import Space
 
-BATCH = 32  # enough to keep a machine's compilers busy, few enough to stop soon after a time limit
+BATCH = 1024  # the budget is looked at before every trial: a large batch only helps to compile ahead
 
 
 def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], evaluate: Evaluate) -> None:

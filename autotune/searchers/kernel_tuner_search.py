@@ -31,7 +31,6 @@ Point = tuple[Value, ...]
 SMALLEST_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
 LONGEST_STALL = 500  # requests in a row with nothing new that end a run: some would never end
 LAST_STALL = 3 * LONGEST_STALL  # the same, over as many runs as it takes, for the search
-CONSTRAINT_AWARE = ("firefly_algorithm", "pso")  # whose own default of the option is not honoured
 DEFECTS = {
     "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
     **dict.fromkeys(
@@ -39,7 +38,8 @@ DEFECTS = {
         "loses its way between neighbours and is no better than random search",
     ),
 }
-BREAKDOWNS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# How a defect in a strategy shows; an error of the evaluator's own is told apart and passes through.
+BREAKDOWNS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class KernelTunerSearch:
@@ -70,20 +70,18 @@ class KernelTunerSearch:
                 seed += 1
 
     def _run_once(self, runner: _EvaluateRunner, seed: int) -> None:
-        options = _options(self._strategy, runner, seed)
+        strategy, options = strategy_map[self._strategy], _options(self._strategy, runner, seed)
         try:
             with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt|pyatf")
-                strategy_map[self._strategy].tune(runner.searchspace(), runner, options)
+                warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt")
+                strategy.tune(runner.searchspace(), runner, options)
         except util.StopCriterionReached:
             return
         except BREAKDOWNS as error:
             if runner.evaluating:
                 raise
-            reason = f"{type(error).__name__}: {error}"
-            warnings.warn(
-                f"Kernel Tuner's {self._strategy} broke down and starts again ({reason})", stacklevel=3
-            )
+            reason = f"broke down and starts again ({type(error).__name__}: {error})"
+            warnings.warn(f"Kernel Tuner's {self._strategy} {reason}", stacklevel=3)
 
 
 class _EvaluateRunner(Runner):  # type: ignore[misc]
@@ -95,6 +93,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         super().__init__()
         self.dev = self
         self.requests = self.last_new = self.began = 0  # in all; up to the last new one; before this run
+        self.size = len(space)
         self.evaluating = False
         self.spent: BudgetSpent | None = None
         self.tune_params = {parameter.name: _numbers(parameter) for parameter in space.parameters}
@@ -102,18 +101,11 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         points = zip(*([values[position] for position in column] for values, column in columns), strict=True)
         self._rows: dict[Point, int] = {point: row for row, point in enumerate(points)}
         self._outcomes: dict[Point, dict[str, Any]] = {}
-        self._space = space
-        self._evaluate = evaluate
-        self._stdout = sys.stdout
-
-    @property
-    def size(self) -> int:
-        """How many configurations there are."""
-        return len(self._rows)
+        self._space, self._evaluate, self._stdout = space, evaluate, sys.stdout
 
     @property
     def seen(self) -> int:
-        """How many of them have been evaluated."""
+        """How many configurations have been evaluated."""
         return len(self._outcomes)
 
     def searchspace(self) -> Any:
@@ -145,8 +137,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
             self.spent = error
             raise util.StopCriterionReached("the budget is spent") from error
         unknown = {"__error__": util.InvalidConfig()}
-        names = self.tune_params
-        return [dict(zip(names, point, strict=True)) | self._outcomes.get(point, unknown) for point in points]
+        return [dict(zip(self.tune_params, p, strict=True)) | self._outcomes.get(p, unknown) for p in points]
 
     def _try(self, points: list[Point]) -> None:
         """Evaluate new points; what the evaluator prints is not the library's noise."""
@@ -160,7 +151,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
 def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
     """What strategies read of the options of a tuning run; the budget is the evaluator's, not theirs."""
     own = Options() if strategy == "brute_force" else Options(max_fevals=runner.size)
-    if strategy in CONSTRAINT_AWARE:
+    if strategy in ("firefly_algorithm", "pso"):  # their own default is not honoured
         own["constraint_aware"] = True
     if strategy == "diff_evo":  # takes 16 points per parameter, and breaks where there are not so many
         own["popsize"] = max(1, min(16, runner.size // (2 * len(runner.tune_params))))
@@ -170,12 +161,10 @@ def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
         strategy_options=own,
         objective=["time"],
         objective_higher_is_better=[False],
-        metrics=None,
         verbose=False,
         seed=seed,
         cache={},
         simulation_mode=False,
-        restrictions=[],
         budget=util.TuningBudget(None, runner.size),
         max_fevals=runner.size,
     )
