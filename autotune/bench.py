@@ -63,7 +63,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
         if verdict.failure is not None:
             return Outcome(verdict.failure)
         stopwatch = Stopwatch(bench.device, program, job.case, workspace, repeatable=verdict.repeatable)
-        measurement = measure(stopwatch, job.protocol, job.incumbent_ms)
+        measurement = measure(stopwatch, job.protocol, job.incumbent_ms, verdict.run_ms)
         verdict = check(job.case, workspace.slots(job.case))
         return Outcome(verdict.failure or _impossible(measurement, job.floor_ms), measurement)
     except LaunchError as error:

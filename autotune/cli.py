@@ -51,7 +51,8 @@ def search(parsed: argparse.Namespace) -> None:
     """Tune a kernel: search its space, verify and time, keep the best in the cache."""
     from autotune import report
     from autotune.progress import SearchProgress
-    from autotune.session import Options, search
+    from autotune.rig import Options
+    from autotune.session import search
     from autotune.targets import bind_target
 
     options = Options(
@@ -76,7 +77,8 @@ def ladder(parsed: argparse.Namespace) -> None:
     from autotune import report
     from autotune.loader import best_config
     from autotune.progress import SearchProgress
-    from autotune.session import Options, ladder
+    from autotune.rig import Options
+    from autotune.session import ladder
     from autotune.targets import bind_target
 
     bound = bind_target(opt.target(parsed))

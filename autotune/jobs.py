@@ -46,12 +46,14 @@ class Case:
 class Protocol:
     """How a configuration is timed.
 
-    After `warmups` runs, `screen` samples decide whether it can still win: one whose fastest sample is
-    `screen_factor` times the incumbent's median stops there. Others go on until the interval of the median
+    One whose verification took `hopeless_factor` times the incumbent's median is not timed again: that run
+    is its sample. After `warmups` runs, `screen` samples decide whether it can still win: one whose fastest
+    sample is `screen_factor` times the incumbent's median stops there. Others go on until the interval of the median
     is narrower than `precision` of it, or `samples` or `seconds` are used up. A run shorter than
     `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
     """
 
+    hopeless_factor: float = 4.0
     warmups: int = 1
     screen: int = 3
     screen_factor: float = 1.5
@@ -62,9 +64,9 @@ class Protocol:
 
     def __str__(self) -> str:
         return (
-            f"{self.warmups} warm-up, {self.screen} samples to screen at {self.screen_factor:g}x the best, "
-            f"then until the median is known to {self.precision:.0%}, {self.samples} samples "
-            f"or {self.seconds:g} s"
+            f"one run if it takes {self.hopeless_factor:g}x the best, else {self.warmups} warm-up and "
+            f"{self.screen} samples to screen at {self.screen_factor:g}x the best, then until the median is "
+            f"known to {self.precision:.0%}, {self.samples} samples or {self.seconds:g} s"
         )
 
 

@@ -24,7 +24,8 @@ class Stopwatch:
         self._program = program
         self._case = case
         self._arguments = workspace.arguments(case)
-        self._restored = () if repeatable else workspace.slots(case)
+        changed = [slot for slot in workspace.slots(case) if slot.array.role == "inout"]
+        self._restored = [] if repeatable else changed
         self._cold = device.info.kind == "gpu"
         self.batch = 1
 
@@ -43,8 +44,12 @@ class Stopwatch:
             self.batch = min(100, math.ceil(batch_ms / run_ms))
 
 
-def measure(stopwatch: Stopwatch, protocol: Protocol, incumbent_ms: float | None) -> Measurement:
-    """Follow the protocol until one of its rules stops it."""
+def measure(
+    stopwatch: Stopwatch, protocol: Protocol, incumbent_ms: float | None, verified_ms: float
+) -> Measurement:
+    """Follow the protocol until one of its rules stops it; `verified_ms` is what the verification took."""
+    if incumbent_ms is not None and verified_ms > protocol.hopeless_factor * incumbent_ms:
+        return Measurement((verified_ms,), "hopeless")
     warmups = tuple(stopwatch.sample_ms() for _ in range(protocol.warmups))
     stopwatch.choose_batch(min(warmups, default=0.0), protocol.batch_ms)
     began = time.perf_counter()

@@ -157,6 +157,7 @@ class Verdict:
 
     failure: Failure | None
     repeatable: bool  # a run leaves every inout argument as it found it: no restore is needed in between
+    run_ms: float = 0.0  # device time of the run that was checked
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Measurement:
     """Raw samples of one plan of launches; every statistic is derived from them."""
 
     samples_ms: tuple[float, ...]
-    rule: str  # why sampling stopped: "steady", "time", "screened", "samples"
+    rule: str  # why sampling stopped: "steady", "samples", "time", "screened", "hopeless" or "finals"
     warmups_ms: tuple[float, ...] = ()
     batch: int = 1  # runs that one sample averages over
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes

@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import parse
 from autotune.model import Budget, Config, Status, Trial, Value
-from autotune.session import DEFAULT_BUDGET, Options
+from autotune.rig import DEFAULT_BUDGET, Options
 from autotune.space import SpaceSpec
 from autotune.targets import Target
 

@@ -1,67 +1,22 @@
-"""One search from a target to a cached result, and one walk up a kernel's ladder.
-
-This module opens what a run needs, in order, and closes it again; what each part does is its own affair.
-"""
+"""One search from a target to a cached result, and one walk up a kernel's ladder."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Protocol as Interface
 
 from autotune.cache import check_writable, store, writable_root
-from autotune.candidates import CandidateMaker, environment
-from autotune.compiling import CompilerPool
-from autotune.devices import COLD_CACHES
 from autotune.errors import BudgetSpent, InputError, SetupError
-from autotune.evaluator import Evaluator
 from autotune.finals import MOST_FINALISTS, by_time, finalists, indistinguishable, play
-from autotune.jobs import Protocol
-from autotune.journal import Journal
-from autotune.model import Budget, Config, Failure, Measurement, Status, Trial
+from autotune.model import Config, Failure, Measurement, Status, Trial
 from autotune.records import kernel_record
+from autotune.rig import PROTOCOL, Observer, Options, Rig, open_rig
 from autotune.searchers import make_searcher
 from autotune.targets import Bound
-from autotune.worker import Worker
-
-DEFAULT_BUDGET = Budget(trials=100)
-PROTOCOL = Protocol()
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to search; `engine` None: exhaustive when the budget covers the space, else Optuna's TPE."""
-
-    engine: str | None = None
-    strategy: str | None = None
-    budget: Budget = DEFAULT_BUDGET
-    seed: int = 0
-    timeout_s: float = 30.0
-    compile_timeout_s: float = 60.0
-    workers: int | None = None  # compiler processes; None: one per core
-    journal: Path | None = None
-    fresh: bool = False
-    cache: Path | None = None
-
-
-class Observer(Interface):
-    """Is told how a run goes; rendering is its business."""
-
-    def started(self, bound: Bound, total: int | None, journal: Journal) -> None:
-        """Before the first trial; `total` is the number of trials to come, None if time decides."""
-
-    def tried(self, trial: Trial) -> None:
-        """After each trial."""
-
-    def last_round(self, count: int) -> None:
-        """Before the finalists are timed in turns."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +48,6 @@ class Result:
         return self.default.median_ms / self.final.median_ms
 
 
-@dataclass(frozen=True)
-class _Rig:
-    """What is open during a run."""
-
-    bound: Bound
-    maker: CandidateMaker
-    pool: CompilerPool
-    worker: Worker
-    journal: Journal
-    evaluator: Evaluator
-    timeout_s: float
-
-
 def search(bound: Bound, options: Options, observer: Observer) -> Result:
     """Search, time the best few once more in turns, and store the winner in the cache.
 
@@ -117,7 +59,7 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
     root = writable_root(options.cache)
     _require_valid_default(bound)
     check_writable(root, bound.device, bound.spec.kernel)
-    with _open(bound, options, observer) as rig:
+    with open_rig(bound, options, observer) as rig:
         trials = options.budget.trials
         total = None if trials is None else min(trials, len(bound.space))
         observer.started(bound, total, rig.journal)
@@ -136,7 +78,7 @@ def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str
     """
     landmarks = bound.spec.landmarks
     _require_valid_default(bound)
-    with _open(bound, options, observer) as rig:
+    with open_rig(bound, options, observer) as rig:
         observer.started(bound, len(landmarks), rig.journal)
         _try_default(rig)
         return [(landmark.name, rig.evaluator([landmark.config])[0]) for landmark in landmarks]
@@ -152,63 +94,6 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     return ("exhaustive", None) if covered else ("optuna", "tpe")
 
 
-def default_journal(bound: Bound) -> Path:
-    """Where a run's trials go unless the user says otherwise: one file per kernel, device and problem."""
-    problem = bound.space.problem
-    sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
-    return Path("runs") / f"{bound.spec.kernel}.{bound.device.slug}.{sizes}.{problem.dtype}.jsonl"
-
-
-@contextmanager
-def _open(bound: Bound, options: Options, observer: Observer) -> Iterator[_Rig]:
-    """Journal, compilers and worker, closed in the end whatever happens."""
-    maker = CandidateMaker(bound.space, bound.source, bound.dialect)
-    default = maker.make(bound.spec.default)
-    journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
-    with tempfile.TemporaryDirectory(prefix="autotune-") as scratch:
-        # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
-        environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch}
-        pool = CompilerPool(
-            bound.address,
-            workers=options.workers or len(os.sched_getaffinity(0)),
-            timeout_s=options.compile_timeout_s,
-            environment=environment_of_children,
-        )
-        cases = (*default.checks, default.case)
-        worker = Worker(bound.address, bound.spec.reference, cases, environment_of_children)
-        worker.start()
-        evaluator = Evaluator(
-            maker,
-            pool,
-            worker,
-            journal,
-            options.budget,
-            protocol=PROTOCOL,
-            timeout_s=options.timeout_s,
-            on_trial=observer.tried,
-        )
-        try:
-            yield _Rig(bound, maker, pool, worker, journal, evaluator, options.timeout_s)
-        finally:
-            worker.close()
-            pool.close()
-            journal.close()
-
-
-def _header(bound: Bound) -> dict[str, str]:
-    """What a journal's rows are true of; parameters and constraints may change, for rows carry their own."""
-    spec, problem = bound.spec, bound.space.problem
-    arguments = repr((spec.arguments, spec.verify_sizes, spec.rtol, spec.atol))
-    return environment(bound.device) | {
-        "kernel": spec.kernel,
-        "source": bound.source.sha256[:16],
-        "reference": hashlib.sha256(spec.reference.read_bytes()).hexdigest()[:16],
-        "sizes": repr(sorted(problem.sizes.items())),
-        "dtype": problem.dtype,
-        "arguments": hashlib.sha256(arguments.encode()).hexdigest()[:16],
-    }
-
-
 def _require_valid_default(bound: Bound) -> None:
     reasons = bound.space.why_invalid(bound.spec.default)
     if reasons:
@@ -217,7 +102,7 @@ def _require_valid_default(bound: Bound) -> None:
         )
 
 
-def _try_default(rig: _Rig) -> None:
+def _try_default(rig: Rig) -> None:
     """The default runs first: when it fails the setup is broken, not the configuration."""
     trial = rig.evaluator([rig.bound.spec.default])[0]
     if trial.status is not Status.OK:
@@ -227,7 +112,7 @@ def _try_default(rig: _Rig) -> None:
         )
 
 
-def _settle(rig: _Rig, label: str, seed: int, root: Path, observer: Observer, searched_s: float) -> Result:
+def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, searched_s: float) -> Result:
     earlier = islice(_still_true(rig), MOST_FINALISTS)
     trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
     rejected: dict[Config, Failure] = {}
@@ -261,7 +146,7 @@ def _settle(rig: _Rig, label: str, seed: int, root: Path, observer: Observer, se
     )
 
 
-def _still_true(rig: _Rig) -> Iterator[Trial]:
+def _still_true(rig: Rig) -> Iterator[Trial]:
     """Trials in the journal, whichever search made them, that still hold; fastest first."""
     for trial in by_time(rig.journal.trials.values()):
         if trial.config in rig.bound.space and rig.maker.make(trial.config).key == trial.key:
@@ -269,7 +154,7 @@ def _still_true(rig: _Rig) -> Iterator[Trial]:
 
 
 def _last_round(
-    rig: _Rig, trials: dict[Config, Trial], rejected: dict[Config, Failure], observer: Observer
+    rig: Rig, trials: dict[Config, Trial], rejected: dict[Config, Failure], observer: Observer
 ) -> Mapping[str, Measurement]:
     """Measure the finalists and the default in turns; who fails is struck, and the next move up."""
     default = rig.bound.spec.default

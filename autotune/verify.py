@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from autotune.devices.base import Device, Program
@@ -18,8 +20,8 @@ def verify(device: Device, program: Program, case: Case, workspace: Workspace) -
     slots = workspace.slots(case)
     for slot in slots:
         slot.restore()
-    device.run(program, case.launches, workspace.arguments(case))
-    return check(case, slots)
+    run_ms = device.run(program, case.launches, workspace.arguments(case))
+    return replace(check(case, slots), run_ms=run_ms)
 
 
 def check(case: Case, slots: tuple[Slot, ...]) -> Verdict:

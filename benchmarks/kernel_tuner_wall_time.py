@@ -60,7 +60,8 @@ def autotune(size: int) -> dict[str, float]:
     """Tune with autotune in this process."""
     from autotune.model import Budget
     from autotune.progress import SearchProgress
-    from autotune.session import Options, search
+    from autotune.rig import Options
+    from autotune.session import search
     from autotune.targets import Target, bind_target
 
     bound = bind_target(Target(HERE / "reduction.yaml", "cuda:0", {"n": size}))
@@ -92,7 +93,7 @@ def main() -> None:
         print(json.dumps({"autotune": autotune, "kernel_tuner": kernel_tuner}[parsed.only](parsed.size)))
         return
     environment = os.environ | {"CUDA_CACHE_DISABLE": "1"}
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for name in ("autotune", "kernel_tuner", "autotune", "kernel_tuner"):
         command = [sys.executable, __file__, "--only", name, "--size", str(parsed.size)]
         began = time.perf_counter()
@@ -105,9 +106,8 @@ def main() -> None:
     print(f"\n{'tuner':14}{'ms/configuration':>18}{'best ms':>10}{'whole process s':>18}")
     for name, item in found.items():
         print(f"{name:14}{each[name]:18.1f}{item['best_ms']:10.4f}{item['process_s']:18.1f}")
-    print(
-        f"autotune takes 1/{each['kernel_tuner'] / each['autotune']:.1f} of Kernel Tuner's time a configuration"
-    )
+    ratio = each["kernel_tuner"] / each["autotune"]
+    print(f"autotune takes 1/{ratio:.1f} of Kernel Tuner's time a configuration")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ LAYERS = (
     ("bench",),
     ("worker",),
     ("evaluator", "searchers", "finals"),
+    ("rig",),
     ("session",),
     ("report", "progress", "options"),
     ("cli",),

@@ -29,26 +29,26 @@ PROTOCOL = Protocol(warmups=1, screen=3, samples=8, seconds=60)
 
 
 def test_equal_readings_are_steady_at_once_and_the_warmup_is_kept_apart():
-    found = measure(Readings(9.0, 1.0), PROTOCOL, None)
+    found = measure(Readings(9.0, 1.0), PROTOCOL, None, 1.0)
     assert found.rule == "steady" and found.warmups_ms == (9.0,) and set(found.samples_ms) == {1.0}
 
 
 def test_one_that_cannot_win_stops_after_the_screen():
-    found = measure(Readings(2.0), PROTOCOL, incumbent_ms=1.0)
+    found = measure(Readings(2.0), PROTOCOL, 1.0, 2.0)
     assert found.rule == "screened" and len(found.samples_ms) == PROTOCOL.screen
 
 
 def test_one_lucky_reading_keeps_it_in_the_race():
-    assert measure(Readings(2.0, 2.0, 1.4, 2.0), PROTOCOL, incumbent_ms=1.0).rule != "screened"
+    assert measure(Readings(2.0, 2.0, 1.4, 2.0), PROTOCOL, 1.0, 2.0).rule != "screened"
 
 
 def test_noise_is_sampled_to_the_limit():
-    found = measure(Readings(*[1.0, 2.0] * 10), PROTOCOL, None)
+    found = measure(Readings(*[1.0, 2.0] * 10), PROTOCOL, None, 1.0)
     assert found.rule == "samples" and len(found.samples_ms) == PROTOCOL.samples
 
 
 def test_time_ends_it():
-    assert measure(Readings(*[1.0, 2.0] * 10), Protocol(seconds=0), None).rule == "time"
+    assert measure(Readings(*[1.0, 2.0] * 10), Protocol(seconds=0), None, 1.0).rule == "time"
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 20, 101])
@@ -61,3 +61,9 @@ def test_the_interval_holds_the_median_and_lies_within_the_samples(count):
 def test_more_samples_narrow_the_interval():
     few, many = (Measurement(tuple(range(count)), "").interval_ms for count in (10, 1000))
     assert (many[1] - many[0]) / 1000 < (few[1] - few[0]) / 10
+
+
+def test_one_whose_verification_took_far_too_long_is_not_run_again():
+    readings = Readings(7.0)
+    found = measure(readings, PROTOCOL, 1.0, verified_ms=5.0)
+    assert found.rule == "hopeless" and found.samples_ms == (5.0,) and readings.batches == []

@@ -1,0 +1,133 @@
+"""What is open during a run: journal, compilers, worker and the evaluator over them.
+
+This module says where trials go, what a journal's rows are true of, and that everything is closed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol as Interface
+
+from autotune.candidates import CandidateMaker, environment
+from autotune.compiling import CompilerPool
+from autotune.devices import COLD_CACHES
+from autotune.evaluator import Evaluator
+from autotune.jobs import Protocol
+from autotune.journal import Journal
+from autotune.model import Budget, Trial
+from autotune.targets import Bound
+from autotune.worker import Worker
+
+DEFAULT_BUDGET = Budget(trials=100)
+PROTOCOL = Protocol()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search; `engine` None: exhaustive when the budget covers the space, else Optuna's TPE."""
+
+    engine: str | None = None
+    strategy: str | None = None
+    budget: Budget = DEFAULT_BUDGET
+    seed: int = 0
+    timeout_s: float = 30.0
+    compile_timeout_s: float = 60.0
+    workers: int | None = None  # compiler processes; None: one per core
+    journal: Path | None = None
+    fresh: bool = False
+    cache: Path | None = None
+
+
+class Observer(Interface):
+    """Is told how a run goes; rendering is its business."""
+
+    def started(self, bound: Bound, total: int | None, journal: Journal) -> None:
+        """Before the first trial; `total` is the number of trials to come, None if time decides."""
+
+    def tried(self, trial: Trial) -> None:
+        """After each trial."""
+
+    def last_round(self, count: int) -> None:
+        """Before the finalists are timed in turns."""
+
+
+@dataclass(frozen=True)
+class Rig:
+    """What is open during a run."""
+
+    bound: Bound
+    maker: CandidateMaker
+    pool: CompilerPool
+    worker: Worker
+    journal: Journal
+    evaluator: Evaluator
+    timeout_s: float
+
+
+def default_journal(bound: Bound) -> Path:
+    """Where a run's trials go unless the user says otherwise: one file per kernel, device and problem."""
+    problem = bound.space.problem
+    sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
+    return Path("runs") / f"{bound.spec.kernel}.{bound.device.slug}.{sizes}.{problem.dtype}.jsonl"
+
+
+@contextmanager
+def open_rig(bound: Bound, options: Options, observer: Observer) -> Iterator[Rig]:
+    """Journal, compilers and worker, closed in the end whatever happens."""
+    maker = CandidateMaker(bound.space, bound.source, bound.dialect)
+    default = maker.make(bound.spec.default)
+    journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
+    with tempfile.TemporaryDirectory(prefix="autotune-") as scratch:
+        # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
+        environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch}
+        pool = CompilerPool(
+            bound.address,
+            workers=options.workers or _compiler_processes(bound),
+            timeout_s=options.compile_timeout_s,
+            environment=environment_of_children,
+        )
+        cases = (*default.checks, default.case)
+        worker = Worker(bound.address, bound.spec.reference, cases, environment_of_children)
+        worker.start()
+        evaluator = Evaluator(
+            maker,
+            pool,
+            worker,
+            journal,
+            options.budget,
+            protocol=PROTOCOL,
+            timeout_s=options.timeout_s,
+            on_trial=observer.tried,
+        )
+        try:
+            yield Rig(bound, maker, pool, worker, journal, evaluator, options.timeout_s)
+        finally:
+            worker.close()
+            pool.close()
+            journal.close()
+
+
+def _compiler_processes(bound: Bound) -> int:
+    """One per core; where a GPU computes, two cores are left to the worker and to this process."""
+    cores = len(os.sched_getaffinity(0))
+    return cores if bound.device.kind == "cpu" else max(1, cores - 2)
+
+
+def _header(bound: Bound) -> dict[str, str]:
+    """What a journal's rows are true of; parameters and constraints may change, for rows carry their own."""
+    spec, problem = bound.spec, bound.space.problem
+    arguments = repr((spec.arguments, spec.verify_sizes, spec.rtol, spec.atol))
+    return environment(bound.device) | {
+        "kernel": spec.kernel,
+        "source": bound.source.sha256[:16],
+        "reference": hashlib.sha256(spec.reference.read_bytes()).hexdigest()[:16],
+        "sizes": repr(sorted(problem.sizes.items())),
+        "dtype": problem.dtype,
+        "arguments": hashlib.sha256(arguments.encode()).hexdigest()[:16],
+    }
