@@ -17,6 +17,7 @@ __all__ = [
     "NoConfig",
     "Tier",
     "best_config",
+    "include_dir",
 ]
 
 TYPE_CHECKING = False  # as in typing, whose import would cost more than all of this file
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
     from autotune.loader import best_config
     from autotune.model import Config, DeviceInfo, Launch, Match, Tier
+    from autotune.sources import include_dir
 
 _HOMES = {
     "best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
     "loader": ("best_config",),
     "model": ("Config", "DeviceInfo", "Launch", "Match", "Tier"),
+    "sources": ("include_dir",),
 }
 
 

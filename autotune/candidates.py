@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from autotune.errors import ExpressionError
 from autotune.expressions import integer, parse
 from autotune.jobs import Array, Case, Job, Protocol, Scalar
 from autotune.model import Binary, Config, DeviceInfo, Problem, Sizes
@@ -71,6 +72,13 @@ class CandidateMaker:
 
     def case(self, config: Config, problem: Problem) -> Case:
         """The configuration on one problem; raises ExpressionError."""
+        try:
+            return self._case(config, problem)
+        except ExpressionError as error:
+            sizes = " ".join(f"{name}={size}" for name, size in problem.sizes.items())
+            raise ExpressionError(f"{self.space.spec.path}: at {sizes}: {error}") from None
+
+    def _case(self, config: Config, problem: Problem) -> Case:
         space = self.space
         values = space.values(config, problem.sizes)
         arguments = space.spec.arguments

@@ -22,7 +22,10 @@ Verb = Callable[[argparse.Namespace], None]
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports wrong usage in one line, like every other wrong input."""
+    """Reports wrong usage in one line, like every other wrong input; options are written in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see `{self.prog} --help`)")
@@ -122,11 +125,20 @@ def best(parsed: argparse.Namespace) -> None:
     )
     if parsed.json:
         match = asdict(found.match) | {"tier": found.match.tier.value}
-        _print({"config": dict(found), "defines": found.defines, "match": match, "time_ms": found.time_ms})
+        _print(
+            {
+                "config": dict(found),
+                "defines": found.defines,
+                "match": match,
+                "time_ms": found.time_ms,
+                "stale": found.stale_reasons,
+            }
+        )
         return
     time_text = f"{found.time_ms:.4g} ms" if found.time_ms is not None else "not timed"
     how = f"{found.match.tier.value}: {found.match.detail} ({time_text})"
-    _print(f"{found.config}\n{how}\n{' '.join(found.flags)}")
+    lines = [str(found.config), how, *(f"stale: {reason}" for reason in found.stale_reasons)]
+    _print("\n".join([*lines, " ".join(found.flags)]))
 
 
 def devices(parsed: argparse.Namespace) -> None:

@@ -34,7 +34,7 @@ class JournalError(InputError):
 
 
 class MissingExtra(AutotuneError):
-    """An optional package is not installed: one of an extra, or one that belongs to none."""
+    """A package is not installed; says what to install."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
         wanted = package if extra is None else f"'autotune-kernels[{extra}]'"

@@ -29,11 +29,12 @@ OnTrial = Callable[[Trial], None]
 
 @dataclass(frozen=True)
 class _Ready:
-    """A candidate whose compilation is under way, or whose trial is known already."""
+    """A candidate whose compilation is under way, or a trial that needs none; known: from the journal."""
 
     candidate: Candidate | None
     compilation: Future[Compilation] | None
     trial: Trial | None
+    is_known: bool
 
 
 class Evaluator:
@@ -96,17 +97,14 @@ class Evaluator:
         for ready in self._compiled_ahead(configs):
             if self._budget.seconds is not None and self.spent_s >= self._budget.seconds:
                 raise BudgetSpent
-            if ready.trial is not None:
-                self._record(ready.trial, resumed=True)
-            else:
-                self._record(self._run(ready, began), resumed=False)
+            self._record(ready.trial or self._run(ready, began), resumed=ready.is_known)
             began = time.perf_counter()
 
     def _record(self, trial: Trial, *, resumed: bool) -> None:
         if resumed:
             self.resumed += 1
             self._resumed_s += trial.cost_s
-        else:
+        elif trial.key:  # one without launches has no key, and costs nothing to find out again
             self._journal.append(trial)
         self.trials[trial.config] = trial
         if trial.time_ms is not None and (self.best is None or trial.time_ms < (self.best.time_ms or 0.0)):
@@ -131,11 +129,12 @@ class Evaluator:
         try:
             candidate = self._maker.make(config)
         except ExpressionError as error:
-            return _Ready(None, None, Trial(config, "", Status.LAUNCH_ERROR, str(error)))
+            return _Ready(None, None, Trial(config, "", Status.LAUNCH_ERROR, str(error)), is_known=False)
         known = self._journal.trials.get(candidate.key)
         if known is not None:
-            return _Ready(candidate, None, known)
-        return _Ready(candidate, self._pool.submit(candidate.source, candidate.options), None)
+            return _Ready(candidate, None, known, is_known=True)
+        compilation = self._pool.submit(candidate.source, candidate.options)
+        return _Ready(candidate, compilation, None, is_known=False)
 
     def _run(self, ready: _Ready, began: float) -> Trial:
         assert ready.candidate is not None and ready.compilation is not None

@@ -16,7 +16,6 @@ from autotune.model import Binary, Failure, Measurement, Trial, Verdict
 from autotune.worker import Worker
 
 MOST_FINALISTS = 8
-CONTENDER_FACTOR = 1.25  # slower than this times the best cannot win the last round
 FRESH_SEEDS = (1, 2)
 ROUNDS = 8
 SAMPLES_PER_TURN = 3
@@ -39,13 +38,12 @@ class _Finalist:
 
 
 def finalists(trials: Iterable[Trial]) -> list[Trial]:
-    """The fastest trials, one per distinct measurement: those that share a binary share its time."""
-    distinct: dict[tuple[float, ...], Trial] = {}
+    """The fastest trials, one for those that share a binary and its measurement."""
+    distinct: dict[object, Trial] = {}
     for trial in by_time(trials):
-        assert trial.measurement is not None
-        distinct.setdefault(trial.measurement.samples_ms, trial)
-    best = list(distinct.values())[:MOST_FINALISTS]
-    return [trial for trial in best if (trial.time_ms or 0.0) <= CONTENDER_FACTOR * (best[0].time_ms or 0.0)]
+        samples_ms = trial.measurement.samples_ms if trial.measurement else ()
+        distinct.setdefault((trial.binary_sha256, samples_ms), trial)
+    return list(distinct.values())[:MOST_FINALISTS]
 
 
 def by_time(trials: Iterable[Trial]) -> list[Trial]:

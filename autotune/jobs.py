@@ -47,10 +47,10 @@ class Protocol:
     """How a configuration is timed.
 
     One whose verification took `hopeless_factor` times the incumbent's median is not timed again: that run
-    is its sample. After `warmups` runs, `screen` samples decide whether it can still win: one whose fastest
-    sample is `screen_factor` times the incumbent's median stops there. Others go on until the interval of the median
-    is narrower than `precision` of it, or `samples` or `seconds` are used up. A run shorter than
-    `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
+    is its sample. After `warmups` runs, `screen` samples decide whether another can still win: it stops there
+    if its fastest sample is `screen_factor` times the incumbent's median. The rest go on until the interval
+    of the median is narrower than `precision` of it, or `samples` or `seconds` are used up. A run shorter
+    than `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
     """
 
     hopeless_factor: float = 4.0

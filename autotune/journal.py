@@ -65,25 +65,27 @@ class Journal:
             self._write({"journal": VERSION, **self._header})
             return
         rows = [_decode(line, number, self.path) for number, line in enumerate(lines, 1)]
-        self._check_header(rows[0])
         for number, row in enumerate(rows[1:], 2):
             self._take(row, number)
-        self._file.seek(0, os.SEEK_END)
+        differences = self._differences(rows[0])
+        if differences and any(trial.status is Status.OK for trial in self.trials.values()):
+            raise JournalError(
+                f"{self.path}: its trials are not true of this search: {differences}. "
+                "Start over with --fresh, or keep both with --journal FILE"
+            )
+        if differences:
+            self.warning = f"{self.path}: held failures of another search only and is started over"
+            self.trials.clear()
+            self._file.truncate(0)
+            self._write({"journal": VERSION, **self._header})
 
-    def _check_header(self, found: Mapping[str, Any]) -> None:
+    def _differences(self, found: Mapping[str, Any]) -> str:
         if found.get("journal") != VERSION:
             raise JournalError(
                 f"{self.path}:1: not a journal of version {VERSION}; choose another with --journal"
             )
         changed = [name for name, value in self._header.items() if found.get(name) != value]
-        if changed:
-            differences = "; ".join(
-                f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed
-            )
-            raise JournalError(
-                f"{self.path}: its trials are not true of this search: {differences}. "
-                "Start over with --fresh, or keep both with --journal FILE"
-            )
+        return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
 
     def _take(self, row: Mapping[str, Any], number: int) -> None:
         try:

@@ -38,7 +38,7 @@ def best_config(
     """Serve the best known configuration of a kernel for a device and a problem; `match` says how it fits.
 
     `device` is a name, a slug or a DeviceInfo; None takes the only one with results for this kernel. `dtype`
-    None takes the first one recorded, in alphabetical order. Without sizes the device's only result is
+    None takes the first one that the kernel's space declares. Without sizes the device's only result is
     served. The tiers are EXACT (this device, these sizes), NEAREST_SIZE (this device, nearest sizes in log2
     space, each dimension counting) and DEFAULT (the kernel's untuned default). Whatever is served is valid
     for the device and the sizes that were asked for. `strict` serves EXACT only.

@@ -269,6 +269,7 @@ class KernelRecord:
     """One cache file: what the loader needs of a kernel on one device, without reading any YAML."""
 
     kernel: str
+    dtypes: tuple[str, ...]  # element types the kernel is written for; the first is the default
     parameters: tuple[Parameter, ...]
     constraints: tuple[str, ...]
     derived: Mapping[str, str]

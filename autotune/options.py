@@ -128,12 +128,12 @@ def budget(parsed: argparse.Namespace) -> Budget:
 def config(text: str, spec: SpaceSpec) -> Config:
     """`BLOCK_SIZE=96,UNROLL=4` over the space's default; values are read as the space writes them."""
     values: dict[str, Value] = dict(spec.default)
-    written = {item.name: {str(value): value for value in item.values} for item in spec.parameters}
+    written = {item.name: {str(value).lower(): value for value in item.values} for item in spec.parameters}
     for part in filter(None, text.replace(",", " ").split()):
         name, separator, value = part.partition("=")
         if not separator:
             raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")
-        values[name] = written.get(name, {}).get(value, value)
+        values[name] = written.get(name, {}).get(value.lower(), value)
     return Config(values)
 
 

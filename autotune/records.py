@@ -50,6 +50,7 @@ def kernel_record(
     )
     return KernelRecord(
         kernel=spec.kernel,
+        dtypes=spec.dtypes,
         parameters=spec.parameters,
         constraints=tuple(constraint.text for constraint in spec.constraints),
         derived=spec.derived,

@@ -77,6 +77,8 @@ def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str
     Raises SetupError when the default configuration itself fails.
     """
     landmarks = bound.spec.landmarks
+    if not landmarks:
+        raise InputError(f"{bound.spec.path}: has no landmarks; a ladder needs some")
     _require_valid_default(bound)
     with open_rig(bound, options, observer) as rig:
         observer.started(bound, len(landmarks), rig.journal)

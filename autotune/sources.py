@@ -34,6 +34,11 @@ def packaged(folder: str) -> Path:
     return installed if installed.is_dir() else package.parent / folder
 
 
+def include_dir() -> str:
+    """The folder of `portable.h`, for the include path of a production build."""
+    return str(packaged("kernels"))
+
+
 def read_source(path: Path) -> SourceText:
     """Read a kernel file; raises InputError when it or one of its includes cannot be read."""
     text = _resolve(path, set())

@@ -14,7 +14,6 @@ from autotune.best import Best, check, require_sizes, size_text
 from autotune.cache import slug
 from autotune.errors import InputError
 from autotune.model import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier
-from autotune.plan import C_TYPES
 
 
 class Question(NamedTuple):
@@ -104,9 +103,9 @@ def default(
 
 
 def _dtype(record: KernelRecord, question: Question) -> str:
-    dtype = question.dtype or (record.entries[0].dtype if record.entries else None)
-    if dtype not in C_TYPES:
-        raise InputError(f"{question.kernel}: dtype {dtype!r}: expected one of {', '.join(C_TYPES)}")
+    dtype = question.dtype or record.dtypes[0]
+    if dtype not in record.dtypes:
+        raise InputError(f"{question.kernel}: dtype {dtype!r}: expected one of {', '.join(record.dtypes)}")
     return dtype
 
 

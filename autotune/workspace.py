@@ -182,6 +182,9 @@ def _expected(
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
     if unknown := sorted(set(results) - set(known)):
         raise SetupError(f"reference() returned {unknown}; expected names of out or inout arrays")
+    for array in known.values():
+        if array.role == "out" and array.name not in results:
+            raise SetupError(f"reference() returned nothing for the out argument {array.name}")
     return {name: _as_declared(np.asarray(result), known[name]) for name, result in results.items()}
 
 

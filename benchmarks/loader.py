@@ -75,6 +75,7 @@ def record(kernel: str) -> KernelRecord:
     ]
     return KernelRecord(
         kernel=kernel,
+        dtypes=("float32",),
         parameters=(
             Parameter("ALGORITHM", ("atomic", "tree", "shuffle")),
             Parameter("BLOCK_SIZE", (32, 64, 128, 256, 512, 1024)),

@@ -51,6 +51,7 @@ def record(*entries: Entry, kernel: str = "reduce", default: Config = DEFAULT) -
     """A kernel with a derived name that needs another, and a plan whose second launch is optional."""
     return KernelRecord(
         kernel=kernel,
+        dtypes=("int32", "float32"),
         parameters=(
             Parameter("ALGORITHM", ("tree", "shuffle")),
             Parameter("BLOCK", (32, 64, 128, 256)),

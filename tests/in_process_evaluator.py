@@ -36,11 +36,6 @@ class InProcessEvaluator:
         """The configurations that cost something, in order."""
         return list(self.trials)
 
-    @property
-    def best_ms(self) -> float:
-        """The shortest time found."""
-        return min(trial.time_ms for trial in self.trials.values() if trial.time_ms is not None)
-
 
 def _trial(config: Config, outcome: float | Status) -> Trial:
     if isinstance(outcome, Status):

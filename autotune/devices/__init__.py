@@ -19,7 +19,7 @@ class Entry:
     module: str
     accepts: tuple[str, ...]
     package: str
-    extra: str
+    extra: str | None  # None: a plain dependency
 
     @property
     def dialect(self) -> str:
@@ -40,8 +40,8 @@ class Address:
 
 BACKENDS = {
     "cuda": Entry("autotune.devices.cuda", ("cuda", "portable"), "cuda.core", "cuda"),
-    "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "opencl"),
-    "fake": Entry("autotune.devices.fake", ("python",), "numpy", "test"),
+    "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
+    "fake": Entry("autotune.devices.fake", ("python",), "numpy", None),
 }
 # Drivers and compilers keep caches of their own; a child's compilations and timings must not see them.
 COLD_CACHES = {"PYOPENCL_NO_CACHE": "1", "CUDA_CACHE_DISABLE": "1"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from autotune.errors import InputError, MissingExtra
+from autotune.errors import InputError
 from autotune.searchers.base import Searcher
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.random_search import RandomSearch
@@ -61,8 +61,7 @@ _ENGINES = {
 def make_searcher(engine: str, strategy: str | None = None) -> Searcher:
     """A searcher; without a strategy, the engine's default one.
 
-    Raises InputError for an unknown engine or strategy, and MissingExtra when the strategy needs a
-    package that is not installed.
+    Raises InputError for an unknown engine or strategy, and for a strategy whose package is not installed.
     """
     if engine not in _ENGINES:
         raise InputError(f"unknown engine {engine!r}{_known(engine, engine_names())}")
@@ -74,7 +73,8 @@ def make_searcher(engine: str, strategy: str | None = None) -> Searcher:
     chosen = strategy or default_strategy(engine)
     module, package = _ENGINES[engine].packages.get(chosen, ("", ""))
     if module and find_spec(module) is None:
-        raise MissingExtra(package)
+        missing = f"needs {package}, which is not installed: pip install {package}"
+        raise InputError(f"engine {engine}: strategy {chosen} {missing}")
     return _ENGINES[engine].make(chosen)
 
 

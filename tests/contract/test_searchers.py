@@ -3,17 +3,16 @@
 import random
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
 
-from autotune.errors import BudgetSpent, InputError, MissingExtra
+from autotune.errors import BudgetSpent, InputError
 from autotune.model import Status
 from autotune.searchers import default_strategy, engine_names, make_searcher, strategy_names
 from autotune.space import bind, load_space, problem_of
 from tests.in_process_evaluator import InProcessEvaluator
-from tests.space_example import GPU, YAML, write_space
+from tests.space_example import GPU, write_space
 
 PARAMETERS = """\
   ALGORITHM: [tree, shuffle, atomic]
@@ -27,6 +26,7 @@ CONSTRAINTS = """\
   - ALGORITHM != "atomic" or VECTOR <= 2
   - not UNROLL or BLOCK_SIZE >= 64 * SCALE
 """
+DEFAULT = "{ALGORITHM: tree, BLOCK_SIZE: 32, VECTOR: 2, SCALE: 1.0, UNROLL: false}"
 SEARCHERS = [(engine, name) for engine in engine_names() for name in strategy_names(engine) or (None,)]
 SEEDLESS = {("exhaustive", None), ("kernel_tuner", "brute_force")}  # their order is that of the space
 UNREPEATABLE = {  # they draw from a generator that Kernel Tuner does not let anybody seed
@@ -34,24 +34,33 @@ UNREPEATABLE = {  # they draw from a generator that Kernel Tuner does not let an
     ("kernel_tuner", "bayes_opt"),
     ("kernel_tuner", "skopt"),
 }
+FAILED_MS = 9.0  # counts for a failure where times are averaged
 pytestmark = pytest.mark.filterwarnings("ignore:Kernel Tuner's:UserWarning")
 
 
 def make_space(folder, parameters, constraints, default):
-    head, rest = YAML.split("parameters:\n")
-    tail = rest.split("landmarks:\n")[1].partition("arguments:\n")[2]
-    text = f"{head}parameters:\n{parameters}derived:\n  BLOCKS: n\nconstraints:\n{constraints}"
-    tail = tail.split("launch:\n")[0]
-    text += f"default: {default}\narguments:\n{tail}"
-    text += "launch:\n  - {entry: reduce, grid: [1], block: [1], arguments: [x, sum, n]}\n"
+    text = f"""\
+schema: 1
+kernel: example
+source: reduce.cu
+reference: reduce.py
+sizes:
+  default: {{n: 1024}}
+parameters:
+{parameters}constraints:
+{constraints}default: {default}
+arguments:
+  - {{name: x, dtype: int32, shape: [n], role: out}}
+launch:
+  - {{entry: example, grid: [1], block: [1], arguments: [x]}}
+"""
     spec = load_space(write_space(folder, text))
     return bind(spec, GPU, problem_of(spec, GPU))
 
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory):
-    default = "{ALGORITHM: tree, BLOCK_SIZE: 32, VECTOR: 1, SCALE: 1.0, UNROLL: false}"
-    return make_space(tmp_path_factory.mktemp("space"), PARAMETERS, CONSTRAINTS, default)
+    return make_space(tmp_path_factory.mktemp("space"), PARAMETERS, CONSTRAINTS, DEFAULT)
 
 
 @pytest.fixture(params=SEARCHERS, ids=[f"{engine}-{name}" if name else engine for engine, name in SEARCHERS])
@@ -63,8 +72,10 @@ def which(request):
 def searcher(which):
     try:
         return make_searcher(*which)
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
+    except InputError as error:
+        if "which is not installed" not in str(error):
+            raise
+        pytest.skip(str(error))
 
 
 def outcome(config):
@@ -136,11 +147,104 @@ def test_tiny_spaces_are_tried_whole(tmp_path, searcher, valid):
 
 @pytest.mark.parametrize("result", [outcome, lambda config: Status.TIMEOUT], ids=["exhausted", "all fail"])
 def test_a_search_without_a_budget_ends(tmp_path, searcher, which, result):
-    parameters = PARAMETERS.replace("512, 1024", "512").replace("tree, shuffle, atomic", "tree, shuffle")
-    default = "{ALGORITHM: tree, BLOCK_SIZE: 32, VECTOR: 1, SCALE: 1.0, UNROLL: false}"
-    small = make_space(tmp_path, parameters, CONSTRAINTS + "  - SCALE <= 1\n  - VECTOR >= 2\n", default)
-    assert 64 < len(small) < 100
+    constraints = CONSTRAINTS + "  - SCALE <= 1\n  - VECTOR in [2, 4]\n  - BLOCK_SIZE <= 256\n"
+    small = make_space(tmp_path, PARAMETERS, constraints, DEFAULT)
+    assert 64 <= len(small) < 100
     evaluate = InProcessEvaluator(small, result)
     searcher.search(small, evaluate, seed=0)
     assert len(evaluate.tried) == len(small) or which[0] == "kernel_tuner"
     assert len(evaluate.tried) >= len(small) / 4
+
+
+def test_default_strategies_learn(space):
+    def mean_of_the_last_twenty(engine):
+        times = []
+        for seed in range(5):
+            evaluate = InProcessEvaluator(space, outcome, budget=60)
+            spend(make_searcher(engine), evaluate, seed)
+            times += [trial.time_ms or FAILED_MS for trial in list(evaluate.trials.values())[-20:]]
+        return np.mean(times)
+
+    at_random = mean_of_the_last_twenty("random")
+    assert mean_of_the_last_twenty("kernel_tuner") < 0.8 * at_random
+    assert mean_of_the_last_twenty("optuna") < 0.8 * at_random
+
+
+def test_an_error_of_the_evaluator_is_not_taken_for_one_of_the_library(space, searcher):
+    def broken(configs):
+        raise ValueError("the evaluator's own")
+
+    with pytest.raises(ValueError, match="the evaluator's own"):
+        searcher.search(space, broken, seed=0)
+
+
+def test_what_the_evaluator_prints_is_not_silenced(space, capsys):
+    def talking(configs):
+        sys.stdout.write("talking")
+        raise BudgetSpent
+
+    with pytest.raises(BudgetSpent):
+        make_searcher("kernel_tuner", "nsga2").search(space, talking, seed=0)
+    assert capsys.readouterr().out == "talking"
+
+
+@pytest.mark.parametrize("name", ["bayes_opt", "greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls"])
+def test_strategies_that_are_broken_in_the_library_say_so(space, name):
+    with pytest.warns(UserWarning, match=f"Kernel Tuner's {name} "):
+        spend(make_searcher("kernel_tuner", name), InProcessEvaluator(space, outcome, budget=5))
+
+
+def test_a_strategy_that_breaks_down_starts_again_and_says_so(tmp_path):
+    values = list(range(1, 81))
+    isolated = make_space(tmp_path, f"  A: {values}\n  B: {values}\n", "  - A == B\n", "{A: 1, B: 1}")
+    evaluate = InProcessEvaluator(isolated, lambda config: float(config["A"]), budget=10)
+    with pytest.warns(UserWarning, match="greedy_ils broke down and starts again"):
+        spend(make_searcher("kernel_tuner", "greedy_ils"), evaluate)
+    assert len(evaluate.tried) == 10
+
+
+def test_every_strategy_of_kernel_tuner_is_offered_but_one():
+    from kernel_tuner.interface import strategy_map
+
+    # pyatf_strategies parses constraint texts into a space of its own and writes to the working folder
+    assert set(strategy_names("kernel_tuner")) == set(strategy_map) - {"pyatf_strategies"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "strategy", "message"),
+    [
+        ("optunna", None, "unknown engine 'optunna'; did you mean optuna? known: exhaustive, random, "),
+        ("zzz", None, "unknown engine 'zzz'; known: exhaustive, random, kernel_tuner, optuna"),
+        ("optuna", "tpee", "engine optuna: unknown strategy 'tpee'; did you mean tpe? known: cmaes, gp"),
+        ("kernel_tuner", "tpe", "engine kernel_tuner: unknown strategy 'tpe'; "),
+        ("random", "tpe", "engine random has no strategies; leave strategy 'tpe' out"),
+    ],
+)
+def test_unknown_names_are_refused_with_the_known_ones(engine, strategy, message):
+    with pytest.raises(InputError) as error:
+        make_searcher(engine, strategy)
+    assert str(error.value).startswith(message)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr("autotune.searchers.find_spec", lambda name: None)
+    with pytest.raises(
+        InputError, match="strategy gp needs torch, which is not installed: pip install torch"
+    ):
+        make_searcher("optuna", "gp")
+
+
+def test_the_default_strategies():
+    assert [default_strategy(engine) for engine in engine_names()] == ["", "", "hybrid_vndx", "tpe"]
+
+
+def test_a_library_is_imported_only_for_its_own_engine():
+    program = """if True:
+        import sys
+        from autotune.searchers import make_searcher, strategy_names
+        make_searcher("random"), strategy_names("optuna")
+        assert not {"optuna", "kernel_tuner"} & set(sys.modules)
+        make_searcher("optuna")
+        assert "kernel_tuner" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)

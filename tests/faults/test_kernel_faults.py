@@ -98,3 +98,23 @@ def test_a_time_below_what_the_memory_allows_is_not_believed(folder):
     result = folder.search()
     assert result["config"]["A"] < 6
     assert result["counts"]["wrong_result"] == 2
+
+
+def test_a_reference_that_forgets_an_output_is_refused(folder):
+    (folder.path / "reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1 and "nothing for the out argument y" in done.stderr
+
+
+def test_a_launch_that_one_configuration_cannot_make_is_one_trial(folder):
+    folder.edit("grid: [1]", "grid: [6 - A]")
+    result = folder.search()
+    assert result["counts"]["launch_error"] == 2 and result["resumed"] == 0
+    assert result["config"] == {"A": 5, "B": 0}
+
+
+def test_a_launch_that_the_default_cannot_make_names_file_and_size(folder):
+    folder.edit("grid: [1]", "grid: [n - 17]")
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 2
+    assert "double.yaml" in done.stderr and "at n=1" in done.stderr and "n - 17" in done.stderr

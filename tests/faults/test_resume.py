@@ -143,3 +143,13 @@ def test_two_searches_do_not_write_one_journal(folder):
     second = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
     running.communicate()
     assert second.returncode == 2 and "another search" in second.stderr
+
+
+def test_a_journal_of_failures_only_does_not_stand_in_the_way(folder):
+    right = (folder.path / "double.py").read_text()
+    folder.write("def double(grid, block, x, y, n):\n    pass\n")
+    assert folder.run("search", "double.yaml", "--device", "fake").returncode == 1
+    folder.write(right)
+    done = folder.run("search", "double.yaml", "--device", "fake", "--json")
+    assert done.returncode == 0 and "started over" in done.stderr
+    assert json.loads(done.stdout)["counts"] == {"ok": 17}

@@ -22,7 +22,7 @@ from autotune.expressions import FUNCTIONS
 from autotune.model import Status, Tier
 from autotune.plan import C_TYPES, DEVICE_NAMES
 from autotune.searchers import engine_names, strategy_names
-from autotune.session import DEFAULT_BUDGET, PROTOCOL
+from autotune.rig import DEFAULT_BUDGET, PROTOCOL
 from autotune.sources import read_source, render
 from autotune.space import document, load_space
 from autotune.space.arguments import FILLS, ROLES
@@ -205,9 +205,7 @@ def test_every_engine_and_strategy_is_described_and_no_other():
 def test_the_numbers_of_the_guides_are_those_of_the_code():
     measuring, searching = (" ".join(text_of(name).split()) for name in ("measuring.md", "searching.md"))
     assert str(PROTOCOL) in measuring
-    assert (
-        f"Up to {finals.MOST_FINALISTS} configurations within {finals.CONTENDER_FACTOR:g} times" in measuring
-    )
+    assert f"The {finals.MOST_FINALISTS} fastest configurations and the default" in measuring
     assert f"{finals.ROUNDS} rounds of {finals.SAMPLES_PER_TURN} samples" in measuring
     assert (
         f"`--budget N`: how many configurations to try, the default included. {DEFAULT_BUDGET.trials} if"
