@@ -6,6 +6,7 @@ What production code needs is named here and loaded on first use: importing the 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Argument",
     "AutotuneError",
     "Best",
     "CacheError",
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from autotune.best import Best
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
     from autotune.loader import best_config
-    from autotune.model import Config, DeviceInfo, Launch, Match, Tier
+    from autotune.model import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.sources import include_dir
 
 _HOMES = {
     "best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
     "loader": ("best_config",),
-    "model": ("Config", "DeviceInfo", "Launch", "Match", "Tier"),
+    "model": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
     "sources": ("include_dir",),
 }
 

@@ -5,14 +5,27 @@ This module knows when a configuration may run and how it is launched; finding o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import parse
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Launch, Match, Provenance, Sizes, Value
-from autotune.plan import compiler_options, device_values, launches, macros
+from autotune.model import (
+    Argument,
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    Launch,
+    Match,
+    Provenance,
+    Sizes,
+    Value,
+)
+from autotune.plan import arguments, compiler_options, device_values, launches, macros
+
+_T = TypeVar("_T")
 
 
 class Check(NamedTuple):
@@ -86,12 +99,22 @@ class Best(Mapping[str, Value]):
         except ExpressionError as error:
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
 
+    def arguments(self, **sizes: int) -> tuple[Argument, ...]:
+        """What the launches' argument names stand for: shapes of arrays, scratch included, values of scalars.
+
+        Raises InputError as `launch` does.
+        """
+        return self._evaluate(sizes, lambda values: arguments(self.record.arguments, values, self.dtype))
+
     def launch(self, **sizes: int) -> tuple[Launch, ...]:
         """The launches that compute a problem of these sizes, grid in blocks and block in threads.
 
         Raises InputError for a missing or unknown size, for sizes that the configuration is not valid for,
         and for a plan that reads a device that is not known.
         """
+        return self._evaluate(sizes, lambda values: launches(self.record.launch, values))
+
+    def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], _T]) -> _T:
         require_sizes(self.record, sizes)
         violations = check(self.record, self.config, self.device, sizes, self.dtype).violations
         if violations:
@@ -100,9 +123,7 @@ class Best(Mapping[str, Value]):
                 f"{'; '.join(violations)}; ask best_config for these sizes"
             )
         try:
-            return launches(
-                self.record.launch, _values(self.record, self.config, self.device, sizes, self.dtype)
-            )
+            return evaluate(_values(self.record, self.config, self.device, sizes, self.dtype))
         except ExpressionError as error:
             unknown = "" if self.device else "; the device is not known: give best_config its DeviceInfo"
             raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None

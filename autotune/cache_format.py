@@ -13,7 +13,16 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from autotune.errors import CacheError
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, LaunchSpec, Parameter, Provenance
+from autotune.model import (
+    ArgumentSpec,
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    LaunchSpec,
+    Parameter,
+    Provenance,
+)
 
 SCHEMA = 1
 
@@ -151,6 +160,7 @@ _number = _one_of("a finite number", int, float)
 _value = _one_of("a number, text or truth value", int, float, str, bool)
 _READERS: dict[str, _Read] = {
     "str": _text,
+    "str | None": _one_of("text or null", str, type(None)),
     "int": _integer,
     "int | None": _one_of("a whole number or null", int, type(None)),
     "float": _number,
@@ -165,6 +175,7 @@ _READERS: dict[str, _Read] = {
     "Config": _config,
     "tuple[Config, ...]": _list(_config),
     "tuple[Parameter, ...]": _list(_object(Parameter)),
+    "tuple[ArgumentSpec, ...]": _list(_object(ArgumentSpec)),
     "tuple[LaunchSpec, ...]": _list(_object(LaunchSpec)),
     "tuple[Entry, ...]": _list(_object(Entry)),
     "Provenance": _object(Provenance),

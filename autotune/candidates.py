@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autotune.errors import ExpressionError
-from autotune.expressions import integer, parse
+from autotune.expressions import parse
 from autotune.jobs import Array, Case, Job, Protocol, Scalar
-from autotune.model import Binary, Config, DeviceInfo, Problem, Sizes
+from autotune.model import Argument, Binary, Config, DeviceInfo, Problem, Sizes
+from autotune.plan import arguments
 from autotune.sources import SourceText, render
-from autotune.space import ArgumentSpec, Space
+from autotune.space import Fill, Space
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,13 @@ class CandidateMaker:
     def _case(self, config: Config, problem: Problem) -> Case:
         space = self.space
         values = space.values(config, problem.sizes)
-        arguments = space.spec.arguments
+        evaluated = arguments(space.spec.arguments, values, problem.dtype)
+        fills = {item.name: item.fill for item in space.spec.arguments}
         return Case(
             problem=problem,
-            arrays=tuple(_array(item, values, problem.dtype) for item in arguments if item.value is None),
+            arrays=tuple(_array(item, fills[item.name]) for item in evaluated if item.value is None),
             scalars=tuple(
-                _scalar(item, values, problem.dtype) for item in arguments if item.value is not None
+                Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
             launches=space.launches(config, problem.sizes),
             rtol=float(parse(space.spec.rtol)(values)),
@@ -119,19 +120,9 @@ def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
     return {name: float(parse(text)(values)) for name, text in space.spec.work.items()}
 
 
-def _array(spec: ArgumentSpec, values: Mapping[str, Any], dtype: str) -> Array:
-    fill = (spec.fill.kind, *spec.fill.arguments) if spec.fill is not None else None
-    shape = tuple(integer(parse(extent), values) for extent in spec.shape)
-    return Array(spec.name, _dtype(spec, dtype), shape, spec.role, fill)
-
-
-def _scalar(spec: ArgumentSpec, values: Mapping[str, Any], dtype: str) -> Scalar:
-    assert spec.value is not None
-    return Scalar(spec.name, _dtype(spec, dtype), parse(spec.value)(values))
-
-
-def _dtype(spec: ArgumentSpec, dtype: str) -> str:
-    return dtype if spec.dtype == "DTYPE" else spec.dtype
+def _array(argument: Argument, fill: Fill | None) -> Array:
+    content = None if fill is None else (fill.kind, *fill.arguments)
+    return Array(argument.name, argument.dtype, argument.shape, argument.role, content)
 
 
 def _case_identity(case: Case) -> dict[str, Any]:

@@ -94,6 +94,32 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class ArgumentSpec:
+    """One kernel argument as expressions: an array (role in, out, inout or scratch) or a scalar.
+
+    `dtype` is a numpy name, or DTYPE for the problem's element type. `shape` is empty for a scalar; `value`
+    is the scalar's expression, None for an array.
+    """
+
+    name: str
+    dtype: str
+    role: str
+    shape: tuple[str, ...] = ()
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One kernel argument with all its numbers: the shape of an array, or the value of a scalar."""
+
+    name: str
+    dtype: str
+    role: str
+    shape: tuple[int, ...] = ()
+    value: int | float | None = None
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """One step of a launch plan as expressions; `when` decides whether the step takes part."""
 
@@ -273,6 +299,7 @@ class KernelRecord:
     parameters: tuple[Parameter, ...]
     constraints: tuple[str, ...]
     derived: Mapping[str, str]
+    arguments: tuple[ArgumentSpec, ...]
     launch: tuple[LaunchSpec, ...]
     compiler_options: Mapping[str, Mapping[str, str]]  # by dialect: flag to expression
     default: Config

@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.expressions import Expression, integer, parse
-from autotune.model import DeviceInfo, Launch, LaunchSpec, Parameter, Sizes, Value
+from autotune.model import Argument, ArgumentSpec, DeviceInfo, Launch, LaunchSpec, Parameter, Sizes, Value
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo))
 C_TYPES = {
@@ -84,6 +84,20 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
         flag if value is True else f"{flag}={value}"
         for flag, value in evaluated.items()
         if value is not False
+    )
+
+
+def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:
+    """Evaluate arguments for a problem; raises ExpressionError."""
+    return tuple(
+        Argument(
+            name=spec.name,
+            dtype=dtype if spec.dtype == "DTYPE" else spec.dtype,
+            role=spec.role,
+            shape=tuple(integer(parse(extent), values) for extent in spec.shape),
+            value=None if spec.value is None else parse(spec.value)(values),
+        )
+        for spec in specs
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from autotune.jobs import Protocol
-from autotune.model import Config, Entry, KernelRecord, Measurement, Provenance, Trial
+from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Measurement, Provenance, Trial
 from autotune.targets import Bound
 
 
@@ -54,6 +54,9 @@ def kernel_record(
         parameters=spec.parameters,
         constraints=tuple(constraint.text for constraint in spec.constraints),
         derived=spec.derived,
+        arguments=tuple(
+            ArgumentSpec(item.name, item.dtype, item.role, item.shape, item.value) for item in spec.arguments
+        ),
         launch=spec.launch,
         compiler_options=spec.compiler_options,
         default=spec.default,

@@ -102,6 +102,7 @@ def record(kernel: str) -> KernelRecord:
             LaunchSpec("last", ("1",), ("BLOCK_SIZE",), ("partial", "out"), when='FINISH == "second"'),
         ),
         compiler_options={},
+        arguments=(),
         default=default,
         entries=tuple(entries),
     )

@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, LaunchSpec, Parameter, Provenance
+from autotune.model import (
+    ArgumentSpec,
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    LaunchSpec,
+    Parameter,
+    Provenance,
+)
 
 DEVICE = DeviceInfo(
     backend="fake",
@@ -61,6 +70,12 @@ def record(*entries: Entry, kernel: str = "reduce", default: Config = DEFAULT) -
         constraints=("BLOCK <= device.max_threads_per_block", "n % VECTOR == 0"),
         derived={"TILE": "BLOCK * VECTOR", "BLOCKS": "ceil_div(n, TILE)"},
         compiler_options={"cuda": {"--maxrregcount": "BLOCK // 2", "--use_fast_math": "UNROLL"}},
+        arguments=(
+            ArgumentSpec("x", "DTYPE", "in", ("n",)),
+            ArgumentSpec("part", "DTYPE", "scratch", ("BLOCKS",)),
+            ArgumentSpec("out", "DTYPE", "out", ("1",)),
+            ArgumentSpec("n", "int32", "scalar", value="n"),
+        ),
         launch=(
             LaunchSpec(
                 "main",

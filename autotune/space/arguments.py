@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.model import LaunchSpec, Value
+from autotune.model import ArgumentSpec, LaunchSpec, Value
 from autotune.plan import C_TYPES
 from autotune.space.document import Element, hint
 
@@ -31,26 +31,17 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class ArgumentSpec:
-    """One kernel argument: an array (role in, out, inout or scratch) or a scalar (role scalar).
+class FilledArgument(ArgumentSpec):
+    """An argument with what its array holds before a run; None for out, scratch and scalars."""
 
-    `dtype` is a numpy name, or DTYPE for the problem's element type. `shape` holds expressions and is
-    empty for a scalar; `value` is the scalar's expression, None for an array.
-    """
-
-    name: str
-    dtype: str
-    role: str
-    shape: tuple[str, ...] = ()
-    value: str | None = None
     fill: Fill | None = None
 
 
 def read_arguments(
     section: Element, dtypes: Sequence[str], known: Collection[str]
-) -> tuple[ArgumentSpec, ...]:
+) -> tuple[FilledArgument, ...]:
     """The arguments of a kernel; `known` names may be read by shapes and values. Raises SpaceError."""
-    arguments: dict[str, ArgumentSpec] = {}
+    arguments: dict[str, FilledArgument] = {}
     for element in section.items():
         is_scalar = "value" in element.mapping()
         argument = _scalar(element, known) if is_scalar else _array(element, dtypes, known, arguments)
@@ -69,9 +60,9 @@ def read_launches(
     return tuple(_launch(element, arguments, known) for element in section.items())
 
 
-def _scalar(element: Element, known: Collection[str]) -> ArgumentSpec:
+def _scalar(element: Element, known: Collection[str]) -> FilledArgument:
     entries = element.record(("name", "dtype", "value"))
-    return ArgumentSpec(
+    return FilledArgument(
         name=entries["name"].identifier(),
         dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
         role="scalar",
@@ -80,8 +71,8 @@ def _scalar(element: Element, known: Collection[str]) -> ArgumentSpec:
 
 
 def _array(
-    element: Element, dtypes: Sequence[str], known: Collection[str], earlier: Mapping[str, ArgumentSpec]
-) -> ArgumentSpec:
+    element: Element, dtypes: Sequence[str], known: Collection[str], earlier: Mapping[str, FilledArgument]
+) -> FilledArgument:
     entries = element.record(("name", "dtype", "shape", "role"), ("fill",))
     role = entries["role"].choice(ROLES)
     has_fill = "fill" in entries
@@ -89,7 +80,7 @@ def _array(
         raise entries["fill"].error(f"an array of role {role} takes no fill: it is poisoned before each run")
     if not has_fill and role in ("in", "inout"):
         raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
-    argument = ArgumentSpec(
+    argument = FilledArgument(
         name=entries["name"].identifier(),
         dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
         role=role,
@@ -122,7 +113,7 @@ def _fill(element: Element) -> Fill:
 
 
 def _check_fill(
-    element: Element, argument: ArgumentSpec, dtypes: Sequence[str], earlier: Mapping[str, ArgumentSpec]
+    element: Element, argument: FilledArgument, dtypes: Sequence[str], earlier: Mapping[str, FilledArgument]
 ) -> None:
     """Refuse a copy of something else than an equal earlier array, and integers beyond the element type."""
     assert argument.fill is not None

@@ -15,7 +15,7 @@ from pathlib import Path
 from autotune.expressions import FUNCTIONS
 from autotune.model import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.plan import C_TYPES, DEVICE_NAMES, macro_name
-from autotune.space.arguments import ArgumentSpec, read_arguments, read_launches
+from autotune.space.arguments import FilledArgument, read_arguments, read_launches
 from autotune.space.document import Element, hint, is_identifier, read_document
 
 SCHEMAS = (1,)
@@ -78,7 +78,7 @@ class SpaceSpec:
     derived: Mapping[str, str]
     default: Config
     landmarks: tuple[Landmark, ...]
-    arguments: tuple[ArgumentSpec, ...]
+    arguments: tuple[FilledArgument, ...]
     launch: tuple[LaunchSpec, ...]
     compiler_options: Mapping[str, Mapping[str, str]]
     rtol: str

@@ -21,8 +21,8 @@ from autotune.evaluator import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
 from autotune.expressions import FUNCTIONS
 from autotune.model import Status, Tier
 from autotune.plan import C_TYPES, DEVICE_NAMES
-from autotune.searchers import engine_names, strategy_names
 from autotune.rig import DEFAULT_BUDGET, PROTOCOL
+from autotune.searchers import engine_names, strategy_names
 from autotune.sources import read_source, render
 from autotune.space import document, load_space
 from autotune.space.arguments import FILLS, ROLES

@@ -231,6 +231,16 @@ def test_defines_and_flags_are_all_the_source_needs(root):
     assert best.options("opencl") == ()
 
 
+def test_arguments_are_all_a_program_must_allocate_and_pass(root):
+    cache.store(root, DEVICE, record(entry(1024, BLOCK=128)))
+    arguments = {item.name: item for item in best_config("reduce", NAME, n=1024).arguments(n=1024)}
+    best = best_config("reduce", NAME, n=1024)
+    tile = best["BLOCK"] * best["VECTOR"]
+    assert arguments["part"].shape == (-(-1024 // tile),) and arguments["part"].role == "scratch"
+    assert arguments["n"].value == 1024 and arguments["n"].dtype == "int32"
+    assert arguments["x"].dtype == best.dtype
+
+
 def test_launch_evaluates_the_plan_for_the_sizes(filled):
     best = best_config("reduce", NAME, n=1024)
     first = Launch("main", (2, 1, 1), (128, 1, 1), 512, ("x", "part", "n"))

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.errors import SpaceError
 from autotune.model import LaunchSpec, Parameter
-from autotune.space import ArgumentSpec, Constraint, Fill, Landmark, load_space
+from autotune.space import Constraint, Fill, FilledArgument, Landmark, load_space
 from tests.space_example import YAML, write_space
 
 
@@ -33,8 +33,8 @@ def test_a_space_file_becomes_a_record(tmp_path):
 def test_arguments_and_launches_become_records(tmp_path):
     spec = load_space(write_space(tmp_path))
     array, _, _, scalar = spec.arguments
-    assert array == ArgumentSpec("x", "DTYPE", "in", ("n",), None, Fill("integers", (-100, 100)))
-    assert scalar == ArgumentSpec("n", "int32", "scalar", (), "n", None)
+    assert array == FilledArgument("x", "DTYPE", "in", ("n",), None, Fill("integers", (-100, 100)))
+    assert scalar == FilledArgument("n", "int32", "scalar", (), "n", None)
     assert spec.launch == (
         LaunchSpec("reduce", ("BLOCKS",), ("BLOCK_SIZE",), ("x", "partial", "n"), "4 * VECTOR"),
         LaunchSpec("finish", ("1",), ("32",), ("partial", "sum"), when="BLOCKS > 1"),
