@@ -15,7 +15,7 @@ from autotune.finals import MOST_FINALISTS, by_time, finalists, indistinguishabl
 from autotune.model import Config, Failure, Measurement, Status, Trial
 from autotune.records import kernel_record
 from autotune.rig import PROTOCOL, Observer, Options, Rig, open_rig
-from autotune.searchers import make_searcher
+from autotune.searchers import default_strategy, make_searcher
 from autotune.targets import Bound
 
 
@@ -56,6 +56,7 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
     """
     engine, strategy = choose_engine(options, len(bound.space))
     searcher = make_searcher(engine, strategy)
+    strategy = strategy or default_strategy(engine)
     root = writable_root(options.cache)
     _require_valid_default(bound)
     check_writable(root, bound.device, bound.spec.kernel)

@@ -10,12 +10,16 @@ turns, 40 rounds; medians are printed. Every contender's sum is checked against 
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable
+from statistics import median
 
-os.environ.setdefault("CUPY_ACCELERATORS", "cub")
+os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # read when CuPy is imported
 
 import cupy
+import numpy as np
+import torch
 
 from autotune import best_config, include_dir
 from autotune.sources import packaged
