@@ -27,14 +27,14 @@ from autotune.sources import packaged
 ROUNDS = 40
 
 
-def tuned(x: cupy.ndarray, cache: str | None, dtype: str) -> tuple[Callable[[], object], str]:
+def tuned(x: cupy.ndarray, cache: str | None, dtype: str) -> tuple[Callable[[], cupy.ndarray], str]:
     """A callable that runs the cached plan, and how well the cache matched."""
     n = x.size
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     best = best_config("reduce", name, dtype=dtype, cache=cache, n=n)
     source = (packaged("kernels") / "reduce.cu").read_text()
     module = cupy.RawModule(code=source, options=("--std=c++17", "-I", include_dir(), *best.flags))
-    values: dict[str, object] = {}
+    values: dict[str, np.generic | cupy.ndarray] = {}
     for argument in best.arguments(n=n):
         element = np.dtype(argument.dtype)
         is_input = argument.name in ("x", "work")  # no landmark in place wins, so `work` may be x itself
@@ -46,7 +46,7 @@ def tuned(x: cupy.ndarray, cache: str | None, dtype: str) -> tuple[Callable[[], 
     if any("work" in step.arguments for _, step in kernels):
         raise SystemExit("the tuned configuration destroys its input; this benchmark runs one that does not")
 
-    def run() -> object:
+    def run() -> cupy.ndarray:
         for kernel, step in kernels:
             kernel(step.grid, step.block, tuple(values[name] for name in step.arguments))
         return values["sum"]
@@ -76,7 +76,7 @@ def main() -> None:
     }
     expected = int(host.sum(dtype=np.int64))
     for name, contender in contenders.items():
-        found = float(contender())  # type: ignore[arg-type]
+        found = contender().item()
         if abs(found - expected) > 1e-4 * abs(expected):
             raise SystemExit(f"{name}: {found}, expected {expected}")
     properties = cupy.cuda.runtime.getDeviceProperties(0)
