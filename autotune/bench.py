@@ -12,7 +12,7 @@ from autotune.devices import Address, backend
 from autotune.devices.base import LaunchError, Program
 from autotune.jobs import Array, Case, Job, Outcome
 from autotune.measure import Stopwatch, measure
-from autotune.model import Binary, Failure, Measurement, Problem, Status, Verdict
+from autotune.trials import Binary, Failure, Measurement, Problem, Status, Verdict
 from autotune.verify import check, verify
 from autotune.workspace import Workspace
 

@@ -10,10 +10,11 @@ from typing import Any
 from autotune.errors import ExpressionError
 from autotune.expressions import parse
 from autotune.jobs import Array, Case, Job, Protocol, Scalar
-from autotune.model import Argument, Binary, Config, DeviceInfo, Problem, Sizes
+from autotune.model import Argument, Config, DeviceInfo, Sizes
 from autotune.plan import arguments
 from autotune.sources import SourceText, render
 from autotune.space import Fill, Space
+from autotune.trials import Binary, Problem
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from autotune import options as opt
 from autotune.errors import AutotuneError, InputError
-from autotune.model import Budget
+from autotune.trials import Budget
 
 Verb = Callable[[argparse.Namespace], None]
 

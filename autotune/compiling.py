@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import Address, backend
 from autotune.devices.base import CompileError, Compiler
-from autotune.model import Binary, Failure, Status
+from autotune.trials import Binary, Failure, Status
 
 Compilation = Binary | Failure
 

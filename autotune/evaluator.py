@@ -17,7 +17,8 @@ from autotune.compiling import Compilation, CompilerPool
 from autotune.errors import BudgetSpent, ExpressionError
 from autotune.jobs import Outcome, Protocol
 from autotune.journal import Journal
-from autotune.model import Binary, Budget, Config, Failure, Launch, Status, Trial
+from autotune.model import Config, Launch
+from autotune.trials import Binary, Budget, Failure, Status, Trial
 from autotune.worker import Worker
 
 SHORTEST_TIMEOUT_S = 10.0

@@ -20,7 +20,7 @@ from autotune.model import Value
 Names = Mapping[str, Any]
 Evaluator = Callable[[Names], Any]
 
-LARGEST_BITS = 1024  # larger numbers are mistakes or attacks on memory, never launch geometry
+LARGEST_SIZE = 1024  # in bits or letters: more is a mistake or an attack on memory, never launch geometry
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
@@ -33,21 +33,27 @@ def _is_power_of_two(number: int) -> bool:
 
 
 def _multiply(one: Any, other: Any) -> Any:
-    if isinstance(one, str | tuple) or isinstance(other, str | tuple):
-        raise TypeError("only numbers can be multiplied")
+    for text, count in ((one, other), (other, one)):
+        if isinstance(text, str | tuple) and isinstance(count, int):
+            _bounded(len(text) * count)
     return one * other
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and abs(exponent) * base.bit_length() > LARGEST_BITS:
-        raise ValueError(f"{base} ** {exponent} is too large")
+    if isinstance(base, int) and isinstance(exponent, int):
+        _bounded(base.bit_length() * exponent)
     return base**exponent
 
 
-def _shift_left(number: int, places: int) -> int:
-    if places + number.bit_length() > LARGEST_BITS:
-        raise ValueError(f"{number} << {places} is too large")
+def _shift_left(number: Any, places: Any) -> Any:
+    if isinstance(number, int) and isinstance(places, int):
+        _bounded(number.bit_length() + places)
     return number << places
+
+
+def _bounded(size: int) -> None:
+    if size > LARGEST_SIZE:
+        raise ValueError("the result is too large")
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

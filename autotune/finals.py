@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from autotune.bench import sample, verify_once
 from autotune.candidates import Candidate, CandidateMaker
 from autotune.compiling import CompilerPool
-from autotune.model import Binary, Failure, Measurement, Trial, Verdict
+from autotune.trials import Binary, Failure, Measurement, Trial, Verdict
 from autotune.worker import Worker
 
 MOST_FINALISTS = 8

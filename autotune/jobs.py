@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.model import Binary, Failure, Launch, Measurement, Problem, Value
+from autotune.model import Launch, Value
+from autotune.trials import Binary, Failure, Measurement, Problem
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from autotune.errors import InputError, JournalError
-from autotune.model import Config, Measurement, Status, Trial
+from autotune.model import Config
+from autotune.trials import Measurement, Status, Trial
 
 VERSION = 1
 

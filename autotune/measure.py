@@ -7,7 +7,7 @@ import time
 
 from autotune.devices.base import Device, Program
 from autotune.jobs import Case, Protocol
-from autotune.model import Measurement
+from autotune.trials import Measurement
 from autotune.workspace import Workspace
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import parse
-from autotune.model import Budget, Config, Status, Trial, Value
+from autotune.model import Config, Value
 from autotune.rig import DEFAULT_BUDGET, Options
 from autotune.space import SpaceSpec
 from autotune.targets import Target
+from autotune.trials import Budget, Status, Trial
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:

@@ -18,8 +18,8 @@ from rich.progress import (
 )
 
 from autotune.journal import Journal
-from autotune.model import Status, Trial
 from autotune.targets import Bound
+from autotune.trials import Status, Trial
 
 _LINE_INTERVAL_S = 10.0
 

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from autotune.jobs import Protocol
-from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Measurement, Provenance, Trial
+from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Provenance
 from autotune.targets import Bound
+from autotune.trials import Measurement, Trial
 
 
 def kernel_record(
@@ -24,20 +25,6 @@ def kernel_record(
 ) -> KernelRecord:
     """One entry, with all that the loader needs to check and use it without reading YAML."""
     spec, problem = bound.spec, bound.space.problem
-    provenance = Provenance(
-        tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        autotune=_own_version(),
-        host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        driver=bound.device.driver,
-        runtime=bound.device.runtime,
-        source_sha256=bound.source.sha256,
-        space_sha256=spec.sha256,
-        engine=engine,
-        seed=seed,
-        trials=trials,
-        valid_configurations=len(bound.space),
-        protocol=str(protocol),
-    )
     entry = Entry(
         sizes=problem.sizes,
         dtype=problem.dtype,
@@ -46,7 +33,7 @@ def kernel_record(
         interval_ms=final.interval_ms,
         default_time_ms=default.median_ms,
         ties=ties,
-        provenance=provenance,
+        provenance=_provenance(bound, engine, seed, trials, protocol),
     )
     return KernelRecord(
         kernel=spec.kernel,
@@ -61,6 +48,23 @@ def kernel_record(
         compiler_options=spec.compiler_options,
         default=spec.default,
         entries=(entry,),
+    )
+
+
+def _provenance(bound: Bound, engine: str, seed: int, trials: int, protocol: Protocol) -> Provenance:
+    return Provenance(
+        tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        autotune=_own_version(),
+        host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        driver=bound.device.driver,
+        runtime=bound.device.runtime,
+        source_sha256=bound.source.sha256,
+        space_sha256=bound.spec.sha256,
+        engine=engine,
+        seed=seed,
+        trials=trials,
+        valid_configurations=len(bound.space),
+        protocol=str(protocol),
     )
 
 

@@ -13,9 +13,10 @@ from rich.table import Table
 
 from autotune.candidates import work
 from autotune.finals import by_time
-from autotune.model import Config, DeviceInfo, Sizes, Status, Trial
+from autotune.model import Config, DeviceInfo, Sizes
 from autotune.session import Result
 from autotune.space import ConstraintReport, Finding, Space
+from autotune.trials import Status, Trial
 
 _PLAIN_WIDTH = 200  # columns of a table that goes to a file or a pipe
 _GROUP = 10  # how many of the fastest configurations "what they share" speaks of

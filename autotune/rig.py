@@ -20,8 +20,8 @@ from autotune.devices import COLD_CACHES
 from autotune.evaluator import Evaluator
 from autotune.jobs import Protocol
 from autotune.journal import Journal
-from autotune.model import Budget, Trial
 from autotune.targets import Bound
+from autotune.trials import Budget, Trial
 from autotune.worker import Worker
 
 DEFAULT_BUDGET = Budget(trials=100)

@@ -12,11 +12,12 @@ from pathlib import Path
 from autotune.cache import check_writable, store, writable_root
 from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.finals import MOST_FINALISTS, by_time, finalists, indistinguishable, play
-from autotune.model import Config, Failure, Measurement, Status, Trial
+from autotune.model import Config
 from autotune.records import kernel_record
 from autotune.rig import PROTOCOL, Observer, Options, Rig, open_rig
 from autotune.searchers import default_strategy, make_searcher
 from autotune.targets import Bound
+from autotune.trials import Failure, Measurement, Status, Trial
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from autotune.devices.base import Device, Program
 from autotune.jobs import Array, Case
-from autotune.model import Failure, Status, Verdict
+from autotune.trials import Failure, Status, Verdict
 from autotune.workspace import GUARD_VALUE, Slot, Workspace
 
 

@@ -11,7 +11,7 @@ from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import Address
 from autotune.errors import SetupError
 from autotune.jobs import Case
-from autotune.model import Failure, Status
+from autotune.trials import Failure, Status
 
 SETUP_TIMEOUT_S = 600.0
 

@@ -20,7 +20,8 @@ from autotune.devices.base import Buffer, Bytes, Device
 from autotune.devices.comparison import Difference
 from autotune.errors import SetupError
 from autotune.jobs import Array, Case
-from autotune.model import Problem, Value
+from autotune.model import Value
+from autotune.trials import Problem
 
 GUARD_BYTES = 16_384  # a whole block of 1024 threads writing 16 bytes each past the end is still caught
 GUARD_VALUE = 0xC5

@@ -58,11 +58,11 @@ def kernel_tuner(size: int) -> dict[str, float]:
 
 def autotune(size: int) -> dict[str, float]:
     """Tune with autotune in this process."""
-    from autotune.model import Budget
     from autotune.progress import SearchProgress
     from autotune.rig import Options
     from autotune.session import search
     from autotune.targets import Target, bind_target
+    from autotune.trials import Budget
 
     bound = bind_target(Target(HERE / "reduction.yaml", "cuda:0", {"n": size}))
     with tempfile.TemporaryDirectory() as folder, SearchProgress() as progress:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from autotune.errors import BudgetSpent
-from autotune.model import Config, Measurement, Status, Trial
+from autotune.model import Config
 from autotune.space import Space
+from autotune.trials import Measurement, Status, Trial
 
 
 class InProcessEvaluator:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.devices.comparison import Difference, first_difference
-from autotune.model import Binary, DeviceInfo, Launch
+from autotune.model import DeviceInfo, Launch
+from autotune.trials import Binary
 
 Bytes = NDArray[np.uint8]
 Buffer = Any  # a backend's own handle to a range of device memory

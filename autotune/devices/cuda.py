@@ -16,7 +16,8 @@ from autotune.cache import slug
 from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
 from autotune.devices.comparison import Difference, cuda_source
 from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.model import Binary, DeviceInfo, Launch
+from autotune.model import DeviceInfo, Launch
+from autotune.trials import Binary
 
 # Errors of a launch that never started; after any other the context is lost.
 _REFUSED = (

@@ -10,7 +10,7 @@ from typing import Any
 from cuda.bindings import nvrtc
 
 from autotune.devices.base import CompileError
-from autotune.model import Binary
+from autotune.trials import Binary
 
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 

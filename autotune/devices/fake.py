@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from autotune.devices.base import Buffer, Bytes, CompileError, HostCompared, LaunchError, Program
-from autotune.model import Binary, DeviceInfo, Launch
+from autotune.model import DeviceInfo, Launch
+from autotune.trials import Binary
 
 _INFO = DeviceInfo(
     backend="fake",

@@ -14,7 +14,8 @@ import pyopencl as cl
 
 from autotune.cache import slug
 from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, HostCompared, LaunchError, Program
-from autotune.model import Binary, DeviceInfo, Launch
+from autotune.model import DeviceInfo, Launch
+from autotune.trials import Binary
 
 _LARGEST_GROUP = 1024  # as on GPUs: PoCL admits more, but unrolls every work-item of a group
 

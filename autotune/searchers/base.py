@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from autotune.model import Config, Trial
+from autotune.model import Config
 from autotune.space import Space
+from autotune.trials import Trial
 
 Evaluate = Callable[[Sequence[Config]], list[Trial]]
 """Answers with one trial per configuration, in order. A configuration outside the space is answered

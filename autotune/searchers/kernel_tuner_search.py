@@ -21,10 +21,11 @@ from kernel_tuner.runners.runner import Runner
 from kernel_tuner.searchspace import Searchspace
 
 from autotune.errors import BudgetSpent
-from autotune.model import Parameter, Status, Trial, Value
+from autotune.model import Parameter, Value
 from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.space import Space
+from autotune.trials import Status, Trial
 
 Point = tuple[Value, ...]
 

@@ -19,11 +19,11 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from autotune.model import Trial
 from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import BATCH, evaluate_rows
 from autotune.searchers.free_rows import FreeRows
 from autotune.space import Space
+from autotune.trials import Trial
 
 SHORTEST_MS = 1e-6  # a cycle or so of any clock: keeps the logarithm finite
 

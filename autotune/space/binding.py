@@ -14,7 +14,7 @@ import numpy as np
 from autotune import plan
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.expressions import Expression, parse
-from autotune.model import Config, DeviceInfo, Launch, Problem, Sizes, Value
+from autotune.model import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.space.document import hint
 from autotune.space.enumeration import (
     LIMITS,
@@ -27,6 +27,7 @@ from autotune.space.enumeration import (
     find_row,
 )
 from autotune.space.spec import Constraint, SpaceSpec
+from autotune.trials import Problem
 
 _ROWS_PER_BATCH = 4096
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from autotune.errors import BudgetSpent, InputError
-from autotune.model import Status
 from autotune.searchers import default_strategy, engine_names, make_searcher, strategy_names
 from autotune.space import bind, load_space, problem_of
+from autotune.trials import Status
 from tests.in_process_evaluator import InProcessEvaluator
 from tests.space_example import GPU, write_space
 

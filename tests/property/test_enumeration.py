@@ -11,10 +11,11 @@ import pytest
 
 from autotune.errors import SpaceError
 from autotune.expressions import parse
-from autotune.model import Config, Parameter, Problem
+from autotune.model import Config, Parameter
 from autotune.plan import device_values
 from autotune.space import Constraint, Space, SpaceSpec, bind
 from autotune.space.enumeration import Limits, Rule, Scope, TooManyRows, enumerate_rows
+from autotune.trials import Problem
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, warp_size=8, has_shuffle=False, registers_per_block=None)

@@ -19,7 +19,7 @@ from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.errors import SpaceError
 from autotune.evaluator import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
 from autotune.expressions import FUNCTIONS
-from autotune.model import Status, Tier
+from autotune.model import Tier
 from autotune.plan import C_TYPES, DEVICE_NAMES
 from autotune.rig import DEFAULT_BUDGET, PROTOCOL
 from autotune.searchers import engine_names, strategy_names
@@ -27,6 +27,7 @@ from autotune.sources import read_source, render
 from autotune.space import document, load_space
 from autotune.space.arguments import FILLS, ROLES
 from autotune.space.spec import COMPILER_DIALECTS, DIALECTS
+from autotune.trials import Status
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -88,7 +88,7 @@ def test_anything_outside_the_language_is_refused_with_the_reason(text, reason):
     ("text", "reason"),
     [
         ("9 ** 9 ** 9", "too large"),
-        ("KIND * 1_000_000_000", "only numbers"),
+        ("KIND * 1_000_000_000", "too large"),
         ("1 << 10_000_000", "too large"),
         ("A / (B - 3)", "division by zero"),
         ("A % 0", "modulo"),

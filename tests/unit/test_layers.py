@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "autotune"
 # Within a group nobody imports anybody, unless both are of one package.
 LAYERS = (
     ("errors", "model"),
+    ("trials",),
     ("expressions", "child", "sources", "jobs", "cache_format", "journal"),
     ("plan", "cache"),
     ("best",),

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.jobs import Protocol
 from autotune.measure import measure
-from autotune.model import Measurement
+from autotune.trials import Measurement
 
 
 class Readings:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.model import Config, Launch, Problem
+from autotune.model import Config, Launch
 from autotune.space import bind, load_space, problem_of
+from autotune.trials import Problem
 from tests.space_example import GPU, YAML, write_space
 
 

@@ -6,7 +6,8 @@ import pytest
 from autotune.devices import backend
 from autotune.devices.comparison import first_difference
 from autotune.jobs import Array, Case, Scalar
-from autotune.model import Launch, Problem, Status
+from autotune.model import Launch
+from autotune.trials import Problem, Status
 from autotune.verify import verify
 from autotune.workspace import Workspace
 
