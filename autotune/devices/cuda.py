@@ -181,7 +181,11 @@ class _Module:
                 ) from None
             if shared_bytes > 48 * 1024:
                 opt_in = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                _check(driver.cuKernelSetAttribute(opt_in, shared_bytes, kernel.handle, 0))
+                (result,) = driver.cuKernelSetAttribute(opt_in, shared_bytes, kernel.handle, 0)
+                if result != driver.CUresult.CUDA_SUCCESS:
+                    raise LaunchError(
+                        f"{entry}: {shared_bytes} bytes of dynamic shared memory: {result.name}"
+                    )
             self._kernels[key] = kernel
         return self._kernels[key]
 
