@@ -6,12 +6,10 @@ strategies, and its search space, handed over ready-made because its own parser 
 
 from __future__ import annotations
 
-import io
 import random
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -73,7 +71,7 @@ class KernelTunerSearch:
     def _run_once(self, runner: _EvaluateRunner, seed: int) -> None:
         strategy, options = strategy_map[self._strategy], _options(self._strategy, runner, seed)
         try:
-            with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+            with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt")
                 strategy.tune(runner.searchspace(), runner, options)
         except util.StopCriterionReached:
@@ -97,12 +95,13 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         self.size = len(space)
         self.evaluating = False
         self.spent: BudgetSpent | None = None
-        self.tune_params = {parameter.name: _numbers(parameter) for parameter in space.parameters}
+        self.tune_params = {parameter.name: list(parameter.values) for parameter in space.parameters}
         columns = zip(self.tune_params.values(), space.rows.T.tolist(), strict=True)
         points = zip(*([values[position] for position in column] for values, column in columns), strict=True)
         self._rows: dict[Point, int] = {point: row for row, point in enumerate(points)}
         self._outcomes: dict[Point, dict[str, Any]] = {}
-        self._space, self._evaluate, self._stdout = space, evaluate, sys.stdout
+        self._space = space
+        self._evaluate = evaluate
 
     @property
     def seen(self) -> int:
@@ -141,10 +140,8 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         return [dict(zip(self.tune_params, p, strict=True)) | self._outcomes.get(p, unknown) for p in points]
 
     def _try(self, points: list[Point]) -> None:
-        """Evaluate new points; what the evaluator prints is not the library's noise."""
         self.evaluating = True
-        with redirect_stdout(self._stdout):
-            trials = self._evaluate([self._space.config(self._rows[point]) for point in points])
+        trials = self._evaluate([self._space.config(self._rows[point]) for point in points])
         self.evaluating = False
         self._outcomes.update(zip(points, map(_outcome, trials), strict=True))
 
@@ -169,14 +166,6 @@ def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
         budget=util.TuningBudget(None, runner.size),
         max_fevals=runner.size,
     )
-
-
-def _numbers(parameter: Parameter) -> list[Value]:
-    """The values as strategies see them: names and booleans, which they cannot reckon with, by position."""
-    values = parameter.values
-    if all(type(value) in (int, float) for value in values) and len(set(values)) == len(values):
-        return list(values)
-    return list(range(len(values)))
 
 
 def _outcome(trial: Trial) -> dict[str, Any]:

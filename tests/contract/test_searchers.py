@@ -149,7 +149,7 @@ def test_tiny_spaces_are_tried_whole(tmp_path, searcher, valid):
 def test_a_search_without_a_budget_ends(tmp_path, searcher, which, result):
     constraints = CONSTRAINTS + "  - SCALE <= 1\n  - VECTOR in [2, 4]\n  - BLOCK_SIZE <= 256\n"
     small = make_space(tmp_path, PARAMETERS, constraints, DEFAULT)
-    assert 64 <= len(small) < 100
+    assert 64 <= len(small) < 80
     if which == ("kernel_tuner", "skopt"):
         pytest.skip("scikit-optimize thinks for half a second before each of 1500 proposals")
     evaluate = InProcessEvaluator(small, result)
@@ -178,16 +178,6 @@ def test_an_error_of_the_evaluator_is_not_taken_for_one_of_the_library(space, se
 
     with pytest.raises(ValueError, match="the evaluator's own"):
         searcher.search(space, broken, seed=0)
-
-
-def test_what_the_evaluator_prints_is_not_silenced(space, capsys):
-    def talking(configs):
-        sys.stdout.write("talking")
-        raise BudgetSpent
-
-    with pytest.raises(BudgetSpent):
-        make_searcher("kernel_tuner", "nsga2").search(space, talking, seed=0)
-    assert capsys.readouterr().out == "talking"
 
 
 @pytest.mark.parametrize("name", ["bayes_opt", "greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls"])
