@@ -10,31 +10,35 @@ from pathlib import Path
 
 from autotune.devices import Address, backend
 from autotune.devices.base import LaunchError, Program
-from autotune.jobs import Array, Case, Job, Outcome
+from autotune.jobs import Case, Job, Outcome
 from autotune.measure import Stopwatch, measure
-from autotune.trials import Binary, Failure, Measurement, Problem, Status, Verdict
+from autotune.trials import Binary, Failure, Measurement, Status, Verdict
 from autotune.verify import check, verify
 from autotune.workspace import Workspace
 
 
 class Bench:
-    """State of the child: one open device, workspaces by problem, the program loaded last."""
+    """State of the child: one open device, workspaces by problem, the programs of finalists."""
 
     def __init__(self, address: Address, reference: Path, cases: tuple[Case, ...]) -> None:
         """Open the device and prepare the cases; raises SetupError when the reference is broken."""
         self.device = backend(address.backend).open_device(address.index)
         self._reference = reference
-        self._workspaces: dict[str, Workspace] = {}
+        self._prepared: dict[str, Workspace] = {}
+        self._other: dict[str, Workspace] = {}
         self._programs: dict[str, Program] = {}
         for case in cases:
-            self.workspace(case)
+            self._prepared[_workspace_key(case)] = self.workspace(case)
+        self._other.clear()
 
     def workspace(self, case: Case) -> Workspace:
-        """The workspace of a case's problem, made on first use; raises SetupError."""
-        key = _workspace_key(case.problem, case.arrays)
-        if key not in self._workspaces:
-            self._workspaces[key] = Workspace(self.device, case.problem, case.arrays, self._reference)
-        return self._workspaces[key]
+        """The workspace of a case's problem: a prepared one, or the latest other one; raises SetupError."""
+        key = _workspace_key(case)
+        known = self._prepared.get(key) or self._other.get(key)
+        if known is None:
+            self._other.clear()  # first, for two of them may not fit in the device's memory
+            known = self._other[key] = Workspace(self.device, case.problem, case.arrays, self._reference)
+        return known
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; only finalists, which take turns, are kept loaded."""
@@ -80,12 +84,16 @@ def verify_once(bench: Bench, binary: Binary, case: Case) -> Verdict:
 
 def sample(
     bench: Bench, binary: Binary, case: Case, *, count: int, batch: int, repeatable: bool
-) -> tuple[float, ...]:
-    """Take `count` samples of a verified configuration, in ms, after one that warms up and is dropped."""
-    program = bench.program(binary, keep=True)
-    stopwatch = Stopwatch(bench.device, program, case, bench.workspace(case), repeatable=repeatable)
-    stopwatch.batch = batch
-    return tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
+) -> tuple[float, ...] | Failure:
+    """Take `count` samples of a verified configuration, in ms, after one that warms up and is dropped.
+
+    A Failure when the timed runs leave a wrong result behind.
+    """
+    program, workspace = bench.program(binary, keep=True), bench.workspace(case)
+    stopwatch = Stopwatch(bench.device, program, case, workspace, repeatable=repeatable)
+    stopwatch.batch = batch if repeatable else 1
+    samples = tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
+    return check(case, workspace.slots(case)).failure or samples
 
 
 def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
@@ -98,7 +106,8 @@ def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
     return Failure(Status.WRONG_RESULT, detail)
 
 
-def _workspace_key(problem: Problem, arrays: tuple[Array, ...]) -> str:
-    """Inputs and reference depend on the problem and on the filled arrays, not on scratch sizes."""
-    filled = tuple(array for array in arrays if array.fill is not None)
-    return repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, filled))
+def _workspace_key(case: Case) -> str:
+    """Inputs and reference depend on the problem and on every array but scratch."""
+    problem = case.problem
+    arrays = tuple(array for array in case.arrays if array.role != "scratch")
+    return repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, arrays))

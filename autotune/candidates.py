@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autotune.errors import ExpressionError
-from autotune.expressions import parse
+from autotune.expressions import number, parse
 from autotune.jobs import Array, Case, Job, Protocol, Scalar
 from autotune.model import Argument, Config, DeviceInfo, Sizes
 from autotune.plan import arguments
@@ -46,9 +47,9 @@ class CandidateMaker:
     def make(self, config: Config) -> Candidate:
         """Raises ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        checks = tuple(
-            self.case(config, replace(space.problem, sizes=sizes))
-            for sizes in self._verify_sizes
+        checks = tuple(  # each with another seed, and so with another poison
+            self.case(config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number))
+            for number, sizes in enumerate(self._verify_sizes, 1)
             if space.holds(config, sizes)
         )
         case = self.case(config, space.problem)
@@ -91,8 +92,8 @@ class CandidateMaker:
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
             launches=space.launches(config, problem.sizes),
-            rtol=float(parse(space.spec.rtol)(values)),
-            atol=float(parse(space.spec.atol)(values)),
+            rtol=_tolerance(space.spec.rtol, values),
+            atol=_tolerance(space.spec.atol, values),
         )
 
     def _floor_ms(self, config: Config) -> float:
@@ -118,7 +119,14 @@ def environment(device: DeviceInfo) -> dict[str, str]:
 def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
     """The problem's `bytes` and `flops`, as far as the space states them."""
     values = space.values(config, sizes)
-    return {name: float(parse(text)(values)) for name, text in space.spec.work.items()}
+    return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
+
+
+def _tolerance(text: str, values: Mapping[str, Any]) -> float:
+    tolerance = float(number(parse(text), values))
+    if tolerance < 0:
+        raise ExpressionError(f"verify: {text!r} gives {tolerance}, expected at least 0")
+    return tolerance
 
 
 def _array(argument: Argument, fill: Fill | None) -> Array:

@@ -70,7 +70,10 @@ class Child:
         )
         theirs.close()
         self._pipe: Connection[Any, Any] = ours
-        self._send((factory, arguments))
+        with contextlib.suppress(
+            ConnectionError
+        ):  # a child that is dead already is reported by the first call
+            self._pipe.send((factory, arguments))
 
     @property
     def pid(self) -> int:
@@ -85,13 +88,13 @@ class Child:
         Raises ChildRaised when it raises, ChildTimeout after `timeout_s` seconds and ChildDied when the
         process ends; after the last two the child is gone.
         """
-        self._send((function, arguments, options))
         try:
+            self._pipe.send((function, arguments, options))
             if not self._pipe.poll(timeout_s):
                 self.kill()
                 raise ChildTimeout(f"no answer within {timeout_s:g} s")
             answer = self._pipe.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             raise ChildDied(self._last_words()) from None
         if isinstance(answer, _Raised):
             raise ChildRaised(answer.kind, answer.message, answer.trace)
@@ -99,16 +102,12 @@ class Child:
 
     def kill(self) -> None:
         """Kill the whole process group and wait for the child; harmless when it is gone already."""
+        if self._pipe.closed:  # by now the number may be another process's
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self._pipe.close()
-
-    def _send(self, message: Any) -> None:
-        try:
-            self._pipe.send(message)
-        except (BrokenPipeError, ConnectionError, OSError):
-            raise ChildDied(self._last_words()) from None
 
     def _last_words(self) -> str:
         self.kill()

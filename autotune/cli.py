@@ -8,14 +8,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NoReturn
 
+from autotune import __version__
 from autotune import options as opt
-from autotune.errors import AutotuneError, InputError
+from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.trials import Budget
 
 Verb = Callable[[argparse.Namespace], None]
@@ -34,6 +36,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     warnings.showwarning = _show_warning
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         parsed = _parser().parse_args(arguments)
         parsed.verb(parsed)
@@ -105,11 +108,14 @@ def ladder(parsed: argparse.Namespace) -> None:
             **problem.sizes,
         )
         best = (known.config, known.time_ms) if known.time_ms is not None else None
-    except AutotuneError:  # not tuned yet: the ladder stands alone
+    except NoConfig:  # not tuned yet: the ladder stands alone
         best = None
     if parsed.json:
         _print(
-            [{"step": name, "time_ms": trial.time_ms, "status": trial.status.value} for name, trial in rungs]
+            [
+                {"step": name, "time_ms": trial.time_ms, "status": trial.status.value, "detail": trial.detail}
+                for name, trial in rungs
+            ]
         )
     else:
         report.console().print(report.ladder_table(bound.space, rungs, best))
@@ -118,10 +124,12 @@ def ladder(parsed: argparse.Namespace) -> None:
 def best(parsed: argparse.Namespace) -> None:
     """Show what the cache serves for a kernel on a device, as best_config does."""
     from autotune.loader import best_config
+    from autotune.targets import resolve_device
 
     sizes = opt.sizes(parsed)
+    device = resolve_device(parsed.device, parsed.cache)
     found = best_config(
-        parsed.kernel, parsed.device, dtype=parsed.dtype, strict=parsed.strict, cache=parsed.cache, **sizes
+        parsed.kernel, device, dtype=parsed.dtype, strict=parsed.strict, cache=parsed.cache, **sizes
     )
     if parsed.json:
         match = asdict(found.match) | {"tier": found.match.tier.value}
@@ -167,6 +175,8 @@ def space(parsed: argparse.Namespace) -> None:
             _print({"config": dict(config), "valid": not reasons, "reasons": reasons})
         else:
             _print("\n".join(reasons) if reasons else f"valid: {config}")
+        if reasons:
+            raise SystemExit(1)
         return
     constraints, findings = constraint_report(bound.space), lint(bound.space, bound.source.text)
     if parsed.json:
@@ -180,7 +190,7 @@ def show(parsed: argparse.Namespace) -> None:
     from autotune import report
     from autotune.journal import encode_trial, read_trials
 
-    _, trials = read_trials(parsed.journal)
+    trials = read_trials(parsed.journal)
     chosen = opt.select(trials, parsed)
     if parsed.json:
         _print([encode_trial(trial) for trial in chosen])
@@ -195,6 +205,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Find, verify, remember and serve the fastest configuration of a GPU kernel.",
         epilog="Start with:  autotune search spaces/reduce.yaml",
     )
+    parser.add_argument("--version", action="version", version=f"autotune {__version__}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     opt.add_search(_verb(verbs, search, "autotune search spaces/reduce.yaml --budget 200"))
     opt.add_best(_verb(verbs, best, "autotune best reduce --size n=1000000"))
@@ -226,6 +237,11 @@ def _fail(error: AutotuneError, code: int) -> int:
     text = " ".join(str(error).split()) if code == 2 else str(error)
     print(f"autotune: {text}", file=sys.stderr)
     return code
+
+
+def _terminate(*_: Any) -> NoReturn:
+    """End as an exception does, so that children and temporary files go too."""
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -34,6 +34,7 @@ class CompilerPool:
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
         self._idle: SimpleQueue[Child] = SimpleQueue()
+        self._closing = False
         self._children = {self._start() for _ in range(workers)}
         self.workers = workers
 
@@ -43,6 +44,7 @@ class CompilerPool:
 
     def close(self) -> None:
         """Drop what is queued and kill the processes, busy or not."""
+        self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for child in tuple(self._children):
             child.kill()
@@ -70,7 +72,8 @@ class CompilerPool:
 
     def _replace(self, child: Child) -> None:
         self._children.remove(child)
-        self._children.add(self._start())
+        if not self._closing:
+            self._children.add(self._start())
 
 
 def _open_compiler(address: Address) -> Compiler:

@@ -53,5 +53,5 @@ class NoConfig(AutotuneError, LookupError):
     """The cache holds no configuration that may be served."""
 
 
-class BudgetSpent(AutotuneError):
+class BudgetSpent(Exception):
     """The evaluator's answer once the budget is used up; a searcher lets it pass through."""

@@ -17,7 +17,7 @@ from autotune.compiling import Compilation, CompilerPool
 from autotune.errors import BudgetSpent, ExpressionError
 from autotune.jobs import Outcome, Protocol
 from autotune.journal import Journal
-from autotune.model import Config, Launch
+from autotune.model import Config
 from autotune.trials import Binary, Budget, Failure, Status, Trial
 from autotune.worker import Worker
 
@@ -61,7 +61,8 @@ class Evaluator:
         self._protocol = protocol
         self._timeout_s = timeout_s
         self._on_trial = on_trial
-        self._binaries: dict[tuple[str, tuple[Launch, ...]], Trial] = {}
+        self._binaries: dict[tuple[str, str], Trial] = {}
+        self._charged = 0
         self._started = time.perf_counter()
         self._resumed_s = 0.0
         self.trials: dict[Config, Trial] = {}
@@ -76,37 +77,47 @@ class Evaluator:
     def __call__(self, configs: Sequence[Config]) -> list[Trial]:
         """One trial per configuration, in order; raises BudgetSpent once nothing more may be spent."""
         answers: dict[Config, Trial] = {}
-        fresh: list[Config] = []
+        fresh: dict[Config, None] = {}  # in order, each once
         for config in configs:
             if config in self.trials or config in answers:
                 continue
             reasons = self._maker.space.why_invalid(config)
             if reasons:
                 answers[config] = Trial(config, "", Status.PRUNED, "; ".join(reasons))
-            elif config not in fresh:
-                fresh.append(config)
-        affordable = fresh[: self._trials_left()]
+            else:
+                fresh[config] = None
+        affordable = list(fresh)[: self._trials_left()]
         if fresh and not affordable:
             raise BudgetSpent
-        self._evaluate(affordable)
+        self._charged += len(affordable)
+        self._evaluate(affordable, self._budget.seconds)
         if len(affordable) < len(fresh):
             raise BudgetSpent
         return [self.trials.get(config) or answers[config] for config in configs]
 
-    def _evaluate(self, configs: Sequence[Config]) -> None:
+    def admit(self, config: Config, *, charged: bool) -> Trial:
+        """Evaluate one valid configuration even when nothing is left to spend."""
+        if config not in self.trials:
+            self._charged += charged
+            self._evaluate([config], None)
+        return self.trials[config]
+
+    def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
         began = time.perf_counter()
         for ready in self._compiled_ahead(configs):
-            if self._budget.seconds is not None and self.spent_s >= self._budget.seconds:
+            if limit_s is not None and self.spent_s >= limit_s:
                 raise BudgetSpent
-            self._record(ready.trial or self._run(ready, began), resumed=ready.is_known)
+            self._record(ready.trial or self._run(ready, began), ready)
             began = time.perf_counter()
 
-    def _record(self, trial: Trial, *, resumed: bool) -> None:
-        if resumed:
+    def _record(self, trial: Trial, ready: _Ready) -> None:
+        if ready.is_known:
             self.resumed += 1
             self._resumed_s += trial.cost_s
         elif trial.key:  # one without launches has no key, and costs nothing to find out again
             self._journal.append(trial)
+        if ready.candidate is not None and trial.status is Status.OK:
+            self._binaries.setdefault(_same(ready.candidate, trial.binary_sha256), trial)
         self.trials[trial.config] = trial
         if trial.time_ms is not None and (self.best is None or trial.time_ms < (self.best.time_ms or 0.0)):
             self.best = trial
@@ -118,10 +129,12 @@ class Evaluator:
         On a CPU the compilers would disturb the timing, so there a window is compiled before it is timed.
         """
         shares_cores = self._maker.space.device.kind == "cpu"
+        # compiling a whole window would overrun a time limit by as much
+        ahead = self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
         pending: deque[_Ready] = deque()
         for config in configs:
             pending.append(self._begin(config))
-            if len(pending) < COMPILE_AHEAD * self._pool.workers:
+            if len(pending) < ahead:
                 continue
             yield from _drain(pending) if shares_cores else (pending.popleft(),)
         yield from _drain(pending)
@@ -143,17 +156,13 @@ class Evaluator:
         if isinstance(compiled, Failure):
             cost_s = time.perf_counter() - began
             return Trial(candidate.config, candidate.key, compiled.status, compiled.detail, cost_s=cost_s)
-        same = (compiled.sha256, candidate.case.launches)
-        twin = self._binaries.get(same)
+        twin = self._binaries.get(_same(candidate, _short(compiled)))
         if twin is not None:
             outcome = Outcome(None, twin.measurement)
             detail = f"same binary and launches as {twin.config}"
         else:
             outcome, detail = self._on_device(candidate, compiled), ""
-        trial = _trial(candidate, compiled, outcome, detail, time.perf_counter() - began)
-        if trial.status is Status.OK:
-            self._binaries.setdefault(same, trial)
-        return trial
+        return _trial(candidate, compiled, outcome, detail, time.perf_counter() - began)
 
     def _on_device(self, candidate: Candidate, binary: Binary) -> Outcome:
         best = self.best
@@ -162,13 +171,15 @@ class Evaluator:
         answer: Outcome | Failure = self._worker.run(run_job, job, timeout_s=self._timeout_s)
         if isinstance(answer, Failure):
             return Outcome(answer)
+        if answer.failure is not None and answer.failure.status is Status.OUT_OF_BOUNDS:
+            self._worker.close()  # how far beyond the guard zone it wrote, nobody knows
         if best is None and answer.failure is None:
             elapsed_s = time.perf_counter() - began
             self._timeout_s = min(self._timeout_s, max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * elapsed_s))
         return answer
 
     def _trials_left(self) -> int | None:
-        return None if self._budget.trials is None else max(0, self._budget.trials - len(self.trials))
+        return None if self._budget.trials is None else max(0, self._budget.trials - self._charged)
 
 
 def _trial(candidate: Candidate, binary: Binary, outcome: Outcome, detail: str, cost_s: float) -> Trial:
@@ -181,11 +192,20 @@ def _trial(candidate: Candidate, binary: Binary, outcome: Outcome, detail: str, 
         measurement=None if failure else outcome.measurement,
         compile_ms=binary.compile_ms,
         cost_s=cost_s,
-        binary_sha256=binary.sha256[:16],
+        binary_sha256=_short(binary),
         registers=binary.registers,
         spill_bytes=binary.spill_bytes,
         shared_bytes=binary.shared_bytes,
     )
+
+
+def _short(binary: Binary) -> str:
+    return binary.sha256[:16]
+
+
+def _same(candidate: Candidate, binary_sha256: str) -> tuple[str, str]:
+    """What makes two configurations one: the binary, and launches, scalars and arrays on every problem."""
+    return binary_sha256, repr((candidate.checks, candidate.case))
 
 
 def _drain(pending: deque[_Ready]) -> Iterator[_Ready]:

@@ -39,6 +39,12 @@ def _multiply(one: Any, other: Any) -> Any:
     return one * other
 
 
+def _remainder(one: Any, other: Any) -> Any:
+    if isinstance(one, str):  # Python would format a text
+        raise TypeError("a text has no remainder")
+    return one % other
+
+
 def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int):
         _bounded(base.bit_length() * exponent)
@@ -74,7 +80,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: _multiply,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    ast.Mod: _remainder,
     ast.Pow: _power,
     ast.LShift: _shift_left,
     ast.RShift: operator.rshift,
@@ -151,6 +157,14 @@ def integer(expression: Expression, values: Names) -> int:
         result = int(result)
     if isinstance(result, bool) or not isinstance(result, int):
         raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a whole number")
+    return result
+
+
+def number(expression: Expression, values: Names) -> int | float:
+    """Evaluate to a finite number; raises ExpressionError when the result is anything else."""
+    result = expression(values)
+    if isinstance(result, bool) or not isinstance(result, int | float) or not math.isfinite(result):
+        raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a finite number")
     return result
 
 

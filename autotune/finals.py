@@ -60,15 +60,27 @@ def play(
     candidates = [maker.make(trial.config) for trial in trials]
     compilations = [pool.submit(candidate.source, candidate.options) for candidate in candidates]
     rejected: dict[str, Failure] = {}
-    field: list[_Finalist] = []
+    field: dict[str, _Finalist] = {}
     for trial, candidate, compilation in zip(trials, candidates, compilations, strict=True):
-        batch = trial.measurement.batch if trial.measurement else 1
-        admitted = _admit(maker, candidate, compilation.result(), batch, worker, timeout_s)
-        if isinstance(admitted, Failure):
-            rejected[candidate.key] = admitted
+        binary = compilation.result()
+        if isinstance(binary, Failure):
+            rejected[candidate.key] = binary
         else:
-            field.append(admitted)
-    return _take_turns(field, rejected, worker, timeout_s)
+            batch = trial.measurement.batch if trial.measurement else 1
+            field[candidate.key] = _Finalist(candidate, binary, batch, repeatable=False)
+    for seed in (
+        *FRESH_SEEDS,
+        0,
+    ):  # all on one seed before the next: memory holds the arrays of one at a time
+        _verify_all(field, rejected, maker, worker, timeout_s, seed)
+    samples: dict[str, list[float]] = {key: [] for key in field}
+    _take_turns(field, rejected, samples, worker, timeout_s)
+    measurements = {
+        key: Measurement(tuple(samples[key]), "finals", batch=finalist.batch)
+        for key, finalist in field.items()
+        if key not in rejected
+    }
+    return Finals(measurements, rejected)
 
 
 def indistinguishable(winner: Measurement, other: Measurement) -> bool:
@@ -76,39 +88,44 @@ def indistinguishable(winner: Measurement, other: Measurement) -> bool:
     return other.interval_ms[0] <= winner.interval_ms[1]
 
 
-def _admit(
+def _verify_all(
+    field: dict[str, _Finalist],
+    rejected: dict[str, Failure],
     maker: CandidateMaker,
-    candidate: Candidate,
-    binary: Binary | Failure,
-    batch: int,
     worker: Worker,
     timeout_s: float,
-) -> _Finalist | Failure:
-    """Verify on two fresh seeds, then on the inputs that the turns are timed on."""
-    if isinstance(binary, Failure):
-        return binary
-    problem = candidate.case.problem
-    fresh = [maker.case(candidate.config, replace(problem, seed=problem.seed + seed)) for seed in FRESH_SEEDS]
-    repeatable = False
-    for case in (*fresh, candidate.case):
-        verdict: Verdict | Failure = worker.run(verify_once, binary, case, timeout_s=timeout_s)
-        failure = verdict if isinstance(verdict, Failure) else verdict.failure
-        if failure is not None:
-            return failure
-        repeatable = isinstance(verdict, Verdict) and verdict.repeatable
-    return _Finalist(candidate, binary, batch, repeatable)
+    seed: int,
+) -> None:
+    """Verify every finalist on the inputs of one more seed; the last seed is that of the turns."""
+    for key, finalist in field.items():
+        if key in rejected:
+            continue
+        problem = finalist.candidate.case.problem
+        case = maker.case(finalist.candidate.config, replace(problem, seed=problem.seed + seed))
+        verdict: Verdict | Failure = worker.run(verify_once, finalist.binary, case, timeout_s=timeout_s)
+        if isinstance(verdict, Failure):
+            rejected[key] = verdict
+        elif verdict.failure is not None:
+            rejected[key] = verdict.failure
+            worker.close()  # it may have written anywhere
+        else:
+            field[key] = replace(finalist, repeatable=verdict.repeatable)
 
 
 def _take_turns(
-    field: list[_Finalist], rejected: dict[str, Failure], worker: Worker, timeout_s: float
-) -> Finals:
-    samples: dict[str, list[float]] = {finalist.candidate.key: [] for finalist in field}
+    field: Mapping[str, _Finalist],
+    rejected: dict[str, Failure],
+    samples: Mapping[str, list[float]],
+    worker: Worker,
+    timeout_s: float,
+) -> None:
+    keys = list(field)
     for turn in range(ROUNDS):
-        first = turn % max(1, len(field))
-        for finalist in field[first:] + field[:first]:  # nobody always follows the same neighbour
-            key = finalist.candidate.key
+        first = turn % max(1, len(keys))
+        for key in keys[first:] + keys[:first]:  # nobody always follows the same neighbour
             if key in rejected:
                 continue
+            finalist = field[key]
             answer: tuple[float, ...] | Failure = worker.run(
                 sample,
                 finalist.binary,
@@ -121,12 +138,4 @@ def _take_turns(
             if isinstance(answer, Failure):
                 rejected[key] = answer
             else:
-                samples[key] += answer
-    measurements = {
-        finalist.candidate.key: Measurement(
-            tuple(samples[finalist.candidate.key]), "finals", batch=finalist.batch
-        )
-        for finalist in field
-        if finalist.candidate.key not in rejected
-    }
-    return Finals(measurements, rejected)
+                samples[key].extend(answer)

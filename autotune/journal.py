@@ -19,6 +19,7 @@ from autotune.model import Config
 from autotune.trials import Measurement, Status, Trial
 
 VERSION = 1
+_Finals = dict[tuple[str, ...], dict[str, Measurement]]
 
 
 class Journal:
@@ -29,13 +30,11 @@ class Journal:
         self.path = path
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
-        self.finals: dict[tuple[str, ...], dict[str, Measurement]] = {}
+        self.finals: _Finals = {}
         self._header = dict(header)
         self._file = _open_locked(path)
         try:
-            if fresh:
-                self._file.truncate(0)
-            self._load()
+            self._load(fresh)
         except JournalError:
             self._file.close()
             raise
@@ -54,9 +53,13 @@ class Journal:
         """Close the file and release its lock."""
         self._file.close()
 
-    def _load(self) -> None:
+    def _load(self, fresh: bool) -> None:
         self._file.seek(0)
         lines = self._file.read().splitlines(keepends=True)
+        _require_journal(lines, self.path)
+        if fresh:
+            lines.clear()
+            self._file.truncate(0)
         if lines and not _is_whole(lines[-1]):
             self.warning = f"{self.path}: the last line was cut off and is dropped"
             torn = lines.pop()
@@ -65,41 +68,23 @@ class Journal:
         if not lines:
             self._write({"journal": VERSION, **self._header})
             return
-        rows = [_decode(line, number, self.path) for number, line in enumerate(lines, 1)]
-        for number, row in enumerate(rows[1:], 2):
-            self._take(row, number)
-        differences = self._differences(rows[0])
-        if differences and any(trial.status is Status.OK for trial in self.trials.values()):
+        header, self.trials, self.finals = _rows(lines, self.path)
+        if not any(trial.status is Status.OK for trial in self.trials.values()):
+            # the default, which runs first, failed: nothing is lost, and it may have been mended since
+            if self.trials:
+                self.warning = f"{self.path}: held no trial that succeeded and is started over"
+            self.trials.clear()
+            self._file.truncate(0)
+            self._write({"journal": VERSION, **self._header})
+        elif differences := self._differences(header):
             raise JournalError(
                 f"{self.path}: its trials are not true of this search: {differences}. "
                 "Start over with --fresh, or keep both with --journal FILE"
             )
-        if differences:
-            self.warning = f"{self.path}: held failures of another search only and is started over"
-            self.trials.clear()
-            self._file.truncate(0)
-            self._write({"journal": VERSION, **self._header})
 
     def _differences(self, found: Mapping[str, Any]) -> str:
-        if found.get("journal") != VERSION:
-            raise JournalError(
-                f"{self.path}:1: not a journal of version {VERSION}; choose another with --journal"
-            )
         changed = [name for name, value in self._header.items() if found.get(name) != value]
         return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
-
-    def _take(self, row: Mapping[str, Any], number: int) -> None:
-        try:
-            if "trial" in row:
-                trial = decode_trial(row["trial"])
-                self.trials[trial.key] = trial
-            elif "finals" in row:
-                finals = {key: _decode_measurement(value) for key, value in row["finals"].items()}
-                self.finals[tuple(sorted(finals))] = finals
-            else:
-                raise KeyError("trial")
-        except (KeyError, TypeError, ValueError) as error:
-            raise JournalError(f"{self.path}:{number}: not a row of a journal ({error})") from None
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n")
@@ -107,18 +92,45 @@ class Journal:
         os.fsync(self._file.fileno())
 
 
-def read_trials(path: Path) -> tuple[dict[str, str], list[Trial]]:
-    """Header and trials of a journal, without locking or changing it; raises InputError or JournalError."""
+def read_trials(path: Path) -> list[Trial]:
+    """Trials of a journal, what a last round found out included, without locking or changing the file.
+
+    Raises InputError when it cannot be read and JournalError when it is no journal.
+    """
     try:
-        lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
+        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    if lines and not _is_whole(lines[-1]):
+    _require_journal(lines or [""], path)
+    if not _is_whole(lines[-1]):
         lines.pop()
-    rows = [_decode(line, number, path) for number, line in enumerate(lines, 1)]
-    if not rows or rows[0].get("journal") != VERSION:
-        raise JournalError(f"{path}:1: not a journal of version {VERSION}")
-    return rows[0], [decode_trial(row["trial"]) for row in rows[1:] if "trial" in row]
+    return list(_rows(lines, path)[1].values()) if lines else []
+
+
+def _require_journal(lines: Sequence[str], path: Path) -> None:
+    """Refuse a file that is something else before anything is changed; an empty one may become a journal."""
+    if lines and not lines[0].startswith('{"journal":'):
+        raise JournalError(f"{path}:1: not a journal; choose another file with --journal")
+
+
+def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
+    """Header, trials by key (a later row replaces an earlier one) and final rounds."""
+    header, *rows = (_decode(line, number, path) for number, line in enumerate(lines, 1))
+    if header.get("journal") != VERSION:
+        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another with --journal")
+    trials: dict[str, Trial] = {}
+    finals: _Finals = {}
+    for number, row in enumerate(rows, 2):
+        try:
+            if "trial" in row:
+                trial = decode_trial(row["trial"])
+                trials[trial.key] = trial
+            else:
+                measured = {key: _decode_measurement(value) for key, value in row["finals"].items()}
+                finals[tuple(sorted(measured))] = measured
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise JournalError(f"{path}:{number}: not a row of a journal ({error})") from None
+    return header, trials, finals
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:

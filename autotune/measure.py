@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 from autotune.devices.base import Device, Program
 from autotune.jobs import Case, Protocol
 from autotune.trials import Measurement
-from autotune.workspace import Workspace
+from autotune.workspace import Slot, Workspace
 
 
 class Stopwatch:
@@ -24,15 +25,19 @@ class Stopwatch:
         self._program = program
         self._case = case
         self._arguments = workspace.arguments(case)
-        changed = [slot for slot in workspace.slots(case) if slot.array.role == "inout"]
-        self._restored = [] if repeatable else changed
+        slots = workspace.slots(case)
+        changed = [slot for slot in slots if slot.array.role == "inout"]
+        self._restored: Sequence[Slot] = [] if repeatable else changed
+        # the first run starts from poison again, so that what the timed runs leave behind is their own work
+        self._to_restore: Sequence[Slot] = slots
         self._cold = device.info.kind == "gpu"
         self.batch = 1
 
     def sample_ms(self) -> float:
         """Device time of one run of the plan, the mean of a batch where runs are batched."""
-        for slot in self._restored:
+        for slot in self._to_restore:
             slot.restore()
+        self._to_restore = self._restored
         if self._cold:
             self._device.flush_cache()
         elapsed_ms = self._device.run(self._program, self._case.launches, self._arguments, self.batch)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import parse
 from autotune.model import Config, Value
+from autotune.plan import RESERVED_SIZES
 from autotune.rig import DEFAULT_BUDGET, Options
 from autotune.space import SpaceSpec
 from autotune.targets import Target
 from autotune.trials import Budget, Status, Trial
+
+LONGEST_S = 86_400.0
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
@@ -27,18 +32,23 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
     how.add_argument(
-        "--budget", metavar="N", type=int, help=f"configurations to try (default {DEFAULT_BUDGET.trials})"
+        "--budget",
+        metavar="N",
+        type=_at_least(1),
+        help=f"configurations to try (default {DEFAULT_BUDGET.trials})",
     )
     how.add_argument(
         "--time",
         metavar="SECONDS",
-        type=float,
+        type=_seconds,
         help="stop after this long; without --budget it alone decides",
     )
     how.add_argument(
-        "--seed", type=int, default=Options.seed, help="seed of the search (default %(default)s)"
+        "--seed", type=_at_least(0), default=Options.seed, help="seed of the search (default %(default)s)"
     )
-    how.add_argument("--workers", metavar="N", type=int, help="compiler processes (default: one per core)")
+    how.add_argument(
+        "--workers", metavar="N", type=_at_least(1), help="compiler processes (default: one per core)"
+    )
     _add_run(parser)
     _add_cache(parser, "where the result is kept")
     _add_json(parser)
@@ -66,7 +76,10 @@ def add_space(parser: argparse.ArgumentParser) -> None:
 def add_best(parser: argparse.ArgumentParser) -> None:
     """Options of `best`."""
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
-    parser.add_argument("--device", help="name or slug of the device; left out: the only one in the cache")
+    parser.add_argument(
+        "--device",
+        help="opencl:0, a name or a slug (default: as `search`)",
+    )
     _add_problem(parser)
     parser.add_argument(
         "--strict", action="store_true", help="accept only this device and exactly these sizes"
@@ -90,7 +103,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sort", metavar="NAME", default="time", help="time, order, or a parameter (default %(default)s)"
     )
-    parser.add_argument("--limit", metavar="N", type=int, help="the first N only")
+    parser.add_argument("--limit", metavar="N", type=_at_least(1), help="the first N only")
     _add_json(parser)
 
 
@@ -105,22 +118,18 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
     for text in parsed.size:
         name, separator, number = text.partition("=")
         digits = number.replace("_", "").replace(",", "")
-        if not separator or not name or not digits.isdigit() or int(digits) < 1:
+        if not separator or not name or not re.fullmatch("[0-9]{1,18}", digits) or int(digits) < 1:
             raise InputError(
                 f"--size {text}: expected NAME=NUMBER with a number of at least 1, such as n=1000000"
             )
-        found[name.strip()] = int(digits)
+        if name in RESERVED_SIZES:
+            raise InputError(f"--size {text}: {name} cannot be the name of a size")
+        found[name] = int(digits)
     return found
 
 
 def budget(parsed: argparse.Namespace) -> Budget:
-    """Trials and seconds; raises InputError for limits under which nothing could be tried."""
-    if parsed.budget is not None and parsed.budget < 1:
-        raise InputError(f"--budget {parsed.budget}: expected at least 1 configuration")
-    if parsed.time is not None and not (parsed.time > 0 and math.isfinite(parsed.time)):
-        raise InputError(f"--time {parsed.time:g}: expected a positive number of seconds")
-    if parsed.workers is not None and parsed.workers < 1:
-        raise InputError(f"--workers {parsed.workers}: expected at least 1")
+    """Trials and seconds; without either, the default number of trials."""
     if parsed.budget is None and parsed.time is None:
         return DEFAULT_BUDGET
     return Budget(parsed.budget, parsed.time)
@@ -134,6 +143,10 @@ def config(text: str, spec: SpaceSpec) -> Config:
         name, separator, value = part.partition("=")
         if not separator:
             raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")
+        if name not in values:
+            near = difflib.get_close_matches(name, values, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(values)}"
+            raise InputError(f"--config {part}: unknown parameter{hint}")
         values[name] = written.get(name, {}).get(value.lower(), value)
     return Config(values)
 
@@ -148,7 +161,7 @@ def select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
             raise ExpressionError(
                 f"--where: unknown name {min(unknown)!r}; expected {', '.join(sorted(known))}"
             )
-        chosen = [trial for trial in chosen if condition.holds(trial.config)]
+        chosen = [trial for trial in chosen if condition(trial.config)]
     if parsed.sort == "time":
         chosen.sort(key=lambda trial: math.inf if trial.time_ms is None else trial.time_ms)
     elif parsed.sort != "order":
@@ -208,7 +221,20 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
-    if not (number > 0 and math.isfinite(number)):
-        raise argparse.ArgumentTypeError("expected a positive number of seconds")
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, a day at most")
     return number
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        number = int(text) if re.fullmatch("-?[0-9]{1,18}", text) else least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at least {least}")
+        return number
+
+    return whole

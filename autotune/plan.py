@@ -10,10 +10,12 @@ from dataclasses import fields
 from typing import Any
 
 from autotune.errors import ExpressionError
-from autotune.expressions import Expression, integer, parse
+from autotune.expressions import Expression, integer, number, parse
 from autotune.model import Argument, ArgumentSpec, DeviceInfo, Launch, LaunchSpec, Parameter, Sizes, Value
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo))
+# Sizes are keywords of best_config beside its own ones.
+RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "cache")
 C_TYPES = {
     "int8": "char",
     "uint8": "unsigned char",
@@ -94,11 +96,25 @@ def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: s
             name=spec.name,
             dtype=dtype if spec.dtype == "DTYPE" else spec.dtype,
             role=spec.role,
-            shape=tuple(integer(parse(extent), values) for extent in spec.shape),
-            value=None if spec.value is None else parse(spec.value)(values),
+            shape=tuple(_at_least(0, parse(extent), values) for extent in spec.shape),
+            value=None if spec.value is None else _scalar(spec, values, dtype),
         )
         for spec in specs
     )
+
+
+def _scalar(spec: ArgumentSpec, values: Mapping[str, Any], dtype: str) -> int | float:
+    """A scalar's value, which an integer type must be able to hold."""
+    assert spec.value is not None
+    kind = dtype if spec.dtype == "DTYPE" else spec.dtype
+    if kind.startswith("float"):
+        return number(parse(spec.value), values)
+    value = integer(parse(spec.value), values)
+    bits = int(kind.removeprefix("u").removeprefix("int"))
+    low, high = (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not low <= value <= high:
+        raise ExpressionError(f"argument {spec.name}: {spec.value!r} gives {value}, which {kind} cannot hold")
+    return value
 
 
 def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Launch, ...]:
@@ -120,12 +136,12 @@ def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Lau
 
 
 def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:
-    numbers = [_positive(parse(text), values) for text in texts] + [1] * (3 - len(texts))
+    numbers = [_at_least(1, parse(text), values) for text in texts] + [1] * (3 - len(texts))
     return numbers[0], numbers[1], numbers[2]
 
 
-def _positive(expression: Expression, values: Mapping[str, Any]) -> int:
-    number = integer(expression, values)
-    if number < 1:
-        raise ExpressionError(f"{expression.text!r} gives {number}, expected at least 1")
-    return number
+def _at_least(least: int, expression: Expression, values: Mapping[str, Any]) -> int:
+    result = integer(expression, values)
+    if result < least:
+        raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}")
+    return result

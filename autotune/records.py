@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 
+from autotune import __version__
 from autotune.jobs import Protocol
 from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Provenance
 from autotune.targets import Bound
@@ -54,7 +54,7 @@ def kernel_record(
 def _provenance(bound: Bound, engine: str, seed: int, trials: int, protocol: Protocol) -> Provenance:
     return Provenance(
         tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        autotune=_own_version(),
+        autotune=__version__,
         host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         driver=bound.device.driver,
         runtime=bound.device.runtime,
@@ -66,10 +66,3 @@ def _provenance(bound: Bound, engine: str, seed: int, trials: int, protocol: Pro
         valid_configurations=len(bound.space),
         protocol=str(protocol),
     )
-
-
-def _own_version() -> str:
-    try:
-        return version("autotune-kernels")
-    except PackageNotFoundError:
-        return "source checkout"

@@ -71,10 +71,8 @@ def result_text(result: Result) -> str:
         lines.append(
             f"ties    {len(result.ties)} more cannot be told from the best; they differ in {_varying(result)}"
         )
-    lines += [
-        f"struck  {failure.status.value}: {config}: {failure.detail}"
-        for config, failure in result.rejected.items()
-    ]
+    lines += [f"struck  {trial.status.value}: {trial.config}: {trial.detail}" for trial in result.struck]
+    lines += _failures(result)
     learnt = _shared(result.trials)
     if learnt:
         lines.append(f"learnt  {learnt}")
@@ -182,18 +180,30 @@ def _gain(result: Result) -> str:
     if result.winner.config == result.bound.spec.default:
         return "nothing that was tried is faster"
     return (
-        f"the best is only {result.speedup:.2f} times as fast, because the default is good here: it beats "
-        f"{_beaten_by_default(result):.0%} of what was tried"
+        f"the best is only {result.speedup:.2f} times as fast: of the others that were tried, the default "
+        f"beats {_beaten_by_default(result):.0%}"
     )
 
 
 def _beaten_by_default(result: Result) -> float:
-    slower = [
+    default_ms = result.default.median_ms
+    others = [
         trial
         for trial in result.trials
-        if trial.time_ms is not None and trial.time_ms > result.default.median_ms
+        if trial.config not in (result.bound.spec.default, result.winner.config)
     ]
-    return len(slower) / len(result.trials)
+    slower = [trial for trial in others if trial.time_ms is None or trial.time_ms > default_ms]
+    return len(slower) / max(1, len(others))
+
+
+def _failures(result: Result) -> list[str]:
+    """Where to look when trials failed."""
+    lines = []
+    for status, count in result.counts.most_common():
+        if status is not Status.OK:
+            command = f"autotune show {result.journal} --status {status.value}"
+            lines.append(f"failed  {count} {status.value}: {command}")
+    return lines
 
 
 def _varying(result: Result) -> str:

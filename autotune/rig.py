@@ -6,10 +6,11 @@ This module says where trials go, what a journal's rows are true of, and that ev
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol as Interface
@@ -26,6 +27,8 @@ from autotune.worker import Worker
 
 DEFAULT_BUDGET = Budget(trials=100)
 PROTOCOL = Protocol()
+FULL_PROTOCOL = Protocol(hopeless_factor=math.inf, screen_factor=math.inf)  # for figures that are compared
+VERIFICATION = 1  # goes up when verification finds what it did not find before: older rows do not count then
 
 
 @dataclass(frozen=True)
@@ -70,20 +73,26 @@ class Rig:
     timeout_s: float
 
 
-def default_journal(bound: Bound) -> Path:
+def default_journal(bound: Bound, suffix: str = "jsonl") -> Path:
     """Where a run's trials go unless the user says otherwise: one file per kernel, device and problem."""
     problem = bound.space.problem
     sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
-    return Path("runs") / f"{bound.spec.kernel}.{bound.device.slug}.{sizes}.{problem.dtype}.jsonl"
+    return Path("runs") / f"{bound.spec.kernel}.{bound.device.slug}.{sizes}.{problem.dtype}.{suffix}"
 
 
 @contextmanager
-def open_rig(bound: Bound, options: Options, observer: Observer) -> Iterator[Rig]:
+def open_rig(
+    bound: Bound, options: Options, observer: Observer, protocol: Protocol = PROTOCOL
+) -> Iterator[Rig]:
     """Journal, compilers and worker, closed in the end whatever happens."""
     maker = CandidateMaker(bound.space, bound.source, bound.dialect)
     default = maker.make(bound.spec.default)
-    journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
-    with tempfile.TemporaryDirectory(prefix="autotune-") as scratch:
+    with ExitStack() as opened:
+        journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
+        opened.callback(journal.close)
+        scratch = opened.enter_context(
+            tempfile.TemporaryDirectory(prefix="autotune-", ignore_cleanup_errors=True)
+        )
         # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
         environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch}
         pool = CompilerPool(
@@ -92,8 +101,10 @@ def open_rig(bound: Bound, options: Options, observer: Observer) -> Iterator[Rig
             timeout_s=options.compile_timeout_s,
             environment=environment_of_children,
         )
+        opened.callback(pool.close)
         cases = (*default.checks, default.case)
         worker = Worker(bound.address, bound.spec.reference, cases, environment_of_children)
+        opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
             maker,
@@ -101,16 +112,11 @@ def open_rig(bound: Bound, options: Options, observer: Observer) -> Iterator[Rig
             worker,
             journal,
             options.budget,
-            protocol=PROTOCOL,
+            protocol=protocol,
             timeout_s=options.timeout_s,
             on_trial=observer.tried,
         )
-        try:
-            yield Rig(bound, maker, pool, worker, journal, evaluator, options.timeout_s)
-        finally:
-            worker.close()
-            pool.close()
-            journal.close()
+        yield Rig(bound, maker, pool, worker, journal, evaluator, options.timeout_s)
 
 
 def _compiler_processes(bound: Bound) -> int:
@@ -124,6 +130,7 @@ def _header(bound: Bound) -> dict[str, str]:
     spec, problem = bound.spec, bound.space.problem
     arguments = repr((spec.arguments, spec.verify_sizes, spec.rtol, spec.atol))
     return environment(bound.device) | {
+        "verification": str(VERIFICATION),
         "kernel": spec.kernel,
         "source": bound.source.sha256[:16],
         "reference": hashlib.sha256(spec.reference.read_bytes()).hexdigest()[:16],

@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from autotune.cache import check_writable, store, writable_root
-from autotune.errors import BudgetSpent, InputError, SetupError
+from autotune.cache import check_writable, read_record, record_path, store, writable_root
+from autotune.errors import BudgetSpent, ExpressionError, InputError, SetupError
 from autotune.finals import MOST_FINALISTS, by_time, finalists, indistinguishable, play
 from autotune.model import Config
 from autotune.records import kernel_record
-from autotune.rig import PROTOCOL, Observer, Options, Rig, open_rig
+from autotune.rig import FULL_PROTOCOL, PROTOCOL, Observer, Options, Rig, default_journal, open_rig
 from autotune.searchers import default_strategy, make_searcher
 from autotune.targets import Bound
 from autotune.trials import Failure, Measurement, Status, Trial
+
+STRUCK = "last round: "  # how the detail of a trial begins that failed there
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,6 @@ class Result:
     ties: tuple[Config, ...]
     trials: tuple[Trial, ...]
     resumed: int
-    rejected: Mapping[Config, Failure]
     journal: Path
     cache_file: Path
     search_seconds: float  # without the last round
@@ -42,6 +43,11 @@ class Result:
     def counts(self) -> Counter[Status]:
         """How many trials ended how."""
         return Counter(trial.status for trial in self.trials)
+
+    @property
+    def struck(self) -> tuple[Trial, ...]:
+        """Trials that failed in a last round."""
+        return tuple(trial for trial in self.trials if trial.detail.startswith(STRUCK))
 
     @property
     def speedup(self) -> float:
@@ -68,6 +74,7 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
         _try_default(rig)
         with suppress(BudgetSpent):
             searcher.search(bound.space, rig.evaluator, seed=options.seed)
+        _admit_cached(rig, root)
         searched_s = rig.evaluator.spent_s
         label = f"{engine}:{strategy}" if strategy else engine
         return _settle(rig, label, options.seed, root, observer, searched_s)
@@ -82,10 +89,12 @@ def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str
     if not landmarks:
         raise InputError(f"{bound.spec.path}: has no landmarks; a ladder needs some")
     _require_valid_default(bound)
-    with open_rig(bound, options, observer) as rig:
+    own = replace(options, journal=options.journal or default_journal(bound, "ladder.jsonl"))
+    with open_rig(bound, own, observer, FULL_PROTOCOL) as rig:
         observer.started(bound, len(landmarks), rig.journal)
         _try_default(rig)
-        return [(landmark.name, rig.evaluator([landmark.config])[0]) for landmark in landmarks]
+        trials = rig.evaluator([landmark.config for landmark in landmarks])
+        return [(landmark.name, trial) for landmark, trial in zip(landmarks, trials, strict=True)]
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -108,7 +117,7 @@ def _require_valid_default(bound: Bound) -> None:
 
 def _try_default(rig: Rig) -> None:
     """The default runs first: when it fails the setup is broken, not the configuration."""
-    trial = rig.evaluator([rig.bound.spec.default])[0]
+    trial = rig.evaluator.admit(rig.bound.spec.default, charged=True)
     if trial.status is not Status.OK:
         raise SetupError(
             f"{rig.bound.spec.source}: the default configuration fails on {rig.bound.device.name}: "
@@ -116,11 +125,19 @@ def _try_default(rig: Rig) -> None:
         )
 
 
+def _admit_cached(rig: Rig, root: Path) -> None:
+    """Let the configuration that the cache serves now take part, so that a worse one never replaces it."""
+    bound, problem = rig.bound, rig.bound.space.problem
+    path = record_path(str(root), bound.device.slug, bound.spec.kernel)
+    for entry in read_record(path).entries if Path(path).exists() else ():
+        if (entry.sizes, entry.dtype) == (problem.sizes, problem.dtype) and entry.config in bound.space:
+            rig.evaluator.admit(entry.config, charged=False)
+
+
 def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, searched_s: float) -> Result:
     earlier = islice(_still_true(rig), MOST_FINALISTS)
     trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
-    rejected: dict[Config, Failure] = {}
-    measurements = _last_round(rig, trials, rejected, observer)
+    measurements = _last_round(rig, trials, observer)
     by_key = {trial.key: trial for trial in trials.values()}
     winner = by_key[min(measurements, key=lambda key: measurements[key].median_ms)]
     final = measurements[winner.key]
@@ -140,9 +157,8 @@ def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, sea
         final=final,
         default=default,
         ties=ties,
-        trials=tuple(rig.evaluator.trials.values()),
+        trials=tuple(trials[config] for config in rig.evaluator.trials),
         resumed=rig.evaluator.resumed,
-        rejected=rejected,
         journal=rig.journal.path,
         cache_file=store(root, rig.bound.device, record),
         search_seconds=searched_s,
@@ -153,35 +169,36 @@ def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, sea
 def _still_true(rig: Rig) -> Iterator[Trial]:
     """Trials in the journal, whichever search made them, that still hold; fastest first."""
     for trial in by_time(rig.journal.trials.values()):
-        if trial.config in rig.bound.space and rig.maker.make(trial.config).key == trial.key:
-            yield trial
+        with suppress(ExpressionError):
+            if trial.config in rig.bound.space and rig.maker.make(trial.config).key == trial.key:
+                yield trial
 
 
-def _last_round(
-    rig: Rig, trials: dict[Config, Trial], rejected: dict[Config, Failure], observer: Observer
-) -> Mapping[str, Measurement]:
+def _last_round(rig: Rig, trials: dict[Config, Trial], observer: Observer) -> Mapping[str, Measurement]:
     """Measure the finalists and the default in turns; who fails is struck, and the next move up."""
-    default = rig.bound.spec.default
+    default = trials[rig.bound.spec.default]
     while True:
         chosen = finalists(trials.values())
-        if trials[default] not in chosen:
-            chosen.append(trials[default])
-        keys = tuple(sorted(trial.key for trial in chosen))
-        known = rig.journal.finals.get(keys)
+        if default not in chosen:
+            chosen.append(default)
+        known = rig.journal.finals.get(tuple(sorted(trial.key for trial in chosen)))
         if known is not None:
             return known
         observer.last_round(len(chosen))
         outcome = play(chosen, rig.maker, rig.pool, rig.worker, rig.timeout_s)
+        if default.key in outcome.rejected:
+            raise SetupError(f"the default fails in the last round: {outcome.rejected[default.key].detail}")
         for trial in chosen:
-            failure = outcome.rejected.get(trial.key)
-            if failure is not None:
-                rejected[trial.config] = failure
-                trials[trial.config] = replace(
-                    trial, status=failure.status, detail=f"last round: {failure.detail}"
-                )
-                rig.journal.append(trials[trial.config])
-        if default in rejected:
-            raise SetupError(f"the default configuration fails in the last round: {rejected[default].detail}")
+            if trial.key in outcome.rejected:
+                trials[trial.config] = _strike(rig, trial, outcome.rejected[trial.key])
         if not outcome.rejected:
             rig.journal.append_finals(outcome.measurements)
             return outcome.measurements
+
+
+def _strike(rig: Rig, trial: Trial, failure: Failure) -> Trial:
+    """Take a trial out of the race; a wrong result is journaled, a crash may have been the machine's."""
+    struck = replace(trial, status=failure.status, detail=f"{STRUCK}{failure.detail}")
+    if failure.status in (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS):
+        rig.journal.append(struck)
+    return struck

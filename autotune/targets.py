@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autotune.cache import folders, read_roots, slug
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import BACKENDS, COLD_CACHES, Address, choose, list_devices
 from autotune.errors import InputError, SetupError
@@ -55,6 +56,22 @@ def find_devices() -> list[tuple[Address, DeviceInfo]]:
         raise SetupError(f"looking for devices failed: {error}") from None
     finally:
         child.kill()
+
+
+def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:
+    """A device of this machine, None meaning the one a search would take, or else one that a cache names.
+
+    Raises InputError for a device that is neither.
+    """
+    devices = find_devices()
+    known = [folder for root in read_roots(cache) for folder in folders(root)]
+    if wanted is not None and slug(wanted) in known:
+        return wanted
+    try:
+        return choose(wanted, devices)[1]
+    except InputError as error:
+        elsewhere = f", or of the cache: {', '.join(dict.fromkeys(known))}" if known else ""
+        raise InputError(f"{error}{elsewhere}") from None
 
 
 def locate(space: Path) -> Path:

@@ -30,6 +30,8 @@ class Question(NamedTuple):
         """The folder name that the device asks for."""
         if isinstance(self.device, DeviceInfo):
             return self.device.slug
+        if not isinstance(self.device, str | None):
+            raise InputError(f"device {self.device!r}: expected a name, a slug or a DeviceInfo")
         return None if self.device is None else slug(self.device)
 
     @property

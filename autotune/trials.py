@@ -82,11 +82,6 @@ class Measurement:
         return median(self.samples_ms)
 
     @property
-    def low_ms(self) -> float:
-        """Lower end of the interval the median is known to: see `interval_ms`."""
-        return self.interval_ms[0]
-
-    @property
     def interval_ms(self) -> tuple[float, float]:
         """Distribution-free 95% interval of the median from order statistics; whole range under 6 samples.
 
@@ -98,12 +93,6 @@ class Measurement:
         low = max(0, int(count / 2 - reach))
         high = min(count - 1, int(count / 2 + reach))
         return ordered[low], ordered[high]
-
-    @property
-    def relative_noise(self) -> float:
-        """Median absolute deviation over the median: 0.01 is one percent."""
-        middle = self.median_ms
-        return median(abs(sample - middle) for sample in self.samples_ms) / middle if middle else 0.0
 
 
 @dataclass(frozen=True)

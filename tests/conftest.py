@@ -92,13 +92,10 @@ class Folder:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def files(self) -> set[str]:
-        """Every file, relative to the folder."""
-        return {
-            str(f.relative_to(self.path))
-            for f in self.path.rglob("*")
-            if f.is_file() and ".pyc" not in f.name
-        }
+    def files(self) -> dict[str, bytes]:
+        """Every file with its content, relative to the folder."""
+        found = [file for file in self.path.rglob("*") if file.is_file() and ".pyc" not in file.name]
+        return {str(file.relative_to(self.path)): file.read_bytes() for file in found}
 
 
 @pytest.fixture

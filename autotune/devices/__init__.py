@@ -54,7 +54,7 @@ def backend(name: str) -> Backend:
     entry = BACKENDS[name]
     try:
         return cast(Backend, importlib.import_module(entry.module))
-    except ModuleNotFoundError:
+    except ImportError:  # the package is missing, or a library that it needs is
         raise MissingExtra(entry.package, entry.extra) from None
 
 

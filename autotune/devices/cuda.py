@@ -13,7 +13,7 @@ from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core giv
 from cuda.core.graph import Graph
 
 from autotune.cache import slug
-from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
+from autotune.devices.base import Buffer, Bytes, DeviceLost, HostCompared, LaunchError, Program
 from autotune.devices.comparison import Difference, cuda_source
 from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.model import DeviceInfo, Launch
@@ -29,7 +29,7 @@ _REFUSED = (
 )
 
 
-class CudaDevice:
+class CudaDevice(HostCompared):
     """One GPU with a stream of its own; runs of several launches are replayed as a graph."""
 
     def __init__(self, index: int) -> None:
@@ -78,7 +78,9 @@ class CudaDevice:
     def compare(
         self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
     ) -> Difference | None:
-        """Compare on the GPU and bring back the verdict."""
+        """Compare on the GPU and bring back the verdict; half precision is compared on the host."""
+        if dtype == "float16":
+            return super().compare(actual, expected, dtype, count, rtol=rtol, atol=atol)
         result = np.array([np.iinfo(np.uint64).max, 0], np.uint64)
         self.write(self._verdict, result.view(np.uint8))
         self._enqueue_comparison(actual, expected, dtype, count, rtol, atol)

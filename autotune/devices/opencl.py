@@ -117,6 +117,9 @@ class OpenCLDevice(HostCompared):
             )
         if launch.shared_bytes:
             raise LaunchError("shared_bytes needs CUDA; in OpenCL declare the SHARED array in the kernel")
+        if kernel.num_args != len(launch.arguments):
+            given = f"the plan lists {len(launch.arguments)}"
+            raise LaunchError(f"{launch.entry} takes {kernel.num_args} arguments, {given}")
         total = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
         try:
             kernel.set_args(*(arguments[name] for name in launch.arguments))

@@ -1,4 +1,4 @@
-"""The one method every searcher has, and the table of those that exist.
+"""The one method every searcher has, and what it is handed.
 
 A searcher proposes configurations and reads trials. It never sees kernels, devices, journals or caches.
 """

@@ -19,7 +19,7 @@ from kernel_tuner.runners.runner import Runner
 from kernel_tuner.searchspace import Searchspace
 
 from autotune.errors import BudgetSpent
-from autotune.model import Parameter, Value
+from autotune.model import Value
 from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.space import Space
@@ -124,7 +124,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
     def run(self, parameter_space: Iterable[Any], tuning_options: Any) -> list[dict[str, Any]]:
         """One result per request, in order; raises StopCriterionReached when there is no going on."""
         points = [tuple(point) for point in parameter_space]
-        new = [p for p in dict.fromkeys(points) if p in self._rows and p not in self._outcomes]
+        new = [p for p in points if p in self._rows and p not in self._outcomes]
         self.requests += len(points)
         if new:
             self.last_new = self.requests

@@ -22,7 +22,7 @@ from autotune.model import Value
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NOTHING = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
-_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autotune.expressions import FUNCTIONS
 from autotune.model import Config, LaunchSpec, Parameter, Sizes, Value
-from autotune.plan import C_TYPES, DEVICE_NAMES, macro_name
+from autotune.plan import C_TYPES, DEVICE_NAMES, RESERVED_SIZES, macro_name
 from autotune.space.arguments import FilledArgument, read_arguments, read_launches
 from autotune.space.document import Element, hint, is_identifier, read_document
 
@@ -36,7 +36,7 @@ _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
     *("landmarks", "compiler_options", "verify", "work"),
 )
-_RESERVED = {"DTYPE", "device", "note", *FUNCTIONS, *keyword.kwlist}
+_RESERVED = {"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def load_space(path: str | Path) -> SpaceSpec:
     return SpaceSpec(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
-        kernel=top["kernel"].identifier(),
+        kernel=_kernel(top["kernel"]),
         dialect=top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0],
         source=_file(top["source"]),
         reference=_file(top["reference"]),
@@ -154,6 +154,13 @@ def _name(entry: Element, name: str, taken: Collection[str]) -> str:
         raise entry.error(f"the name {name!r} is reserved; choose another")
     if name in taken:
         raise entry.error(f"the name {name!r} is already taken by a size, parameter or derived name")
+    return name
+
+
+def _kernel(element: Element) -> str:
+    name = element.identifier()
+    if name == "device":
+        raise element.error("a kernel cannot be called 'device': the cache has a file of that name")
     return name
 
 

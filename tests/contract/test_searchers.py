@@ -35,7 +35,10 @@ UNREPEATABLE = {  # they draw from a generator that Kernel Tuner does not let an
     ("kernel_tuner", "skopt"),
 }
 FAILED_MS = 9.0  # counts for a failure where times are averaged
-pytestmark = pytest.mark.filterwarnings("ignore:Kernel Tuner's:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error:Kernel Tuner's .* broke down:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Kernel Tuner's .* (loses|takes):UserWarning"),
+]
 
 
 def make_space(folder, parameters, constraints, default):
@@ -178,6 +181,18 @@ def test_an_error_of_the_evaluator_is_not_taken_for_one_of_the_library(space, se
 
     with pytest.raises(ValueError, match="the evaluator's own"):
         searcher.search(space, broken, seed=0)
+
+
+def test_optuna_says_nothing_and_its_verbosity_is_put_back(space, caplog):
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    optuna.logging.enable_propagation()
+    try:
+        spend(make_searcher("optuna"), InProcessEvaluator(space, outcome, budget=20))
+    finally:
+        optuna.logging.disable_propagation()
+    assert not caplog.records and optuna.logging.get_verbosity() == optuna.logging.INFO
 
 
 @pytest.mark.parametrize("name", ["bayes_opt", "greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls"])

@@ -3,6 +3,10 @@
 import json
 import subprocess
 import sys
+import zlib
+
+import numpy as np
+import pytest
 
 from autotune.journal import read_trials
 
@@ -43,7 +47,7 @@ def test_every_fault_is_one_trial_with_its_status_and_the_honest_best_wins(root,
     assert result["config"] == {"FAULT": "none", "SPEED": 4}
     assert result["trials"] == len(EXPECTED) + 4
 
-    _, trials = read_trials(tmp_path / "f.jsonl")
+    trials = read_trials(tmp_path / "f.jsonl")
     by_fault = {trial.config["FAULT"]: trial for trial in trials}
     for fault, (status, words) in EXPECTED.items():
         assert by_fault[fault].status.value == status, fault
@@ -59,16 +63,11 @@ def double(grid, block, x, y, n):
         target[0] = 0
     return (A - 5) ** 2 + B + 1.0
 """)
-    import zlib
-
-    import numpy as np
-
-    first = np.random.default_rng([0, zlib.crc32(b"x")]).integers(-100, 100, 1000, np.int32, endpoint=True)[0]
     kernel = (folder.path / "double.py").read_text()
-    folder.write(f"FIRST = {first}\n" + kernel)
+    folder.write(kernel.replace("FIRST", str(_first_input())))
     result = folder.search()
     assert result["config"] == {"A": 4, "B": 0} or result["config"] == {"A": 6, "B": 0}
-    _, trials = read_trials(folder.path / result["journal"])
+    trials = read_trials(folder.path / result["journal"])
     struck = [trial for trial in trials if trial.detail.startswith("last round")]
     assert {trial.config["A"] for trial in struck} == {5}
 
@@ -118,3 +117,111 @@ def test_a_launch_that_the_default_cannot_make_names_file_and_size(folder):
     done = folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 2
     assert "double.yaml" in done.stderr and "at n=1" in done.stderr and "n - 17" in done.stderr
+
+
+@pytest.mark.parametrize("function", ["maximum", "fmax", "minimum", "fmin"])
+def test_an_output_that_was_never_initialised_does_not_pass(folder, function):
+    folder.edit("dtypes: [int32]", "dtypes: [float32]")
+    folder.edit("dtype: int32, shape: [n], role: in", "dtype: DTYPE, shape: [n], role: in")
+    folder.edit("dtype: int32, shape: [n], role: out", "dtype: DTYPE, shape: [n], role: out")
+    folder.write(f"""\
+import numpy as np
+
+def double(grid, block, x, y, n):
+    y, x = y.view("float32"), x.view("float32")
+    y[:n] = 2 * x[:n] if A == 1 else np.{function}(y[:n], 2 * x[:n])
+    return 1.0 / A
+""")
+    assert folder.search()["config"]["A"] == 1
+
+
+def test_work_that_is_done_only_once_is_found(folder):
+    folder.edit("arguments: [x, y, n]", "arguments: [x, y, n, done]")
+    folder.edit("  - {name: n,", "  - {name: done, dtype: int32, shape: [1], role: scratch}\n  - {name: n,")
+    folder.write("""\
+def double(grid, block, x, y, n, done):
+    flag = done.view("int32")
+    if A == 1 or flag[0] != 42:
+        y.view("int32")[:n] = 2 * x.view("int32")[:n]
+        flag[0] = 42
+        return 10.0
+    return 0.01
+""")
+    result = folder.search()
+    assert result["config"]["A"] == 1 and result["time_ms"] == 10.0
+
+
+def test_configurations_that_differ_in_a_scalar_only_are_not_one(folder):
+    folder.edit(
+        "{name: n, dtype: int32, value: n}",
+        "{name: n, dtype: int32, value: n}\n  - {name: a, dtype: int32, value: A}",
+    )
+    folder.edit("arguments: [x, y, n]", "arguments: [x, y, n, a]")
+    folder.write("""\
+def double(grid, block, x, y, n, a):
+    y.view("int32")[:n] = (3 if a == 4 else 2) * x.view("int32")[:n]
+    return 1.0 + abs(float(a) - 5)
+""")
+    result = folder.search()
+    assert result["config"]["A"] == 5 and result["counts"]["wrong_result"] == 3
+
+
+def test_an_output_whose_shape_follows_the_configuration_is_checked_as_such(folder):
+    folder.edit(
+        "name: y, dtype: int32, shape: [n]", "name: y, dtype: int32, shape: [n * (1 if A < 4 else 2)]"
+    )
+    done = folder.run("search", "double.yaml", "--device", "fake", "--json")
+    assert done.returncode == 0 and "IndexError" not in done.stderr
+    assert json.loads(done.stdout)["config"]["A"] < 4
+
+
+def test_a_default_that_dies_once_in_the_last_round_does_not_spoil_the_journal(folder):
+    folder.write(f"""\
+import os, pathlib, signal
+
+def double(grid, block, x, y, n):
+    fresh_inputs = n == 1000 and x.view("int32")[0] != {_first_input()}
+    if (A, B) == (1, 0) and fresh_inputs and not pathlib.Path("died").exists():
+        pathlib.Path("died").touch()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    return (A - 5) ** 2 + B + 1.0
+""")
+    done = folder.run("search", "double.yaml", "--device", "fake", "--json")
+    assert done.returncode == 1 and "last round" in done.stderr, done.stderr
+    again = folder.run("search", "double.yaml", "--device", "fake", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["config"] == {"A": 5, "B": 0}
+
+
+def test_what_one_configuration_writes_far_out_of_bounds_does_not_follow_the_next(folder):
+    folder.write("""\
+import os
+
+def double(grid, block, x, y, n):
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    if A == 2:
+        y.base[:] = 0
+        os.spoilt = True                # the process, from now on
+    if getattr(os, "spoilt", False):
+        y.view("int32")[0] += 1
+    return (A - 5) ** 2 + B + 1.0
+""")
+    assert folder.search("--engine", "exhaustive")["counts"] == {"ok": 14, "out_of_bounds": 3}
+
+
+def test_a_shorter_search_does_not_replace_a_better_result(folder):
+    best = folder.search()
+    short = folder.search("--engine", "random", "--budget", "1", "--fresh")
+    assert short["config"] == best["config"] and short["time_ms"] == best["time_ms"]
+
+
+def test_the_shortest_time_limit_still_runs_the_default(folder):
+    result = folder.search("--time", "0.01")
+    assert result["trials"] == 1 and result["config"] == {"A": 1, "B": 0}
+
+
+def _first_input():
+    """The first element of x under the seed of the search."""
+    generator = np.random.default_rng([0, zlib.crc32(b"x")])
+    return int(generator.integers(-100, 100, 1000, np.int32, endpoint=True)[0])

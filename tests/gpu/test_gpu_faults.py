@@ -105,7 +105,7 @@ def test_every_fault_is_one_trial_and_the_gpu_works_on(tmp_path):
     done = subprocess.run(command + limits, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["config"] == {"FAULT": "none", "SPEED": 50}
-    _, trials = read_trials(tmp_path / "j.jsonl")
+    trials = read_trials(tmp_path / "j.jsonl")
     found = {trial.config["FAULT"]: (trial.status.value, trial.detail) for trial in trials}
     for fault, (status, words) in EXPECTED.items():
         assert found[fault][0] == status and words in found[fault][1], (fault, found[fault])
