@@ -175,8 +175,6 @@ def space(parsed: argparse.Namespace) -> None:
             _print({"config": dict(config), "valid": not reasons, "reasons": reasons})
         else:
             _print("\n".join(reasons) if reasons else f"valid: {config}")
-        if reasons:
-            raise SystemExit(1)
         return
     constraints, findings = constraint_report(bound.space), lint(bound.space, bound.source.text)
     if parsed.json:
