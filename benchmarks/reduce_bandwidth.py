@@ -82,15 +82,15 @@ def main() -> None:
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     flush = cupy.zeros(properties["l2CacheSize"], np.int32)
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    stream = torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)
-    with torch.cuda.stream(stream):
+    stream = cupy.cuda.Stream(non_blocking=True)  # both libraries on the one stream that is timed
+    with stream, torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
         for _ in range(ROUNDS):
             for name, contender in contenders.items():
                 flush.max()
                 start, end = cupy.cuda.Event(), cupy.cuda.Event()
-                start.record()
+                start.record(stream)
                 contender()
-                end.record()
+                end.record(stream)
                 end.synchronize()
                 times[name].append(cupy.cuda.get_elapsed_time(start, end))
     print(
