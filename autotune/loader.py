@@ -119,25 +119,54 @@ def _whole(kernel: str, sizes: Sizes) -> Sizes | None:
 
 
 def _look_up(shelf: _Shelf, question: Question, roots: tuple[str, ...]) -> Best:
-    kernel = question.kernel
-    for root in roots:
-        folder = question.slug
-        if folder is None or shelf.record(root, folder, kernel) is None:
-            holders = shelf.holders(root, kernel)
-            if not holders:
+    """A tuned result of any cache before the default of one; no more is read than the answer needs."""
+    reasons: list[str] = []
+    places: list[tuple[str, str | None]] = []
+    for serve in (_serve_tuned,) if question.strict else (_serve_tuned, _serve_default):
+        for root in roots:
+            place = _place(shelf, root, question)
+            if place is None:
                 continue
-            folder = _choose(shelf, root, holders, question)
-        elif question.given and not files.same_device(shelf.device(root, folder), question.given):
-            folder = None  # another model that happens to have the same slug
-        try:
-            return _serve(shelf, root, folder, question)
-        except ExpressionError as error:
-            raise damaged(f"{root}: results of {kernel}", error) from None
-    known = sorted({name for root in roots for name in files.kernels(root)})
-    raise NoConfig(
-        f"no results for a kernel {kernel!r} in {' or '.join(roots)}; "
-        f"there are: {', '.join(known) or 'none, autotune search makes some'}"
-    )
+            places.append(place)
+            try:
+                best = serve(shelf, *place, question, reasons)
+            except ExpressionError as error:
+                raise damaged(f"{root}: results of {question.kernel}", error) from None
+            if best is not None:
+                return best
+    raise NoConfig(_why_none(shelf, question, roots, list(dict.fromkeys(places)), reasons))
+
+
+def _why_none(
+    shelf: _Shelf,
+    question: Question,
+    roots: tuple[str, ...],
+    places: list[tuple[str, str | None]],
+    reasons: list[str],
+) -> str:
+    if not places:
+        known = sorted({name for root in roots for name in files.kernels(root)})
+        return (
+            f"no results for a kernel {question.kernel!r} in {' or '.join(roots)}; "
+            f"there are: {', '.join(known) or 'none, autotune search makes some'}"
+        )
+    wanted = [places[0][1] or question.slug, question.dtype]
+    wanted.append(size_text(question.sizes) if question.sizes else None)
+    what = "nothing tuned for exactly" if question.strict else "nothing valid for"
+    parts = [f"{question.kernel}: {what} {', '.join(filter(None, wanted))}", *dict.fromkeys(reasons)]
+    parts += [f"{root} has {_holdings(shelf, root, question.kernel)}" for root, _ in places]
+    return "; ".join(parts)
+
+
+def _place(shelf: _Shelf, root: str, question: Question) -> tuple[str, str | None] | None:
+    """A cache that knows the kernel, with the folder of the device in it; None for another cache."""
+    folder = question.slug
+    if folder is None or shelf.record(root, folder, question.kernel) is None:
+        holders = shelf.holders(root, question.kernel)
+        return (root, _choose(shelf, root, holders, question)) if holders else None
+    if question.given and not files.same_device(shelf.device(root, folder), question.given):
+        return root, None  # another model that happens to have the same slug
+    return root, folder
 
 
 def _choose(shelf: _Shelf, root: str, holders: list[str], question: Question) -> str | None:
@@ -153,20 +182,22 @@ def _choose(shelf: _Shelf, root: str, holders: list[str], question: Question) ->
     return None
 
 
-def _serve(shelf: _Shelf, root: str, folder: str | None, question: Question) -> Best:
+def _serve_tuned(
+    shelf: _Shelf, root: str, folder: str | None, question: Question, reasons: list[str]
+) -> Best | None:
+    record = shelf.record(root, folder, question.kernel) if folder else None
+    if folder is None or record is None:
+        return None
+    return tuned(folder, record, question.given or shelf.device(root, folder), question, reasons)
+
+
+def _serve_default(
+    shelf: _Shelf, root: str, folder: str | None, question: Question, reasons: list[str]
+) -> Best | None:
     own = shelf.record(root, folder, question.kernel) if folder else None
     device = question.given or (shelf.device(root, folder) if folder else None)
-    reasons: list[str] = []
-    best = tuned(folder, own, device, question, reasons) if folder and own and device else None
-    if best is None and not question.strict:
-        records = [own] if own else _records(shelf, root, question.kernel)
-        best = default(records, device, folder or question.slug or "this device", question, reasons)
-    if best is not None:
-        return best
-    wanted = [folder or question.slug, question.dtype, size_text(question.sizes) if question.sizes else None]
-    what = "nothing tuned for exactly" if question.strict else "nothing valid for"
-    parts = [f"{question.kernel}: {what} {', '.join(filter(None, wanted))}", *dict.fromkeys(reasons)]
-    raise NoConfig("; ".join([*parts, f"{root} has {_holdings(shelf, root, question.kernel)}"]))
+    records = [own] if own else _records(shelf, root, question.kernel)
+    return default(records, device, folder or question.slug or "this device", question, reasons)
 
 
 def _records(shelf: _Shelf, root: str, kernel: str) -> Iterator[KernelRecord]:

@@ -59,7 +59,9 @@ class SearchProgress:
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[state]}"),
+                TextColumn("elapsed"),
                 TimeElapsedColumn(),
+                TextColumn("left"),
                 TimeRemainingColumn(),
                 console=Console(stderr=True, highlight=False),
             )
@@ -77,7 +79,7 @@ class SearchProgress:
             self._bar.update(self._bar.task_ids[0], advance=1, state=self._state())
         elif time.monotonic() - self._last_line >= _LINE_INTERVAL_S:
             self._last_line = time.monotonic()
-            self._say(f"{self._done}/{self._total or '?'} {self._state()}")
+            self._say(f"{self._done}/{self._total or '?'} {self._state()}{self._left()}")
 
     def last_round(self, count: int) -> None:
         """Close the bar."""
@@ -89,6 +91,13 @@ class SearchProgress:
         rate = self._done / max(time.monotonic() - self._began, 1e-3)
         failures = "".join(f", {count} {kind}" for kind, count in self._failures.most_common())
         return f"best {best}, {rate:.1f}/s{failures}"
+
+    def _left(self) -> str:
+        """The time left at the rate so far, where the end is known."""
+        if self._total is None:
+            return ""
+        elapsed_s = time.monotonic() - self._began
+        return f", {elapsed_s / self._done * max(0, self._total - self._done):.0f} s left"
 
     def _stop_bar(self) -> None:
         if self._bar is not None:

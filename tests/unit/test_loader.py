@@ -379,3 +379,12 @@ def test_the_package_offers_what_production_code_needs():
     assert all(getattr(autotune, name) is not None for name in autotune.__all__)
     with pytest.raises(AttributeError, match="no attribute 'best_confg'"):
         autotune.best_confg  # noqa: B018
+
+
+def test_a_tuned_result_of_one_cache_comes_before_the_default_of_another(root, tmp_path, monkeypatch):
+    other = replace(DEVICE, name="Other GPU", slug="other-gpu")
+    cache.store(tmp_path / "near", other, record(entry(64, BLOCK=32)))
+    cache.store(tmp_path / "far", DEVICE, record(entry(1024, BLOCK=128)))
+    monkeypatch.setattr(cache, "read_roots", lambda _: (str(tmp_path / "near"), str(tmp_path / "far")))
+    best = best_config("reduce", NAME, n=1024)
+    assert best.match.tier is Tier.EXACT and best["BLOCK"] == 128
