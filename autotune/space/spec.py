@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import keyword
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,7 +141,7 @@ def _check_schema(root: Element) -> None:
 
 
 def _file(element: Element) -> Path:
-    path = element.path.parent / element.text()
+    path = Path(os.path.normpath(element.path.parent / element.text()))
     if not path.is_file():
         raise element.error(f"no such file: {path} (paths are relative to the space file)")
     return path
