@@ -46,9 +46,9 @@ _ENGINES = {
             *("hybrid_vndx", "adaptive_tabu_greywolf", "basinhopping", "bayes_opt", "brute_force"),
             *("diff_evo", "dual_annealing", "firefly_algorithm", "genetic_algorithm", "greedy_ils"),
             *("greedy_mls", "minimize", "mls", "nsga2", "nsga3", "ordered_greedy_mls", "pso"),
-            *("random_sample", "simulated_annealing", "skopt"),
+            *("pyatf_strategies", "random_sample", "simulated_annealing", "skopt"),
         ),
-        packages={"skopt": ("skopt", "scikit-optimize")},
+        packages={"skopt": ("skopt", "scikit-optimize"), "pyatf_strategies": ("pyatf", "pyatf")},
     ),
     "optuna": _Engine(
         _optuna,

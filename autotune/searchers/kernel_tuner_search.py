@@ -31,6 +31,7 @@ SMALLEST_SPACE = 64  # below it several strategies crash or never return; it is 
 LONGEST_STALL = 500  # requests in a row with nothing new that end a run: some would never end
 LAST_STALL = 3 * LONGEST_STALL  # the same, over as many runs as it takes, for the search
 DEFECTS = {
+    "pyatf_strategies": "breaks down before its first proposal with pyatf 0.0.13",
     "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
     **dict.fromkeys(
         ("greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls"),

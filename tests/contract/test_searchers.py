@@ -213,8 +213,7 @@ def test_a_strategy_that_breaks_down_starts_again_and_says_so(tmp_path):
 def test_every_strategy_of_kernel_tuner_is_offered_but_one():
     from kernel_tuner.interface import strategy_map
 
-    # pyatf_strategies parses constraint texts into a space of its own and writes to the working folder
-    assert set(strategy_names("kernel_tuner")) == set(strategy_map) - {"pyatf_strategies"}
+    assert set(strategy_names("kernel_tuner")) == set(strategy_map)
 
 
 @pytest.mark.parametrize(
