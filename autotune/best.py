@@ -23,7 +23,7 @@ from autotune.model import (
     Sizes,
     Value,
 )
-from autotune.plan import arguments, compiler_options, device_values, launches, macros
+from autotune.plan import arguments, compiler_options, known_values, launches, macros
 
 _T = TypeVar("_T")
 
@@ -94,7 +94,7 @@ class Best(Mapping[str, Value]):
         try:
             sizes = self.match.source_sizes
             return compiler_options(
-                options, _values(self.record, self.config, self.device, sizes, self.dtype)
+                options, known_values(self.device, sizes, self.dtype, self.config, self.record.derived)
             )
         except ExpressionError as error:
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
@@ -123,7 +123,7 @@ class Best(Mapping[str, Value]):
                 f"{'; '.join(violations)}; ask best_config for these sizes"
             )
         try:
-            return evaluate(_values(self.record, self.config, self.device, sizes, self.dtype))
+            return evaluate(known_values(self.device, sizes, self.dtype, self.config, self.record.derived))
         except ExpressionError as error:
             unknown = "" if self.device else "; the device is not known: give best_config its DeviceInfo"
             raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None
@@ -147,7 +147,7 @@ def check(
     )
     constraints = [parse(text) for text in record.constraints]
     try:
-        values = _values(record, config, device, sizes, dtype)
+        values = known_values(device, sizes, dtype, config, record.derived)
     except ExpressionError as error:
         return Check((*strange, str(error)))
     complete = device is not None and sizes is not None
@@ -172,16 +172,3 @@ def require_sizes(record: KernelRecord, sizes: Sizes) -> None:
 def size_text(sizes: Sizes) -> str:
     """Sizes as a reader writes them: `m=64, n=128`."""
     return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no sizes"
-
-
-def _values(
-    record: KernelRecord, config: Config, device: DeviceInfo | None, sizes: Sizes | None, dtype: str
-) -> dict[str, Any]:
-    """What expressions may read; derived names that need an unknown device or sizes are left out."""
-    values = device_values(device) | dict(sizes or {}) | {"DTYPE": dtype} | dict(config)
-    complete = device is not None and sizes is not None
-    for name, text in record.derived.items():
-        expression = parse(text)
-        if complete or expression.names <= values.keys():
-            values[name] = expression(values)
-    return values

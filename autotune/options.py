@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from autotune.model import Config, Value
 from autotune.plan import RESERVED_SIZES
 from autotune.rig import DEFAULT_BUDGET, Options
 from autotune.space import SpaceSpec
+from autotune.space.document import hint
 from autotune.targets import Target
 from autotune.trials import Budget, Status, Trial
 
@@ -144,9 +144,7 @@ def config(text: str, spec: SpaceSpec) -> Config:
         if not separator:
             raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")
         if name not in values:
-            near = difflib.get_close_matches(name, values, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(values)}"
-            raise InputError(f"--config {part}: unknown parameter{hint}")
+            raise InputError(f"--config {part}: unknown parameter{hint(name, values)}")
         values[name] = written.get(name, {}).get(value.lower(), value)
     return Config(values)
 

@@ -40,18 +40,21 @@ def device_values(device: DeviceInfo | None) -> dict[str, Any]:
 
 def known_values(
     device: DeviceInfo | None,
-    sizes: Sizes,
+    sizes: Sizes | None,
     dtype: str,
     config: Mapping[str, Value],
     derived: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Everything a launch or work expression may read, derived names included in their order.
+    """Everything an expression may read; derived names that need an unknown device or sizes are left out.
 
     Raises ExpressionError when a derived name cannot be evaluated.
     """
-    values = device_values(device) | dict(sizes) | {"DTYPE": dtype} | dict(config)
+    values = device_values(device) | dict(sizes or {}) | {"DTYPE": dtype} | dict(config)
+    complete = device is not None and sizes is not None
     for name, text in derived.items():
-        values[name] = parse(text)(values)
+        expression = parse(text)
+        if complete or expression.names <= values.keys():
+            values[name] = expression(values)
     return values
 
 
