@@ -176,7 +176,8 @@ def space(parsed: argparse.Namespace) -> None:
         else:
             _print("\n".join(reasons) if reasons else f"valid: {config}")
         return
-    constraints, findings = constraint_report(bound.space), lint(bound.space, bound.source.text)
+    constraints = constraint_report(bound.space)
+    findings = lint(bound.space, bound.source.text, constraints)
     if parsed.json:
         _print(report.space_json(bound.space, constraints, findings))
     else:

@@ -78,14 +78,17 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
     return tuple(reports)
 
 
-def lint(space: Space, source: str) -> tuple[Finding, ...]:
-    """Everything that looks wrong about a space and its source, which includes are already part of."""
+def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:
+    """Everything that looks wrong about a space and its source, which includes are already part of.
+
+    `constraints` is what `constraint_report` says of the space.
+    """
     is_python = space.spec.source.suffix == ".py"
     code = (_IGNORED_IN_PYTHON if is_python else _IGNORED).sub(" ", source.replace("\\\n", " "))
     return (
         *_unused_parameters(space, code),
         *_unknown_macros(space, code),
-        *_idle_constraints(space),
+        *_idle_constraints(space, constraints),
         *_unreachable_values(space),
     )
 
@@ -125,8 +128,8 @@ def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
             )
 
 
-def _idle_constraints(space: Space) -> Iterator[Finding]:
-    for report in constraint_report(space):
+def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
+    for report in constraints:
         if report.never_removes:
             detail = f"line {report.line}: this constraint removes nothing on {space.device.name}"
             yield Finding("idle_constraint", report.text, detail)

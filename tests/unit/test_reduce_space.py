@@ -10,7 +10,7 @@ import pytest
 
 from autotune.devices import backend
 from autotune.sources import read_source
-from autotune.space import bind, lint, load_space, problem_of
+from autotune.space import bind, constraint_report, lint, load_space, problem_of
 
 SPEC = load_space(Path(__file__).parents[2] / "spaces" / "reduce.yaml")
 (GPU,) = backend("fake").list_devices()
@@ -68,7 +68,8 @@ def test_no_shuffle_is_asked_of_a_device_without():
 
 
 def test_lint_finds_nothing():
-    assert lint(_space(GPU), read_source(SPEC.source).text) == ()
+    space = _space(GPU)
+    assert lint(space, read_source(SPEC.source).text, constraint_report(space)) == ()
 
 
 def test_the_reference_wraps_integers_and_adds_floats_exactly():

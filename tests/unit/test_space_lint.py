@@ -12,7 +12,7 @@ def bound(folder, text=YAML, source=SOURCE):
 
 
 def findings(space, source):
-    return {(finding.kind, finding.subject) for finding in lint(space, source)}
+    return {(finding.kind, finding.subject) for finding in lint(space, source, constraint_report(space))}
 
 
 EXPECTED = {
@@ -81,7 +81,9 @@ def test_macros_of_the_source_and_the_space_are_compared(tmp_path, source, found
 
 
 def test_a_typo_is_answered_with_the_name_that_was_meant(tmp_path):
-    found = [str(finding) for finding in lint(bound(tmp_path), SOURCE + "#if ALGORITHM_SHUFLE\n#endif")]
+    space = bound(tmp_path)
+    source = SOURCE + "#if ALGORITHM_SHUFLE\n#endif"
+    found = [str(finding) for finding in lint(space, source, constraint_report(space))]
     assert (
         "ALGORITHM_SHUFLE: used in the source, but nothing defines it; did you mean ALGORITHM_SHUFFLE?"
         in found
