@@ -13,7 +13,7 @@ import yaml
 
 import autotune
 from autotune import finals
-from autotune.cli import _parser
+from autotune.cli import parser
 from autotune.devices import backend
 from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.errors import SpaceError
@@ -55,7 +55,7 @@ def described(text: str, words) -> list[str]:
 
 
 def verbs() -> dict[str, argparse.ArgumentParser]:
-    return next(a.choices for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return next(a.choices for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
 
 
 def options(verb: argparse.ArgumentParser) -> set[str]:
@@ -79,7 +79,7 @@ def commands(page: Path) -> list[str]:
 @pages([page for page in PAGES if commands(page)])
 def test_every_command_line_parses(page):
     for command in commands(page):
-        _parser().parse_args(shlex.split(command)[1:])
+        parser().parse_args(shlex.split(command)[1:])
 
 
 @pages(PAGES)

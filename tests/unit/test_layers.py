@@ -27,7 +27,7 @@ LAYERS = (
     ("evaluator", "searchers", "finals"),
     ("rig",),
     ("session",),
-    ("report", "progress", "options"),
+    ("report", "progress"),
     ("cli",),
     ("__main__",),
 )

@@ -1,0 +1,94 @@
+"""The command line: parse, call one function of a lower layer, print. A module for each verb.
+
+Each verb's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
+Exit codes: 0 done, 1 something failed, 2 the input was wrong (nothing was written then), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NoReturn
+
+from autotune import __version__
+from autotune.cli import best, devices, ladder, search, show, space
+from autotune.errors import AutotuneError, InputError
+
+VERBS = (search, best, devices, space, ladder, show)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong usage in one line, like every other wrong input; options are written in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see `{self.prog} --help`)")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    warnings.showwarning = _show_warning
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        parsed = parser().parse_args(arguments)
+        parsed.run(parsed)
+        sys.stdout.flush()
+    except InputError as error:
+        return _fail(error, 2)
+    except AutotuneError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        print("autotune: interrupted; the same command resumes", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    whole = _Parser(
+        prog="autotune",
+        description="Find, verify, remember and serve the fastest configuration of a GPU kernel.",
+        epilog="Start with:  autotune search spaces/reduce.yaml",
+    )
+    whole.add_argument("--version", action="version", version=f"autotune {__version__}")
+    verbs = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for verb in VERBS:
+        _add_verb(verbs, verb)
+    return whole
+
+
+def _add_verb(verbs: Any, verb: ModuleType) -> None:
+    """A subcommand named after its module, described by the module's docstring."""
+    text = (verb.__doc__ or "").strip()
+    one = verbs.add_parser(
+        verb.__name__.rpartition(".")[2].rstrip("_"),  # a keyword of Python, `import`, has a trailing "_"
+        help=text.split(":")[0].rstrip("."),
+        description=text,
+        epilog=f"Example: {verb.EXAMPLE}",
+    )
+    verb.add_options(one)
+    one.set_defaults(run=verb.run)
+
+
+def _fail(error: AutotuneError, code: int) -> int:
+    text = " ".join(str(error).split()) if code == 2 else str(error)
+    print(f"autotune: {text}", file=sys.stderr)
+    return code
+
+
+def _terminate(*_: Any) -> NoReturn:
+    """End as an exception does, so that children and temporary files go too."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -1,0 +1,114 @@
+"""Options that several commands share, and their way from text to typed values."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from autotune.errors import InputError
+from autotune.plan import RESERVED_SIZES
+from autotune.rig import Options
+from autotune.targets import Target
+
+LONGEST_S = 86_400.0
+
+
+def target(parsed: argparse.Namespace) -> Target:
+    """What the target options name."""
+    return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype)
+
+
+def sizes(parsed: argparse.Namespace) -> dict[str, int]:
+    """`--size n=1000 --size m=2000`; raises InputError for anything else."""
+    found = {}
+    for text in parsed.size:
+        name, separator, number = text.partition("=")
+        digits = number.replace("_", "").replace(",", "")
+        if not separator or not name or not re.fullmatch("[0-9]{1,18}", digits) or int(digits) < 1:
+            raise InputError(
+                f"--size {text}: expected NAME=NUMBER with a number of at least 1, such as n=1000000"
+            )
+        if name in RESERVED_SIZES:
+            raise InputError(f"--size {text}: {name} cannot be the name of a size")
+        found[name] = int(digits)
+    return found
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """The space, the device and the problem."""
+    parser.add_argument(
+        "space", type=Path, help="a space file, or the name of one that comes with autotune: reduce"
+    )
+    parser.add_argument(
+        "--device", help="opencl:0, a backend, a name or a slug (default: the first GPU, else the CPU)"
+    )
+    add_problem(parser)
+
+
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """The sizes and the element type."""
+    parser.add_argument(
+        "--size", metavar="NAME=N", action="append", default=[], help="a problem size; repeat for several"
+    )
+    parser.add_argument("--dtype", help="element type, such as float32 (default: the first that is declared)")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """How trials are run and where they are recorded."""
+    run = parser.add_argument_group("how to run")
+    run.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=Options.timeout_s,
+        help="limit for one trial (default %(default)g)",
+    )
+    run.add_argument(
+        "--compile-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=Options.compile_timeout_s,
+        help="limit for one compilation (default %(default)g)",
+    )
+    run.add_argument(
+        "--journal", metavar="FILE", type=Path, help="where trials are recorded (default: a file in runs/)"
+    )
+    run.add_argument("--fresh", action="store_true", help="forget the journal's trials and start over")
+
+
+def add_cache(parser: argparse.ArgumentParser, what: str) -> None:
+    """Where tuned results are; `what` says what the command does there."""
+    parser.add_argument(
+        "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else ./cache)"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Output for scripts."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, a day at most")
+    return number
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number that is not smaller than `least`."""
+
+    def whole(text: str) -> int:
+        number = int(text) if re.fullmatch("-?[0-9]{1,18}", text) else least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at least {least}")
+        return number
+
+    return whole

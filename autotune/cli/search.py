@@ -1,0 +1,76 @@
+"""Tune a kernel: search its space, verify and time, keep the best in the cache."""
+
+from __future__ import annotations
+
+import argparse
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+from autotune.rig import DEFAULT_BUDGET, Options
+from autotune.trials import Budget
+
+EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    opt.add_target(parser)
+    how = parser.add_argument_group("how to search")
+    how.add_argument(
+        "--engine",
+        help="exhaustive, random, kernel_tuner or optuna; left out: exhaustive when the budget covers the "
+        "space, else optuna with its TPE sampler",
+    )
+    how.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
+    how.add_argument(
+        "--budget",
+        metavar="N",
+        type=opt.at_least(1),
+        help=f"configurations to try (default {DEFAULT_BUDGET.trials})",
+    )
+    how.add_argument(
+        "--time",
+        metavar="SECONDS",
+        type=opt.seconds,
+        help="stop after this long; without --budget it alone decides",
+    )
+    how.add_argument(
+        "--seed", type=opt.at_least(0), default=Options.seed, help="seed of the search (default %(default)s)"
+    )
+    how.add_argument(
+        "--workers", metavar="N", type=opt.at_least(1), help="compiler processes (default: one per core)"
+    )
+    opt.add_run(parser)
+    opt.add_cache(parser, "where the result is kept")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Run the command."""
+    from autotune.progress import SearchProgress
+    from autotune.report.search import result_json, result_text
+    from autotune.session import search
+    from autotune.targets import bind_target
+
+    options = Options(
+        engine=parsed.engine,
+        strategy=parsed.strategy,
+        budget=_budget(parsed),
+        seed=parsed.seed,
+        timeout_s=parsed.timeout,
+        compile_timeout_s=parsed.compile_timeout,
+        workers=parsed.workers,
+        journal=parsed.journal,
+        fresh=parsed.fresh,
+        cache=parsed.cache,
+    )
+    with SearchProgress() as progress:
+        result = search(bind_target(opt.target(parsed)), options, progress)
+    emit(result_json(result) if parsed.json else result_text(result))
+
+
+def _budget(parsed: argparse.Namespace) -> Budget:
+    """Trials and seconds; without either, the default number of trials."""
+    if parsed.budget is None and parsed.time is None:
+        return DEFAULT_BUDGET
+    return Budget(parsed.budget, parsed.time)

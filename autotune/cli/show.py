@@ -1,0 +1,66 @@
+"""Show the trials of a journal."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+from autotune.errors import ExpressionError, InputError
+from autotune.expressions import parse
+from autotune.trials import Status, Trial
+
+EXAMPLE = "autotune show runs/FILE.jsonl --where 'BLOCK_SIZE >= 256' --limit 20"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("journal", type=Path, help="a file of runs/")
+    parser.add_argument(
+        "--status", choices=[status.value for status in Status], help="only trials that ended so"
+    )
+    parser.add_argument("--where", metavar="EXPRESSION", help="only configurations for which this holds")
+    parser.add_argument(
+        "--sort", metavar="NAME", default="time", help="time, order, or a parameter (default %(default)s)"
+    )
+    parser.add_argument("--limit", metavar="N", type=opt.at_least(1), help="the first N only")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Run the command."""
+    from autotune.journal import encode_trial, read_trials
+    from autotune.report.tables import console
+    from autotune.report.trials import trials_table
+
+    trials = read_trials(parsed.journal)
+    chosen = _select(trials, parsed)
+    if parsed.json:
+        emit([encode_trial(trial) for trial in chosen])
+    else:
+        console().print(trials_table(chosen))
+        print(f"{len(chosen)} of {len(trials)} trials", file=sys.stderr)
+
+
+def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
+    """Filter and sort the trials as `show` was asked to."""
+    chosen = [trial for trial in trials if parsed.status in (None, trial.status.value)]
+    if parsed.where is not None:
+        condition = parse(parsed.where)
+        known = {name for trial in trials for name in trial.config}
+        if unknown := condition.names - known:
+            raise ExpressionError(
+                f"--where: unknown name {min(unknown)!r}; expected {', '.join(sorted(known))}"
+            )
+        chosen = [trial for trial in chosen if condition(trial.config)]
+    if parsed.sort == "time":
+        chosen.sort(key=lambda trial: math.inf if trial.time_ms is None else trial.time_ms)
+    elif parsed.sort != "order":
+        if any(parsed.sort not in trial.config for trial in trials):
+            raise InputError(f"--sort {parsed.sort}: expected time, order or the name of a parameter")
+        chosen.sort(key=lambda trial: (isinstance(trial.config[parsed.sort], str), trial.config[parsed.sort]))
+    return chosen[: parsed.limit]

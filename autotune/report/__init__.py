@@ -1,0 +1,1 @@
+"""What users read, a module for each kind of output. Rendering only."""
