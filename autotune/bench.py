@@ -6,14 +6,16 @@ what breaks the process is the parent's business.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from autotune.devices import Address, backend
 from autotune.devices.base import LaunchError, Program
 from autotune.jobs import Case, Job, Outcome
 from autotune.measure import Stopwatch, measure
+from autotune.problem import ProblemData, prepare
 from autotune.trials import Binary, Failure, Measurement, Status, Verdict
-from autotune.verify import check, verify
+from autotune.verify import attempt, check, verify
 from autotune.workspace import Workspace
 
 
@@ -22,14 +24,13 @@ class Bench:
 
     def __init__(self, address: Address, reference: Path, cases: tuple[Case, ...]) -> None:
         """Open the device and prepare the cases; raises SetupError when the reference is broken."""
-        self.device = backend(address.backend).open_device(address.index)
         self._reference = reference
-        self._prepared: dict[str, Workspace] = {}
         self._other: dict[str, Workspace] = {}
         self._programs: dict[str, Program] = {}
-        for case in cases:
-            self._prepared[_workspace_key(case)] = self.workspace(case)
-        self._other.clear()
+        with ThreadPoolExecutor(1) as drawing:  # while the device is opened
+            data = {_workspace_key(case): drawing.submit(self._data, case) for case in cases}
+            self.device = backend(address.backend).open_device(address.index)
+            self._prepared = {key: Workspace(self.device, future.result()) for key, future in data.items()}
 
     def workspace(self, case: Case) -> Workspace:
         """The workspace of a case's problem: a prepared one, or the latest other one; raises SetupError."""
@@ -37,8 +38,11 @@ class Bench:
         known = self._prepared.get(key) or self._other.get(key)
         if known is None:
             self._other.clear()  # first, for two of them may not fit in the device's memory
-            known = self._other[key] = Workspace(self.device, case.problem, case.arrays, self._reference)
+            known = self._other[key] = Workspace(self.device, self._data(case))
         return known
+
+    def _data(self, case: Case) -> ProblemData:
+        return prepare(case.problem, case.arrays, self._reference)
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; only finalists, which take turns, are kept loaded."""
@@ -55,21 +59,21 @@ def ready(bench: Bench) -> None:
 
 
 def run_job(bench: Bench, job: Job) -> Outcome:
-    """Verify on every size, then verify and time on the main one, then look at the results once more."""
+    """Verify on every size, run once on the main one, time it there, then look at what all runs left."""
     try:
         program = bench.program(job.binary)
         for case in job.checks:
-            verdict = verify(bench.device, program, case, bench.workspace(case))
+            verdict = verify(program, case, bench.workspace(case))
             if verdict.failure is not None:
                 return Outcome(verdict.failure)
         workspace = bench.workspace(job.case)
-        verdict = verify(bench.device, program, job.case, workspace)
+        verdict = attempt(program, job.case, workspace, inputs=False)
         if verdict.failure is not None:
             return Outcome(verdict.failure)
         stopwatch = Stopwatch(bench.device, program, job.case, workspace, repeatable=verdict.repeatable)
         measurement = measure(stopwatch, job.protocol, job.incumbent_ms, verdict.run_ms)
-        verdict = check(job.case, workspace.slots(job.case))
-        return Outcome(verdict.failure or _impossible(measurement, job.floor_ms), measurement)
+        failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
+        return Outcome(failure, measurement)
     except LaunchError as error:
         return Outcome(Failure(Status.LAUNCH_ERROR, str(error)))
 
@@ -77,7 +81,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
 def verify_once(bench: Bench, binary: Binary, case: Case) -> Verdict:
     """Check one configuration on one problem, without timing it; its program stays loaded."""
     try:
-        return verify(bench.device, bench.program(binary, keep=True), case, bench.workspace(case))
+        return verify(bench.program(binary, keep=True), case, bench.workspace(case))
     except LaunchError as error:
         return Verdict(Failure(Status.LAUNCH_ERROR, str(error)), repeatable=False)
 
@@ -93,7 +97,7 @@ def sample(
     stopwatch = Stopwatch(bench.device, program, case, workspace, repeatable=repeatable)
     stopwatch.batch = batch if repeatable else 1
     samples = tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
-    return check(case, workspace.slots(case)).failure or samples
+    return check(case, workspace) or samples
 
 
 def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:

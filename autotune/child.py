@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -56,6 +58,8 @@ class Child:
     def __init__(
         self, factory: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None
     ) -> None:
+        self._timeout_s: float | None = None
+        self._deadline_s = math.inf
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         ours, theirs = Pipe()
         boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=os.getpid())
@@ -88,11 +92,25 @@ class Child:
         Raises ChildRaised when it raises, ChildTimeout after `timeout_s` seconds and ChildDied when the
         process ends; after the last two the child is gone.
         """
-        try:
+        self.ask(function, *arguments, timeout_s=timeout_s, **options)
+        return self.answer()
+
+    def ask(
+        self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None, **options: Any
+    ) -> None:
+        """Begin a call; `answer` ends it. Only one call can be under way."""
+        self._timeout_s = timeout_s
+        self._deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        with contextlib.suppress(ConnectionError):  # the answer will be that the child is dead
             self._pipe.send((function, arguments, options))
-            if not self._pipe.poll(timeout_s):
+
+    def answer(self) -> Any:
+        """Wait for the call that was begun; raises what `call` raises."""
+        try:
+            left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
+            if not self._pipe.poll(left_s):
                 self.kill()
-                raise ChildTimeout(f"no answer within {timeout_s:g} s")
+                raise ChildTimeout(f"no answer within {self._timeout_s:g} s")
             answer = self._pipe.recv()
         except (EOFError, OSError):
             raise ChildDied(self._last_words()) from None

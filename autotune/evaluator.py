@@ -38,6 +38,15 @@ class _Ready:
     is_known: bool
 
 
+@dataclass(frozen=True)
+class _Flight:
+    """A configuration that is on the device."""
+
+    ready: _Ready
+    candidate: Candidate
+    binary: Binary
+
+
 class Evaluator:
     """Callable that a searcher is handed: `evaluate(configs) -> trials`."""
 
@@ -63,7 +72,9 @@ class Evaluator:
         self._on_trial = on_trial
         self._binaries: dict[tuple[str, str], Trial] = {}
         self._charged = 0
-        self._started = time.perf_counter()
+        self._started = self._lap_began = time.perf_counter()
+        self._in_flight: _Flight | None = None
+        self._shares_cores = maker.space.device.kind == "cpu"
         self._resumed_s = 0.0
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
@@ -103,12 +114,57 @@ class Evaluator:
         return self.trials[config]
 
     def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
-        began = time.perf_counter()
+        """One at a time on the device, while the next ones are prepared and compiled."""
         for ready in self._compiled_ahead(configs):
+            compiled = ready.compilation.result() if ready.compilation is not None else None
+            self._land()
             if limit_s is not None and self.spent_s >= limit_s:
                 raise BudgetSpent
-            self._record(ready.trial or self._run(ready, began), ready)
-            began = time.perf_counter()
+            self._launch(ready, compiled)
+            if self._shares_cores:
+                self._land()
+        self._land()
+
+    def _launch(self, ready: _Ready, compiled: Compilation | None) -> None:
+        """Send one configuration to the device, unless its trial is known without it."""
+        if ready.trial is not None:
+            self._record(ready.trial, ready)
+            return
+        assert ready.candidate is not None and compiled is not None
+        candidate = ready.candidate
+        if isinstance(compiled, Failure):
+            trial = Trial(
+                candidate.config, candidate.key, compiled.status, compiled.detail, cost_s=self._lap_s()
+            )
+            self._record(trial, ready)
+            return
+        twin = self._binaries.get(_same(candidate, _short(compiled)))
+        if twin is not None:
+            outcome, detail = Outcome(None, twin.measurement), f"same binary and launches as {twin.config}"
+            self._record(_trial(candidate, compiled, outcome, detail, self._lap_s()), ready)
+            return
+        job = candidate.job(compiled, self._protocol, self.best.time_ms if self.best else None)
+        self._worker.begin(run_job, job, timeout_s=self._timeout_s)
+        self._in_flight = _Flight(ready, candidate, compiled)
+
+    def _land(self) -> None:
+        """Wait for the configuration on the device, if there is one, and record its trial."""
+        if self._in_flight is None:
+            return
+        flight, self._in_flight = self._in_flight, None
+        answer: Outcome | Failure = self._worker.finish()
+        outcome = Outcome(answer) if isinstance(answer, Failure) else answer
+        if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
+            self._worker.close()  # how far beyond the guard zone it wrote, nobody knows
+        cost_s = self._lap_s()
+        if self.best is None and outcome.failure is None:
+            self._timeout_s = min(self._timeout_s, max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
+        self._record(_trial(flight.candidate, flight.binary, outcome, "", cost_s), flight.ready)
+
+    def _lap_s(self) -> float:
+        """Wall time since the last trial."""
+        began, self._lap_began = self._lap_began, time.perf_counter()
+        return self._lap_began - began
 
     def _record(self, trial: Trial, ready: _Ready) -> None:
         if ready.is_known:
@@ -128,7 +184,6 @@ class Evaluator:
 
         On a CPU the compilers would disturb the timing, so there a window is compiled before it is timed.
         """
-        shares_cores = self._maker.space.device.kind == "cpu"
         # compiling a whole window would overrun a time limit by as much
         ahead = self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
         pending: deque[_Ready] = deque()
@@ -136,7 +191,7 @@ class Evaluator:
             pending.append(self._begin(config))
             if len(pending) < ahead:
                 continue
-            yield from _drain(pending) if shares_cores else (pending.popleft(),)
+            yield from _drain(pending) if self._shares_cores else (pending.popleft(),)
         yield from _drain(pending)
 
     def _begin(self, config: Config) -> _Ready:
@@ -149,34 +204,6 @@ class Evaluator:
             return _Ready(candidate, None, known, is_known=True)
         compilation = self._pool.submit(candidate.source, candidate.options)
         return _Ready(candidate, compilation, None, is_known=False)
-
-    def _run(self, ready: _Ready, began: float) -> Trial:
-        assert ready.candidate is not None and ready.compilation is not None
-        candidate, compiled = ready.candidate, ready.compilation.result()
-        if isinstance(compiled, Failure):
-            cost_s = time.perf_counter() - began
-            return Trial(candidate.config, candidate.key, compiled.status, compiled.detail, cost_s=cost_s)
-        twin = self._binaries.get(_same(candidate, _short(compiled)))
-        if twin is not None:
-            outcome = Outcome(None, twin.measurement)
-            detail = f"same binary and launches as {twin.config}"
-        else:
-            outcome, detail = self._on_device(candidate, compiled), ""
-        return _trial(candidate, compiled, outcome, detail, time.perf_counter() - began)
-
-    def _on_device(self, candidate: Candidate, binary: Binary) -> Outcome:
-        best = self.best
-        job = candidate.job(binary, self._protocol, best.time_ms if best else None)
-        began = time.perf_counter()
-        answer: Outcome | Failure = self._worker.run(run_job, job, timeout_s=self._timeout_s)
-        if isinstance(answer, Failure):
-            return Outcome(answer)
-        if answer.failure is not None and answer.failure.status is Status.OUT_OF_BOUNDS:
-            self._worker.close()  # how far beyond the guard zone it wrote, nobody knows
-        if best is None and answer.failure is None:
-            elapsed_s = time.perf_counter() - began
-            self._timeout_s = min(self._timeout_s, max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * elapsed_s))
-        return answer
 
     def _trials_left(self) -> int | None:
         return None if self._budget.trials is None else max(0, self._budget.trials - self._charged)
@@ -193,6 +220,7 @@ def _trial(candidate: Candidate, binary: Binary, outcome: Outcome, detail: str, 
         compile_ms=binary.compile_ms,
         cost_s=cost_s,
         binary_sha256=_short(binary),
+        binary_cached=binary.cached,
         registers=binary.registers,
         spill_bytes=binary.spill_bytes,
         shared_bytes=binary.shared_bytes,

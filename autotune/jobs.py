@@ -49,15 +49,17 @@ class Protocol:
 
     One whose verification took `hopeless_factor` times the incumbent's median is not timed again: that run
     is its sample. After `warmups` runs, `screen` samples decide whether another can still win: it stops there
-    if its fastest sample is `screen_factor` times the incumbent's median. The rest go on until the interval
-    of the median is narrower than `precision` of it, or `samples` or `seconds` are used up. A run shorter
+    if its fastest sample is `screen_factor` times the incumbent's median. The rest race on until they are
+    beaten (all of the median's interval is above `race_factor` times the incumbent's median) or known (the
+    interval is narrower than `precision` of the median), or `samples` or `seconds` are used up. A run shorter
     than `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
     """
 
     hopeless_factor: float = 4.0
     warmups: int = 1
     screen: int = 3
-    screen_factor: float = 1.5
+    screen_factor: float = 1.25
+    race_factor: float = 1.02
     samples: int = 30
     precision: float = 0.01
     seconds: float = 0.3
@@ -66,8 +68,9 @@ class Protocol:
     def __str__(self) -> str:
         return (
             f"one run if it takes {self.hopeless_factor:g}x the best, else {self.warmups} warm-up and "
-            f"{self.screen} samples to screen at {self.screen_factor:g}x the best, then until the median is "
-            f"known to {self.precision:.0%}, {self.samples} samples or {self.seconds:g} s"
+            f"{self.screen} samples to screen at {self.screen_factor:g}x the best, then until beaten by "
+            f"{self.race_factor - 1:.0%} or known to {self.precision:.0%}, {self.samples} samples or "
+            f"{self.seconds:g} s"
         )
 
 

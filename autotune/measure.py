@@ -24,12 +24,12 @@ class Stopwatch:
         self._device = device
         self._program = program
         self._case = case
-        self._arguments = workspace.arguments(case)
+        self._workspace = workspace
         slots = workspace.slots(case)
         changed = [slot for slot in slots if slot.array.role == "inout"]
         self._restored: Sequence[Slot] = [] if repeatable else changed
         # the first run starts from poison again, so that what the timed runs leave behind is their own work
-        self._to_restore: Sequence[Slot] = slots
+        self._to_restore: Sequence[Slot] = [slot for slot in slots if slot.array.role != "in"]
         self._cold = device.info.kind == "gpu"
         self.batch = 1
 
@@ -40,8 +40,7 @@ class Stopwatch:
         self._to_restore = self._restored
         if self._cold:
             self._device.flush_cache()
-        elapsed_ms = self._device.run(self._program, self._case.launches, self._arguments, self.batch)
-        return elapsed_ms / self.batch
+        return self._workspace.run(self._program, self._case, self.batch) / self.batch
 
     def choose_batch(self, run_ms: float, batch_ms: float) -> None:
         """Repeat short runs within a sample; a plan that needs a restore in between cannot be repeated."""
@@ -82,4 +81,6 @@ def _stop(
         low, high = so_far.interval_ms
         if high - low <= protocol.precision * so_far.median_ms:
             return "steady"
+        if incumbent_ms is not None and low > protocol.race_factor * incumbent_ms:
+            return "beaten"
     return None

@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from autotune.devices.base import Device, Program
+from autotune.devices.base import Program
 from autotune.jobs import Array, Case
 from autotune.trials import Failure, Status, Verdict
 from autotune.workspace import GUARD_VALUE, Slot, Workspace
 
 
-def verify(device: Device, program: Program, case: Case, workspace: Workspace) -> Verdict:
+def verify(program: Program, case: Case, workspace: Workspace) -> Verdict:
     """Run the plan twice and check all that it touched: from poisoned arrays, then over its own scratch.
 
     The second run finds a kernel that does its work only once. Raises what `Device.run` raises.
     """
+    first = attempt(program, case, workspace, inputs=False)
+    return first if first.failure is not None else attempt(program, case, workspace, kept=("scratch",))
+
+
+def attempt(
+    program: Program, case: Case, workspace: Workspace, *, kept: tuple[str, ...] = (), inputs: bool = True
+) -> Verdict:
+    """Run the plan once and check it; arrays of the roles `kept` start as the last run left them.
+
+    A later check may look at the inputs for this one. Raises what `Device.run` raises.
+    """
     slots = workspace.slots(case)
-    verdict = Verdict(None, repeatable=False)
-    for kept in ((), ("scratch",)):
-        for slot in slots:
-            if slot.array.role not in kept:
-                slot.restore()
-        run_ms = device.run(program, case.launches, workspace.arguments(case))
-        verdict = replace(check(case, slots), run_ms=run_ms)
-        if verdict.failure is not None:
-            break
-    return verdict
-
-
-def check(case: Case, slots: tuple[Slot, ...]) -> Verdict:
-    """Compare memory as it is now with what a right run leaves behind."""
-    repeatable = True
     for slot in slots:
-        failure = _outside(slot) or _inside(slot, case)
-        if failure is not None:
-            return Verdict(failure, repeatable=False)
-        if slot.array.role == "inout" and slot.first_change() is not None:
-            repeatable = False
-    return Verdict(None, repeatable)
+        if slot.array.role not in kept:
+            slot.restore()
+    run_ms = workspace.run(program, case)
+    failure = check(case, workspace, inputs=inputs)
+    changed = failure is None and any(
+        workspace.difference(slot.against_initial()) for slot in slots if slot.array.role == "inout"
+    )
+    return Verdict(failure, repeatable=failure is None and not changed, run_ms=run_ms)
+
+
+def check(case: Case, workspace: Workspace, *, inputs: bool = True) -> Failure | None:
+    """Compare memory as it is now with what a right run leaves behind; None when it agrees."""
+    slots = workspace.slots(case)
+    if workspace.check(case, [slot for slot in slots if inputs or slot.array.role != "in"]):
+        return None
+    reasons = (_outside(slot) or _inside(slot, case, workspace) for slot in slots)
+    return next(reason for reason in reasons if reason is not None)
 
 
 def _outside(slot: Slot) -> Failure | None:
@@ -56,17 +61,17 @@ def _outside(slot: Slot) -> Failure | None:
     return None
 
 
-def _inside(slot: Slot, case: Case) -> Failure | None:
-    array = slot.array
+def _inside(slot: Slot, case: Case, workspace: Workspace) -> Failure | None:
+    """What is wrong with an array whose guard zones are whole."""
+    array, change = slot.array, workspace.difference(slot.against_initial())
     if array.role == "in":
-        changed = slot.first_change()
-        return None if changed is None else _wrong(f"changed its input {_place(array, changed)}", case)
-    difference = slot.difference(case.rtol, case.atol)
+        return change and _wrong(f"changed its input {_place(array, slot.index_of(change))}", case)
+    difference = workspace.difference(slot.against_expected(case.rtol, case.atol))
     if difference is None:
         return None
-    if array.role == "out" and slot.first_change() is None:
+    if array.role == "out" and change is None:
         return _wrong(f"{array.name} was never written", case)
-    index, count = difference
+    index, count = difference[0] - slot.guard_items, difference[1]
     found, wanted = slot.values_at(index)
     others = f", {count} of {slot.count} elements differ" if slot.count > 1 else ""
     return _wrong(f"{_place(array, index)} is {found}, expected {wanted}{others}", case)

@@ -36,6 +36,7 @@ class Worker:
         self._environment = environment
         self._child: Child | None = None
         self._is_ready = False
+        self._timeout_s = 0.0
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device while the caller goes on."""
@@ -50,11 +51,21 @@ class Worker:
 
         Raises SetupError when the device or the reference is broken, whatever the configuration.
         """
-        child = self._ready_child()
+        self.begin(function, *arguments, timeout_s=timeout_s, **options)
+        return self.finish()
+
+    def begin(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
+        """Begin a run that `finish` ends, so that the caller can use the time in between."""
+        self._timeout_s = timeout_s
+        self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
+
+    def finish(self) -> Any:
+        """Wait for the run that was begun: its answer, or a Failure."""
+        assert self._child is not None
         try:
-            return child.call(function, *arguments, timeout_s=timeout_s, **options)
+            return self._child.answer()
         except ChildTimeout:
-            failure = Failure(Status.TIMEOUT, f"did not end within {timeout_s:g} s and was killed")
+            failure = Failure(Status.TIMEOUT, f"did not end within {self._timeout_s:g} s and was killed")
         except ChildDied as death:
             failure = Failure(Status.CRASHED, str(death))
         except ChildRaised as error:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.devices.comparison import Difference, first_difference
+from autotune.devices.comparison import Comparison, Difference, compared_on_host
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
 
@@ -34,7 +34,14 @@ class DeviceLost(Exception):
 
 
 class Compiler(Protocol):
-    """Source text to binary, without touching device memory."""
+    """Source text to binary, without touching device memory.
+
+    `identity` is all that decides a binary besides source and options: the compiler, its version, what it
+    compiles for. None: its binaries must not be kept.
+    """
+
+    @property
+    def identity(self) -> str | None: ...  # noqa: D102 - above
 
     def compile(self, source: str, options: Sequence[str]) -> Binary:
         """Compile for the compiler's device; raises CompileError with the log."""
@@ -46,13 +53,15 @@ class HostCompared:
 
     read: Callable[[Buffer, int], Bytes]
 
-    def compare(
-        self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
-    ) -> Difference | None:
-        """Bring both arrays back and compare them."""
-        size_bytes = count * np.dtype(dtype).itemsize
-        found, wanted = (self.read(buffer, size_bytes).view(dtype) for buffer in (actual, expected))
-        return first_difference(found, wanted, rtol, atol)
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
+        """Bring the arrays back and compare them."""
+        return [self._difference(comparison) for comparison in comparisons]
+
+    def _difference(self, wanted: Comparison) -> Difference | None:
+        size_bytes = wanted.count * np.dtype(wanted.dtype).itemsize
+        buffers = (wanted.actual, wanted.expected)
+        actual, expected = (self.read(buffer, size_bytes).view(wanted.dtype) for buffer in buffers)
+        return compared_on_host(actual, expected, wanted)
 
 
 class Device(Protocol):
@@ -80,10 +89,8 @@ class Device(Protocol):
         """Copy within device memory."""
         ...
 
-    def compare(
-        self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
-    ) -> Difference | None:
-        """Compare two arrays in device memory by the rule of `comparison`; None when they agree."""
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
+        """Compare arrays in device memory by the rule of `comparison`; None for those that agree."""
         ...
 
     def load(self, binary: Binary) -> Program:

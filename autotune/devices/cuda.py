@@ -13,34 +13,22 @@ from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core giv
 from cuda.core.graph import Graph
 
 from autotune.cache import slug
-from autotune.devices.base import Buffer, Bytes, DeviceLost, HostCompared, LaunchError, Program
-from autotune.devices.comparison import Difference, cuda_source
+from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
 from autotune.devices.cuda_compiler import CudaCompiler
+from autotune.devices.on_gpu import ComparedOnGpu, classified, driver_version
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
 
-# Errors of a launch that never started; after any other the context is lost.
-_REFUSED = (
-    "INVALID_VALUE",
-    "LAUNCH_OUT_OF_RESOURCES",
-    "INVALID_CONFIGURATION",
-    "OUT_OF_MEMORY",
-    "NOT_SUPPORTED",
-)
 
-
-class CudaDevice(HostCompared):
+class CudaDevice(ComparedOnGpu):
     """One GPU with a stream of its own; runs of several launches are replayed as a graph."""
 
     def __init__(self, index: int) -> None:
         self._gpu = Gpu(index)
+        super().__init__(_describe(self._gpu))
         self._gpu.set_current()
-        self.info = _describe(self._gpu)
         self._stream = self._gpu.create_stream()
         self._start, self._end = self._event(), self._event()
-        self._verdict = self.allocate(16)
-        self._comparers: dict[str, Program] = {}
-        self._flush: Memory | None = None
         self._graph_of: tuple[object, ...] | None = None
         self._graph: Graph | None = None
 
@@ -75,17 +63,9 @@ class CudaDevice(HostCompared):
             )
         )
 
-    def compare(
-        self, actual: Buffer, expected: Buffer, dtype: str, count: int, *, rtol: float = 0, atol: float = 0
-    ) -> Difference | None:
-        """Compare on the GPU and bring back the verdict; half precision is compared on the host."""
-        if dtype == "float16":
-            return super().compare(actual, expected, dtype, count, rtol=rtol, atol=atol)
-        result = np.array([np.iinfo(np.uint64).max, 0], np.uint64)
-        self.write(self._verdict, result.view(np.uint8))
-        self._enqueue_comparison(actual, expected, dtype, count, rtol, atol)
-        first, differing = self.read(self._verdict, result.nbytes).view(np.uint64)
-        return (int(first), int(differing)) if differing else None
+    def fill(self, buffer: Buffer, byte: int, size_bytes: int) -> None:
+        """Set every byte, in the order of the stream."""
+        _check(driver.cuMemsetD8Async(int(buffer.handle), byte, size_bytes, int(self._stream.handle)))
 
     def load(self, binary: Binary) -> Program:
         """Load a cubin; its kernels are looked up by name when they are launched."""
@@ -102,7 +82,7 @@ class CudaDevice(HostCompared):
         try:
             if len(launches) * repeats == 1:
                 self._stream.record(self._start)
-                self._enqueue(self._stream, program, launches[0], arguments)
+                self.enqueue(program, launches[0], arguments)
             else:
                 graph = self._captured(program, launches, arguments, repeats)
                 self._stream.record(self._start)
@@ -111,18 +91,11 @@ class CudaDevice(HostCompared):
             self._end.sync()
             return float(self._end - self._start)
         except CUDAError as error:
-            raise _classified(error) from None
+            raise classified(error) from None
 
-    def flush_cache(self) -> None:
-        """Read four times the L2's size; also keeps the GPU busy while the next run is being queued.
-
-        Reading leaves clean lines behind. After a memset the run would pay for writing the flush back.
-        """
-        size_bytes = 4 * self.info.cache_bytes
-        if self._flush is None:
-            self._flush = self.allocate(size_bytes)
-            self._flush.fill(0, stream=self._stream)
-        self._enqueue_comparison(self._flush, self._flush, "uint32", size_bytes // 4, 0, 0)
+    def enqueue(self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]) -> None:
+        """Queue one launch on the device's stream."""
+        self._enqueue(self._stream, program, launch, arguments)
 
     def _captured(
         self,
@@ -141,17 +114,6 @@ class CudaDevice(HostCompared):
             self._graph.upload(self._stream)
             self._graph_of = key
         return self._graph
-
-    def _enqueue_comparison(
-        self, actual: Buffer, expected: Buffer, dtype: str, count: int, rtol: float, atol: float
-    ) -> None:
-        if dtype not in self._comparers:
-            compiler = CudaCompiler(self.info.architecture)
-            self._comparers[dtype] = self.load(compiler.compile(cuda_source(dtype), ()))
-        values = (actual, expected, np.uint64(count), np.float64(rtol), np.float64(atol), self._verdict)
-        names = tuple("012345")
-        step = Launch("compare", (8 * self.info.compute_units, 1, 1), (512, 1, 1), 0, names)
-        self._enqueue(self._stream, self._comparers[dtype], step, dict(zip(names, values, strict=True)))
 
     def _enqueue(
         self, where: object, program: Program, step: Launch, arguments: Mapping[str, Buffer | np.generic]
@@ -231,26 +193,11 @@ def _describe(gpu: Gpu) -> DeviceInfo:
         memory_bandwidth_bytes_per_s=2.0 * have.memory_clock_rate * 1e3 * have.global_memory_bus_width / 8,
         cache_bytes=have.l2_cache_size,
         has_shuffle=True,
-        driver=_driver_version(),
+        driver=driver_version(),
         runtime=f"CUDA {runtime // 1000}.{runtime % 1000 // 10}",
     )
-
-
-def _driver_version() -> str:
-    """The version of the kernel module, which the driver's own API does not tell."""
-    try:
-        with open("/proc/driver/nvidia/version", encoding="ascii") as file:  # noqa: PTH123 - not a file one looks for
-            words = file.readline().split()
-    except OSError:
-        return "unknown"
-    return next((word for word in words if word[0].isdigit() and "." in word), "unknown")
 
 
 def _check(answer: tuple[object, ...]) -> None:
     if answer[0] != driver.CUresult.CUDA_SUCCESS:
         raise DeviceLost(str(answer[0]))
-
-
-def _classified(error: Exception) -> LaunchError | DeviceLost:
-    text = str(error)
-    return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)

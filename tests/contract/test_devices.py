@@ -1,12 +1,14 @@
 """One contract for every device backend: memory, launches, errors, and the time they report."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from autotune.devices import Address, backend, choose, list_devices
 from autotune.devices.base import CompileError, LaunchError
+from autotune.devices.comparison import Comparison
 from autotune.errors import InputError, MissingExtra
 from autotune.model import Launch
 
@@ -96,11 +98,20 @@ def test_arrays_are_compared_where_they_are(device):
     one, other = device.allocate(wanted.nbytes), device.allocate(wanted.nbytes)
     device.write(one, found.view(np.uint8))
     device.write(other, wanted.view(np.uint8))
-    assert device.compare(one, other, "float32", 70) is None
-    assert device.compare(one, other, "float32", 100_000) == (70, 2)
-    assert device.compare(one, other, "float32", 100_000, rtol=1e-3) == (70, 1)
-    assert device.compare(one, other, "float32", 100_000, atol=1) is None
-    assert device.compare(one, other, "uint8", 280) is None
+    pair = Comparison(one, other, "float32", 100_000)
+    wanted = [
+        (replace(pair, count=70), None),
+        (pair, (70, 2)),
+        (replace(pair, rtol=1e-3), (70, 1)),
+        (replace(pair, atol=1), None),
+        (replace(pair, dtype="uint8", count=280), None),
+        (replace(pair, atol=1, ends=70), (99_999, 1)),
+        (replace(pair, atol=1, ends=71), (70, 2)),
+        (replace(pair, ends=71, inside=False), (70, 2)),
+        (replace(pair, ends=70, inside=False), (99_999, 1)),
+    ]
+    assert device.compare([one for one, _ in wanted]) == [verdict for _, verdict in wanted]
+    assert device.compare([]) == []
 
 
 @pytest.mark.parametrize(("found", "wanted"), [(np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf)])
@@ -108,7 +119,7 @@ def test_nan_and_lone_infinities_never_agree(device, found, wanted):
     one, other = device.allocate(8), device.allocate(8)
     device.write(one, np.array([found]).view(np.uint8))
     device.write(other, np.array([wanted]).view(np.uint8))
-    assert device.compare(one, other, "float64", 1, rtol=1, atol=1) == (0, 1)
+    assert device.compare([Comparison(one, other, "float64", 1, rtol=1, atol=1)]) == [(0, 1)]
 
 
 def test_the_binary_says_what_it_is(binary):

@@ -39,7 +39,12 @@ def test_one_that_cannot_win_stops_after_the_screen():
 
 
 def test_one_lucky_reading_keeps_it_in_the_race():
-    assert measure(Readings(2.0, 2.0, 1.4, 2.0), PROTOCOL, 1.0, 2.0).rule != "screened"
+    assert measure(Readings(2.0, 2.0, 1.2, 2.0), PROTOCOL, 1.0, 2.0).rule != "screened"
+
+
+def test_one_that_is_surely_slower_than_the_best_is_beaten_before_it_is_known_well():
+    found = measure(Readings(1.1, 1.2, 1.1, 1.3, 1.1, 1.2), PROTOCOL, 1.0, 1.2)
+    assert found.rule == "beaten" and len(found.samples_ms) == PROTOCOL.screen + 1
 
 
 def test_noise_is_sampled_to_the_limit():

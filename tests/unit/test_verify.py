@@ -7,6 +7,7 @@ from autotune.devices import backend
 from autotune.devices.comparison import first_difference
 from autotune.jobs import Array, Case, Scalar
 from autotune.model import Launch
+from autotune.problem import prepare
 from autotune.trials import Problem, Status
 from autotune.verify import verify
 from autotune.workspace import Workspace
@@ -31,14 +32,14 @@ def check(tmp_path):
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
     case = Case(Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0)
     device = backend("fake").open_device(0)
-    workspace = Workspace(device, case.problem, arrays, reference)
+    workspace = Workspace(device, prepare(case.problem, arrays, reference))
 
     def run(body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
             f"    {line}\n" for line in body.splitlines()
         )
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        return verify(device, program, case, workspace)
+        return verify(program, case, workspace)
 
     return run
 

@@ -1,0 +1,128 @@
+"""What the CUDA backends share: comparing and flushing on the GPU, and how errors and drivers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
+from autotune.devices.comparison import (
+    KINDS,
+    Comparison,
+    Difference,
+    cuda_source,
+    difference_of,
+    special_bits,
+)
+from autotune.devices.cuda_compiler import CudaCompiler
+from autotune.model import DeviceInfo, Launch
+from autotune.trials import Binary
+
+# Errors of a launch that never started; after any other the context is lost.
+_REFUSED = (
+    "INVALID_VALUE",
+    "LAUNCH_OUT_OF_RESOURCES",
+    "INVALID_CONFIGURATION",
+    "OUT_OF_MEMORY",
+    "NOT_SUPPORTED",
+    "out of resources",
+    "invalid configuration",
+    "out of memory",
+    "not supported",
+    "invalid argument",
+)
+_COMPARE_ARGUMENTS = (
+    "actual",
+    "expected",
+    "count",
+    "ends",
+    "gap",
+    "special",
+    "kind",
+    "rtol",
+    "atol",
+    "result",
+)
+_RESULT_BYTES = 16
+
+
+class ComparedOnGpu:
+    """Mix-in for GPUs: arrays are compared in place and only the verdicts travel; reading flushes the L2."""
+
+    allocate: Callable[[int], Buffer]
+    region: Callable[[Buffer, int, int], Buffer]
+    read: Callable[[Buffer, int], Bytes]
+    load: Callable[[Binary], Program]
+    fill: Callable[[Buffer, int, int], None]  # buffer, byte, size in bytes; in the order of the stream
+    enqueue: Callable[[Program, Launch, Mapping[str, Buffer | np.generic]], None]
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        self._comparer: Program = None
+        self._compiling = ThreadPoolExecutor(1).submit(_comparer, info.architecture)  # others have work, too
+        self._verdicts: Buffer = None
+        self._most_verdicts = 0
+        self._flush: Buffer = None
+
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
+        """Compare on the GPU, all in one go, and bring back the verdicts."""
+        size_bytes = _RESULT_BYTES * len(comparisons)
+        self._reserve_verdicts(len(comparisons))
+        self.fill(self._verdicts, 0xFF, size_bytes)
+        for position, comparison in enumerate(comparisons):
+            self._enqueue_comparison(comparison, position)
+        words = self.read(self._verdicts, size_bytes).view(np.uint64).tolist()
+        return [difference_of(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
+
+    def flush_cache(self) -> None:
+        """Read four times the L2's size; also keeps the GPU busy while the next run is being queued.
+
+        Reading leaves clean lines behind. After a memset the run would pay for writing the flush back.
+        """
+        size_bytes = 4 * self.info.cache_bytes
+        if self._flush is None:
+            self._flush = self.allocate(size_bytes)
+            self.fill(self._flush, 0, size_bytes)
+            self._reserve_verdicts(1)
+        self._enqueue_comparison(Comparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
+
+    def _reserve_verdicts(self, count: int) -> None:
+        if count > self._most_verdicts:
+            self._verdicts, self._most_verdicts = self.allocate(_RESULT_BYTES * count), count
+
+    def _enqueue_comparison(self, wanted: Comparison, position: int) -> None:
+        if self._comparer is None:
+            self._comparer = self.load(self._compiling.result())
+        result = self.region(self._verdicts, _RESULT_BYTES * position, _RESULT_BYTES)
+        gap = 0 if wanted.inside else wanted.count - 2 * wanted.ends
+        counts = (wanted.count, wanted.ends, gap, special_bits(wanted.dtype))
+        numbers = (*map(np.uint64, counts), np.int32(KINDS.index(wanted.dtype)))
+        tolerances = (np.float64(wanted.rtol), np.float64(wanted.atol))
+        values = (wanted.actual, wanted.expected, *numbers, *tolerances, result)
+        blocks = max(1, min(8 * self.info.compute_units, -(-(wanted.count - gap) // 512)))
+        step = Launch(
+            f"compare_{np.dtype(wanted.dtype).itemsize}", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS
+        )
+        self.enqueue(self._comparer, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True)))
+
+
+def _comparer(architecture: str) -> Binary:
+    return CudaCompiler(architecture).compile(cuda_source(), ())
+
+
+def driver_version() -> str:
+    """The version of the kernel module, which the driver's own API does not tell."""
+    try:
+        with open("/proc/driver/nvidia/version", encoding="ascii") as file:  # noqa: PTH123 - not a file one looks for
+            words = file.readline().split()
+    except OSError:
+        return "unknown"
+    return next((word for word in words if word[0].isdigit() and "." in word), "unknown")
+
+
+def classified(error: Exception) -> LaunchError | DeviceLost:
+    """A driver's error as what it means for the process that met it."""
+    text = str(error)
+    return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)
