@@ -6,13 +6,16 @@ what breaks the process is the parent's business.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.devices import Address, backend
 from autotune.devices.base import LaunchError, Program
 from autotune.jobs import Case, Job, Outcome
 from autotune.measure import Stopwatch, measure
+from autotune.model import Value
 from autotune.problem import ProblemData, prepare
 from autotune.trials import Binary, Failure, Measurement, Status, Verdict
 from autotune.verify import attempt, check, verify
@@ -72,6 +75,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
             return Outcome(verdict.failure)
         stopwatch = Stopwatch(bench.device, program, job.case, workspace, repeatable=verdict.repeatable)
         measurement = measure(stopwatch, job.protocol, job.incumbent_ms, verdict.run_ms)
+        measurement = replace(measurement, conditions=bench.device.conditions())
         failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
         return Outcome(failure, measurement)
     except LaunchError as error:
@@ -98,6 +102,19 @@ def sample(
     stopwatch.batch = batch if repeatable else 1
     samples = tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
     return check(case, workspace) or samples
+
+
+def energy(
+    bench: Bench, binary: Binary, case: Case, *, run_ms: float, seconds: float, repeatable: bool
+) -> float | None:
+    """Energy of one run of a verified configuration, in J; None where the device counts none."""
+    program, workspace = bench.program(binary, keep=True), bench.workspace(case)
+    return Stopwatch(bench.device, program, case, workspace, repeatable=repeatable).energy_j(run_ms, seconds)
+
+
+def conditions(bench: Bench) -> Mapping[str, Value]:
+    """How the device does at the moment, as far as it tells."""
+    return bench.device.conditions()
 
 
 def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:

@@ -5,12 +5,15 @@ This module knows when a configuration may run and how it is launched; finding o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple, TypeVar
 
+from autotune.carry_over import Slowdown, expected_slowdown
 from autotune.errors import ExpressionError, InputError
-from autotune.expressions import parse
+from autotune.expressions import integer, parse
 from autotune.model import (
     Argument,
     Config,
@@ -21,6 +24,7 @@ from autotune.model import (
     Match,
     Provenance,
     Sizes,
+    Tier,
     Value,
 )
 from autotune.plan import arguments, compiler_options, known_values, launches, macros
@@ -40,7 +44,8 @@ class Best(Mapping[str, Value]):
     """A configuration as a mapping of tuned parameters, with where it comes from and how to use it.
 
     `entry` is the result it was taken from, None for the kernel's default; `device` is the device it is
-    to run on, None when the cache knows nothing of it; `stale_reasons` are sentences.
+    to run on, None when the cache knows nothing of it; `stale_reasons` are sentences; `evidence` gives the
+    slowdowns that were seen where the same choice could be checked.
     """
 
     config: Config
@@ -50,6 +55,7 @@ class Best(Mapping[str, Value]):
     record: KernelRecord
     device: DeviceInfo | None
     entry: Entry | None
+    evidence: Callable[[], Sequence[Slowdown]] = field(repr=False)
 
     def __getitem__(self, parameter: str) -> Value:
         return self.config[parameter]
@@ -63,7 +69,18 @@ class Best(Mapping[str, Value]):
     @property
     def time_ms(self) -> float | None:
         """Median time where it was tuned, for `match.source_sizes`; None for a default."""
-        return self.entry.time_ms if self.entry else None
+        if self.entry is None or self.entry.config == self.config:
+            return self.entry.time_ms if self.entry else None
+        return dict(self.entry.measured)[self.config]
+
+    @cached_property
+    def expected_slowdown(self) -> float | None:
+        """The factor over the best time possible that nine cases of ten should stay below; None: not known.
+
+        1 for an EXACT match. Learnt by leaving out each device or size that is known; see docs/production.md.
+        """
+        tier = self.match.tier
+        return 1.0 if tier is Tier.EXACT else expected_slowdown(self.evidence(), tier)
 
     @property
     def provenance(self) -> Provenance | None:
@@ -132,10 +149,11 @@ class Best(Mapping[str, Value]):
 def check(
     record: KernelRecord, config: Config, device: DeviceInfo | None, sizes: Sizes | None, dtype: str
 ) -> Check:
-    """Hold a configuration against the kernel's parameters and constraints as they are now.
+    """Hold a configuration against the kernel's parameters and constraints as they are now, and the device.
 
-    A constraint that reads a device or sizes that are not known (None) is left unchecked. Raises
-    ExpressionError when the record has something that is no expression.
+    Blocks have no more threads, and no more dynamic shared memory in bytes, than the device takes. What
+    reads a device or sizes that are not known (None) is left unchecked. Raises ExpressionError when the
+    record has something that is no expression.
     """
     names = {parameter.name for parameter in record.parameters}
     if config.keys() != names:
@@ -153,9 +171,40 @@ def check(
     complete = device is not None and sizes is not None
     known = [item for item in constraints if complete or item.names <= values.keys()]
     return Check(
-        violations=(*strange, *(item.text for item in known if not item.holds(values))),
+        violations=(
+            *strange,
+            *(item.text for item in known if not item.holds(values)),
+            *_beyond_limits(record, device, values),
+        ),
         unchecked=tuple(item.text for item in constraints if item not in known),
     )
+
+
+def _beyond_limits(
+    record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any]
+) -> Iterator[str]:
+    """What launches ask for that the device does not take, as far as that is known."""
+    if device is None:
+        return
+    limits = (
+        ("threads", device.max_threads_per_block),
+        ("bytes of shared memory", device.shared_bytes_per_block),
+    )
+    for step in record.launch:
+        texts = (*step.block, step.shared_bytes, step.when)
+        if any(not parse(text).names <= values.keys() for text in texts):
+            continue
+        try:
+            if not parse(step.when)(values):
+                continue
+            threads = prod(integer(parse(text), values) for text in step.block)
+            wanted = (threads, integer(parse(step.shared_bytes), values))
+        except ExpressionError as error:
+            yield str(error)
+            continue
+        for amount, (what, limit) in zip(wanted, limits, strict=True):
+            if amount > limit:
+                yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
 
 
 def require_sizes(record: KernelRecord, sizes: Sizes) -> None:

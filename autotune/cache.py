@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from autotune.cache_format import damaged, device_text, parse_device, parse_record, record_text
 from autotune.errors import CacheError, InputError
-from autotune.model import DeviceInfo, Entry, KernelRecord
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,11 @@ def device_path(root: str, folder: str) -> str:
     return f"{root}/{folder}/{_DEVICE}.json"
 
 
+def objective_root(root: str, objective: str) -> str:
+    """Where results are kept that make something else than the time small; folders with a dot are no device's."""
+    return root if objective == "time" else f"{root}/objective.{objective}"
+
+
 def record_path(root: str, folder: str, kernel: str) -> str:
     """The file with a kernel's results on a device; raises InputError when it could be no such file."""
     if kernel == _DEVICE or not kernel.isidentifier():
@@ -60,18 +66,23 @@ def read_record(path: str) -> KernelRecord:
 
 def folders(root: str) -> list[str]:
     """The device folders of a cache, sorted; none when there is no such cache."""
+    return [name for name in _names(root) if "." not in name]
+
+
+def _names(folder: str) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(root) if not name.startswith("."))
+        return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise CacheError(f"{root}: cannot be read: {error.strerror}") from None
+        raise CacheError(f"{folder}: cannot be read: {error.strerror}") from None
 
 
 def kernels(root: str) -> list[str]:
     """The kernels that have results in a cache, on whatever device, sorted."""
-    names = {name for folder in folders(root) for name in folders(f"{root}/{folder}")}
-    return sorted(name[:-5] for name in names if name.endswith(".json") and name != f"{_DEVICE}.json")
+    names = {name for folder in folders(root) for name in _names(f"{root}/{folder}")}
+    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(name for name in found if name.isidentifier() and name != _DEVICE)
 
 
 def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
@@ -138,20 +149,46 @@ def store(root: Folder, device: DeviceInfo, record: KernelRecord) -> Path:
     path = Path(record_path(os.fspath(root), device.slug, record.kernel))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.parent):
+        with locked(path.parent):
             _require_same_device(path.parent, device)
             old = read_record(str(path)) if path.exists() else record
             text = record_text(_merge(old, record))
-            _replace(path.parent / f"{_DEVICE}.json", device_text(device))
-            _replace(path, text)
+            replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
+            replace_file(path, text)
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
     return path
 
 
 def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
-    entries = {_problem(entry): entry for entry in (*old.entries, *new.entries)}
+    entries = {_problem(entry): entry for entry in old.entries}
+    for entry in new.entries:
+        before = entries.get(_problem(entry))
+        entries[_problem(entry)] = entry if before is None else with_measured(entry, before)
     return replace(new, entries=tuple(entries[key] for key in sorted(entries)))
+
+
+def with_measured(entry: Entry, before: Entry) -> Entry:
+    """A result that also keeps what an earlier one for the same problem measured of the same source.
+
+    Where both measured a configuration the entry's own time counts.
+    """
+    if entry.provenance.source_sha256 != before.provenance.source_sha256:
+        return entry
+    times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}
+    times_ms.pop(entry.config, None)
+    return replace(entry, measured=tuple(sorted(times_ms.items(), key=itemgetter(1))))
+
+
+def foreign_bests(root: Folder, device: DeviceInfo, kernel: str) -> set[Config]:
+    """The best configurations of other devices, for every problem; a damaged file has none."""
+    found = set()
+    for folder in folders(os.fspath(root)):
+        path = record_path(os.fspath(root), folder, kernel)
+        if folder != device.slug and os.path.exists(path):
+            with suppress(CacheError):
+                found |= {entry.config for entry in read_record(path).entries}
+    return found
 
 
 def _problem(entry: Entry) -> tuple[str, tuple[tuple[str, int], ...]]:
@@ -192,7 +229,7 @@ def _shipped() -> str:
     return installed if os.path.isdir(installed) else f"{os.path.dirname(package)}/cache"
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Put a file in place at once; the temporary name is free, for the folder's lock is held."""
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("w", encoding="utf-8") as file:
@@ -208,7 +245,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold a folder's lock file; it is removed in the end, so whoever waited for it must look again."""
     import fcntl
 

@@ -7,6 +7,7 @@ control. The field annotations of the records in `model` are the schema: each ha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from math import isfinite
@@ -25,6 +26,10 @@ from autotune.model import (
 )
 
 SCHEMA = 1
+_LATER_KEYS = {"measured"}  # left out when empty: files from before they existed are read and written alike
+# There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
+_MEASURED = re.compile(r'^ {6}"measured": \[$.*?^ {6}\]', re.MULTILINE | re.DOTALL)
+_BROKEN_ROW = re.compile(r"\n {10,}|\n {8}(?=\])")
 
 _Read = Callable[[Any, str], Any]  # a JSON value and its place in the file, to a field's value
 _T = TypeVar("_T")
@@ -73,12 +78,13 @@ def _dump(data: dict[str, Any], subject: str) -> str:
         )
     except ValueError:
         raise CacheError(f"{subject}: a number of its results is not finite and cannot be stored") from None
-    return text + "\n"
+    return _MEASURED.sub(lambda block: _BROKEN_ROW.sub(" ", block[0]), text) + "\n"
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        values = {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return {name: item for name, item in values.items() if item or name not in _LATER_KEYS}
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
@@ -106,10 +112,15 @@ def _object(record: type[_T]) -> Callable[[Any, str], _T]:
         items = fields(record)  # type: ignore[arg-type]
         if not isinstance(data, dict):
             raise _Damaged(place, "an object", data)
-        for name in sorted(data.keys() ^ {item.name for item in items}):
+        required = {item.name for item in items} - _LATER_KEYS
+        for name in sorted((required - data.keys()) | (data.keys() - {item.name for item in items})):
             raise _Damaged(prefix + name, "a value" if name not in data else "no such key", data.get(name))
         return record(
-            **{item.name: _READERS[str(item.type)](data[item.name], prefix + item.name) for item in items}
+            **{
+                item.name: _READERS[str(item.type)](data[item.name], prefix + item.name)
+                for item in items
+                if item.name in data
+            }
         )
 
     return read
@@ -146,6 +157,12 @@ def _config(value: Any, place: str) -> Config:
     return Config(_mapping(_value)(value, place))
 
 
+def _measured(value: Any, place: str) -> tuple[tuple[Any, ...], ...]:
+    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == 2 for row in value):
+        raise _Damaged(place, "a list of pairs", value)
+    return tuple((_config(config, place), _number(time_ms, place)) for config, time_ms in value)
+
+
 def _derived(value: Any, place: str) -> dict[str, str]:
     items = _list(_mapping(_text))(value, place)
     for number, item in enumerate(items):
@@ -179,4 +196,5 @@ _READERS: dict[str, _Read] = {
     "tuple[LaunchSpec, ...]": _list(_object(LaunchSpec)),
     "tuple[Entry, ...]": _list(_object(Entry)),
     "Provenance": _object(Provenance),
+    "Measured": _measured,
 }

@@ -58,6 +58,7 @@ class CandidateMaker:
             "source": self._source.sha256,
             "config": dict(config),
             "options": options,
+            "compiler": space.spec.compiler,
             "cases": [_case_identity(item) for item in (*checks, case)],
             "environment": environment(space.device),
         }

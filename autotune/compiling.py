@@ -6,30 +6,41 @@ process group with it and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 
+from autotune.binary_cache import BinaryCache, CachedCompiler
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
-from autotune.devices import Address, backend
+from autotune.devices import BACKENDS, Address, backend
 from autotune.devices.base import CompileError, Compiler
+from autotune.errors import MissingExtra
+from autotune.model import DeviceInfo
 from autotune.trials import Binary, Failure, Status
 
 Compilation = Binary | Failure
 
 
 class CompilerPool:
-    """Compiles for one device with `workers` processes and a limit of `timeout_s` seconds each."""
+    """Compiles with `workers` processes and a limit of `timeout_s` seconds each.
+
+    Every process opens a compiler with `open_compiler`; `kept` is the folder of binaries from earlier runs,
+    None for no such folder.
+    """
 
     def __init__(
         self,
-        address: Address,
+        open_compiler: Callable[[], Compiler],
         *,
         workers: int,
         timeout_s: float,
+        kept: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._address = address
+        self._open_compiler = open_compiler
+        self._kept = kept
         self._timeout_s = timeout_s
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
@@ -51,7 +62,7 @@ class CompilerPool:
         self._threads.shutdown(wait=True)
 
     def _start(self) -> Child:
-        child = Child(_open_compiler, self._address, environment=self._environment)
+        child = Child(_open, self._open_compiler, self._kept, environment=self._environment)
         self._idle.put(child)
         return child
 
@@ -76,8 +87,38 @@ class CompilerPool:
             self._children.add(self._start())
 
 
-def _open_compiler(address: Address) -> Compiler:
+def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable[[], Compiler]:
+    """How a child opens the compiler of a device; for CUDA, of that kind, without waking the driver up.
+
+    Raises what opening it raises when something has to be installed first.
+    """
+    if BACKENDS[address.backend].dialect == "cuda":
+        cuda_compiler(device.architecture, kind)
+        return partial(cuda_compiler, device.architecture, kind)
+    return partial(device_compiler, address)
+
+
+def device_compiler(address: Address) -> Compiler:
+    """The compiler of a device of this machine."""
     return backend(address.backend).open_compiler(address.index)
+
+
+def cuda_compiler(architecture: str, kind: str = "nvrtc") -> Compiler:
+    """A compiler for NVIDIA GPUs of an architecture, whether there is one or not: `nvrtc` or `nvcc`.
+
+    Raises MissingExtra without NVRTC, and SetupError without nvcc.
+    """
+    try:
+        from autotune.devices.cuda_compiler import CudaCompiler
+        from autotune.devices.nvcc_compiler import NvccCompiler
+    except ImportError:
+        raise MissingExtra("cuda.bindings", "cuda") from None
+    return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
+
+
+def _open(open_compiler: Callable[[], Compiler], kept: Path | None) -> Compiler:
+    compiler = open_compiler()
+    return compiler if kept is None else CachedCompiler(compiler, BinaryCache(kept))
 
 
 def _compile(compiler: Compiler, source: str, options: tuple[str, ...]) -> Compilation:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.bench import run_job
 from autotune.candidates import Candidate, CandidateMaker
@@ -18,11 +18,12 @@ from autotune.errors import BudgetSpent, ExpressionError
 from autotune.jobs import Outcome, Protocol
 from autotune.journal import Journal
 from autotune.model import Config
-from autotune.trials import Binary, Budget, Failure, Status, Trial
+from autotune.trials import Binary, Budget, Failure, Objective, Status, Trial
 from autotune.worker import Worker
 
 SHORTEST_TIMEOUT_S = 10.0
 COMPILE_AHEAD = 4  # configurations per compiler process
+NO_ENERGY = "the device counts no energy; search for time instead"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
 
 OnTrial = Callable[[Trial], None]
@@ -61,6 +62,7 @@ class Evaluator:
         protocol: Protocol,
         timeout_s: float,
         on_trial: OnTrial,
+        objective: Objective = Objective.TIME,
     ) -> None:
         self._maker = maker
         self._pool = pool
@@ -70,6 +72,7 @@ class Evaluator:
         self._protocol = protocol
         self._timeout_s = timeout_s
         self._on_trial = on_trial
+        self._objective = objective
         self._binaries: dict[tuple[str, str], Trial] = {}
         self._charged = 0
         self._started = self._lap_began = time.perf_counter()
@@ -141,7 +144,7 @@ class Evaluator:
         twin = self._binaries.get(_same(candidate, _short(compiled)))
         if twin is not None:
             outcome, detail = Outcome(None, twin.measurement), f"same binary and launches as {twin.config}"
-            self._record(_trial(candidate, compiled, outcome, detail, self._lap_s()), ready)
+            self._record(self._trial(candidate, compiled, outcome, detail), ready)
             return
         job = candidate.job(compiled, self._protocol, self.best.time_ms if self.best else None)
         self._worker.begin(run_job, job, timeout_s=self._timeout_s)
@@ -159,7 +162,29 @@ class Evaluator:
         cost_s = self._lap_s()
         if self.best is None and outcome.failure is None:
             self._timeout_s = min(self._timeout_s, max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        self._record(_trial(flight.candidate, flight.binary, outcome, "", cost_s), flight.ready)
+        self._record(self._trial(flight.candidate, flight.binary, outcome, "", cost_s), flight.ready)
+
+    def _trial(
+        self, candidate: Candidate, binary: Binary, outcome: Outcome, detail: str, cost_s: float | None = None
+    ) -> Trial:
+        failure = outcome.failure
+        if failure is None and outcome.measurement and outcome.measurement.score(self._objective) is None:
+            failure = Failure(Status.LAUNCH_ERROR, NO_ENERGY)
+        return Trial(
+            config=candidate.config,
+            key=candidate.key,
+            status=failure.status if failure else Status.OK,
+            detail=failure.detail if failure else detail,
+            measurement=None if failure else outcome.measurement,
+            compile_ms=binary.compile_ms,
+            cost_s=self._lap_s() if cost_s is None else cost_s,
+            binary_sha256=_short(binary),
+            binary_cached=binary.cached,
+            registers=binary.registers,
+            spill_bytes=binary.spill_bytes,
+            shared_bytes=binary.shared_bytes,
+            objective=self._objective,
+        )
 
     def _lap_s(self) -> float:
         """Wall time since the last trial."""
@@ -175,7 +200,7 @@ class Evaluator:
         if ready.candidate is not None and trial.status is Status.OK:
             self._binaries.setdefault(_same(ready.candidate, trial.binary_sha256), trial)
         self.trials[trial.config] = trial
-        if trial.time_ms is not None and (self.best is None or trial.time_ms < (self.best.time_ms or 0.0)):
+        if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             self.best = trial
         self._on_trial(trial)
 
@@ -201,30 +226,14 @@ class Evaluator:
             return _Ready(None, None, Trial(config, "", Status.LAUNCH_ERROR, str(error)), is_known=False)
         known = self._journal.trials.get(candidate.key)
         if known is not None:
-            return _Ready(candidate, None, known, is_known=True)
+            known = replace(known, objective=self._objective)
+            if known.status is not Status.OK or known.score is not None:
+                return _Ready(candidate, None, known, is_known=True)
         compilation = self._pool.submit(candidate.source, candidate.options)
         return _Ready(candidate, compilation, None, is_known=False)
 
     def _trials_left(self) -> int | None:
         return None if self._budget.trials is None else max(0, self._budget.trials - self._charged)
-
-
-def _trial(candidate: Candidate, binary: Binary, outcome: Outcome, detail: str, cost_s: float) -> Trial:
-    failure = outcome.failure
-    return Trial(
-        config=candidate.config,
-        key=candidate.key,
-        status=failure.status if failure else Status.OK,
-        detail=failure.detail if failure else detail,
-        measurement=None if failure else outcome.measurement,
-        compile_ms=binary.compile_ms,
-        cost_s=cost_s,
-        binary_sha256=_short(binary),
-        binary_cached=binary.cached,
-        registers=binary.registers,
-        spill_bytes=binary.spill_bytes,
-        shared_bytes=binary.shared_bytes,
-    )
 
 
 def _short(binary: Binary) -> str:

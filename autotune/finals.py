@@ -6,19 +6,23 @@ finalist sees the same conditions, and the result is a winner with the set it ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
-from autotune.bench import sample, verify_once
+from autotune.bench import conditions, energy, sample, verify_once
 from autotune.candidates import Candidate, CandidateMaker
 from autotune.compiling import CompilerPool
-from autotune.trials import Binary, Failure, Measurement, Trial, Verdict
+from autotune.trials import Binary, Failure, Measurement, Objective, Trial, Verdict
 from autotune.worker import Worker
 
 MOST_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
 ROUNDS = 8
 SAMPLES_PER_TURN = 3
+ENERGY_NOISE = 1.02  # the counter's own resolution and the temperature's drift within a round
+CONTROL = "control"  # the first finalist, entered a second time: what the two differ by is noise
 
 
 @dataclass(frozen=True)
@@ -40,22 +44,30 @@ class _Finalist:
 def finalists(trials: Iterable[Trial]) -> list[Trial]:
     """The fastest trials, one for those that share a binary and its measurement."""
     distinct: dict[object, Trial] = {}
-    for trial in by_time(trials):
+    for trial in by_score(trials):
         samples_ms = trial.measurement.samples_ms if trial.measurement else ()
         distinct.setdefault((trial.binary_sha256, samples_ms), trial)
     return list(distinct.values())[:MOST_FINALISTS]
 
 
-def by_time(trials: Iterable[Trial]) -> list[Trial]:
-    """The trials that have a time, fastest first."""
-    timed = [(trial.time_ms, trial) for trial in trials if trial.time_ms is not None]
-    return [trial for _, trial in sorted(timed, key=lambda pair: pair[0])]
+def by_score(trials: Iterable[Trial]) -> list[Trial]:
+    """The trials that have a score, best first."""
+    scored = [(trial.score, trial) for trial in trials if trial.score is not None]
+    return [trial for _, trial in sorted(scored, key=lambda pair: pair[0])]
 
 
 def play(
-    trials: Sequence[Trial], maker: CandidateMaker, pool: CompilerPool, worker: Worker, timeout_s: float
+    trials: Sequence[Trial],
+    maker: CandidateMaker,
+    pool: CompilerPool,
+    worker: Worker,
+    timeout_s: float,
+    energy_s: float = 0.0,
 ) -> Finals:
-    """Verify each trial's configuration on fresh inputs, then time those that hold in turns."""
+    """Verify each trial's configuration on fresh inputs, then time those that hold in turns.
+
+    With `energy_s`, each runs that long for its energy afterwards.
+    """
     worker.close()
     candidates = [maker.make(trial.config) for trial in trials]
     compilations = [pool.submit(candidate.source, candidate.options) for candidate in candidates]
@@ -68,24 +80,61 @@ def play(
         else:
             batch = trial.measurement.batch if trial.measurement else 1
             field[candidate.key] = _Finalist(candidate, binary, batch, repeatable=False)
-    for seed in (
-        *FRESH_SEEDS,
-        0,
-    ):  # all on one seed before the next: memory holds the arrays of one at a time
+    for seed in (*FRESH_SEEDS, 0):  # all on one before the next: memory holds the arrays of one at a time
         _verify_all(field, rejected, maker, worker, timeout_s, seed)
+    twin = next((key for key in field if key not in rejected), None)
+    if twin is not None:
+        field[CONTROL] = field[twin]
     samples: dict[str, list[float]] = {key: [] for key in field}
     _take_turns(field, rejected, samples, worker, timeout_s)
+    if twin is not None and CONTROL in rejected:
+        rejected[twin] = rejected.pop(CONTROL)
+    found = worker.run(conditions, timeout_s=timeout_s)
+    known = {} if isinstance(found, Failure) else dict(found)
+    if twin is not None and twin not in rejected:
+        known["noise"] = round(abs(median(samples[CONTROL]) / median(samples[twin]) - 1), 5)
     measurements = {
-        key: Measurement(tuple(samples[key]), "finals", batch=finalist.batch)
+        key: Measurement(tuple(samples[key]), "finals", batch=finalist.batch, conditions=known)
         for key, finalist in field.items()
-        if key not in rejected
+        if key not in rejected and key != CONTROL
     }
+    if energy_s > 0:
+        measurements = _with_energy(field, measurements, rejected, worker, timeout_s, energy_s)
     return Finals(measurements, rejected)
 
 
-def indistinguishable(winner: Measurement, other: Measurement) -> bool:
-    """Whether the intervals of the two medians overlap."""
-    return other.interval_ms[0] <= winner.interval_ms[1]
+def _with_energy(
+    field: Mapping[str, _Finalist],
+    measurements: Mapping[str, Measurement],
+    rejected: dict[str, Failure],
+    worker: Worker,
+    timeout_s: float,
+    energy_s: float,
+) -> dict[str, Measurement]:
+    found = {}
+    for key, measurement in measurements.items():
+        finalist = field[key]
+        answer: float | Failure | None = worker.run(
+            energy,
+            finalist.binary,
+            finalist.candidate.case,
+            timeout_s=timeout_s + energy_s,
+            run_ms=measurement.median_ms,
+            seconds=energy_s,
+            repeatable=finalist.repeatable,
+        )
+        if isinstance(answer, Failure):
+            rejected[key] = answer
+        else:
+            found[key] = replace(measurement, energy_j=answer)
+    return found
+
+
+def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:
+    """Whether the intervals of the two medians overlap, or the energies differ by less than their noise."""
+    if objective is Objective.TIME:
+        return other.interval_ms[0] <= winner.interval_ms[1]
+    return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * ENERGY_NOISE
 
 
 def _verify_all(

@@ -53,6 +53,7 @@ class Protocol:
     beaten (all of the median's interval is above `race_factor` times the incumbent's median) or known (the
     interval is narrower than `precision` of the median), or `samples` or `seconds` are used up. A run shorter
     than `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
+    Where energy counts, runs of `energy_s` in all follow, unless the configuration is hopeless.
     """
 
     hopeless_factor: float = 4.0
@@ -64,6 +65,7 @@ class Protocol:
     precision: float = 0.01
     seconds: float = 0.3
     batch_ms: float = 0.05
+    energy_s: float = 0.0
 
     def __str__(self) -> str:
         return (

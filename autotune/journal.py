@@ -1,4 +1,4 @@
-"""Append-only record of a search: one JSON line per trial, on disk before the next trial starts.
+"""Append-only record of a search: one JSON line per trial, written before the next trial starts.
 
 The first line says what the rows are true of: kernel, source, device, problem, arguments. A row is keyed
 by everything that decides its outcome, so a row outlives changes of the space that leave its key alone.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,6 +20,11 @@ from autotune.model import Config
 from autotune.trials import Measurement, Status, Trial
 
 VERSION = 1
+_OPTIONAL = {
+    field.name: field.default
+    for field in fields(Trial)
+    if field.default is not MISSING and field.name not in ("measurement", "objective")
+}
 _Finals = dict[tuple[str, ...], dict[str, Measurement]]
 
 
@@ -33,14 +39,18 @@ class Journal:
         self.finals: _Finals = {}
         self._header = dict(header)
         self._file = _open_locked(path)
+        self._unsynced = threading.Event()
+        self._is_closing = False
+        self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
         try:
             self._load(fresh)
         except JournalError:
             self._file.close()
             raise
+        self._syncer.start()
 
     def append(self, trial: Trial) -> None:
-        """Write one trial; it is on disk when this returns."""
+        """Write one trial; from now on it outlives this process, and in a moment the machine."""
         self.trials[trial.key] = trial
         self._write({"trial": encode_trial(trial)})
 
@@ -50,8 +60,18 @@ class Journal:
         self._write({"finals": {key: asdict(value) for key, value in measurements.items()}})
 
     def close(self) -> None:
-        """Close the file and release its lock."""
+        """Close the file, synced to the disk, and release its lock."""
+        self._is_closing = True
+        self._unsynced.set()
+        self._syncer.join()
         self._file.close()
+
+    def _keep_synced(self) -> None:
+        """Sync what was written without keeping the search waiting: a disk takes longer than many a trial."""
+        while not self._is_closing:
+            self._unsynced.wait()
+            self._unsynced.clear()
+            os.fsync(self._file.fileno())
 
     def _load(self, fresh: bool) -> None:
         self._file.seek(0)
@@ -89,22 +109,36 @@ class Journal:
     def _write(self, row: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n")
         self._file.flush()
-        os.fsync(self._file.fileno())
+        self._unsynced.set()
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """Trials of a journal, what a last round found out included, without locking or changing the file.
+    """Trials of a journal, what a last round found out included; raises as `read_journal` does."""
+    return read_journal(path)[1]
+
+
+def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
+    """What a journal's rows are true of, and its trials, without locking or changing the file.
 
     Raises InputError when it cannot be read and JournalError when it is no journal.
     """
     try:
-        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    return parse_journal(text, path)
+
+
+def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
+    """The same from a journal's text; `path` is named in errors."""
+    lines = text.splitlines(keepends=True)
     _require_journal(lines or [""], path)
     if not _is_whole(lines[-1]):
         lines.pop()
-    return list(_rows(lines, path)[1].values()) if lines else []
+    if not lines:
+        return {}, []
+    header, trials, _ = _rows(lines, path)
+    return header, list(trials.values())
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
@@ -136,8 +170,8 @@ def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, T
 def encode_trial(trial: Trial) -> dict[str, Any]:
     """A trial as JSON values; fields at their defaults are left out."""
     row: dict[str, Any] = {"config": dict(trial.config), "key": trial.key, "status": trial.status.value}
-    optional = ("detail", "compile_ms", "cost_s", "binary_sha256", "registers", "spill_bytes", "shared_bytes")
-    row |= {name: getattr(trial, name) for name in optional if getattr(trial, name)}
+    found = {name: (getattr(trial, name), default) for name, default in _OPTIONAL.items()}
+    row |= {name: value for name, (value, default) in found.items() if value != default}
     if trial.measurement is not None:
         row["measurement"] = asdict(trial.measurement)
     return row

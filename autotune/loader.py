@@ -1,26 +1,29 @@
 """`best_config`: which of the cached configurations to serve, with every fallback declared.
 
 This module owns which files are read, the order of the tiers, and the memo that makes a repeated
-look-up cheap. It reads cache files and nothing else: no space file, no device.
+look-up cheap. It reads cache files and nothing else: no space file, and of devices only which one is meant.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from autotune import cache as files
 from autotune.best import Best, size_text
 from autotune.cache_format import damaged
+from autotune.device_names import canonical, is_same
+from autotune.device_objects import identify
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.model import DeviceInfo, KernelRecord, Sizes
-from autotune.tiers import Question, default, tuned
+from autotune.model import DeviceInfo, KernelRecord, Sizes, Tier
+from autotune.tiers import Holder, Question, default, foreign, target_of, tuned
 
 _T = TypeVar("_T")
 _Stamp = tuple[int, int, int] | None  # of a file as it was before it was read; None: there was none
 
+_VARIABLE, _LOOSEST = files.VARIABLE, Tier.DEFAULT
 _MEMO_LIMIT = 10_000  # a program that asks for ever new sizes must not grow without bound
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, _Stamp], ...], Best]] = {}
 _contents: dict[str, tuple[_Stamp, Any]] = {}
@@ -28,43 +31,71 @@ _contents: dict[str, tuple[_Stamp, Any]] = {}
 
 def best_config(
     kernel: str,
-    device: str | DeviceInfo | None = None,
+    device: object = None,
     *,
     dtype: str | None = None,
     strict: bool = False,
+    min_match: Tier = _LOOSEST,
+    on_miss: Literal["record"] | None = None,
     cache: files.Folder | None = None,
     **sizes: int,
 ) -> Best:
     """Serve the best known configuration of a kernel for a device and a problem; `match` says how it fits.
 
-    `device` is a name, a slug or a DeviceInfo; None takes the only one with results for this kernel. `dtype`
-    None takes the first one that the kernel's space declares. Without sizes the device's only result is
-    served. The tiers are EXACT (this device, these sizes), NEAREST_SIZE (this device, nearest sizes in log2
-    space, each dimension counting) and DEFAULT (the kernel's untuned default). Whatever is served is valid
-    for the device and the sizes that were asked for. `strict` serves EXACT only.
+    `device` is a name, a slug, the number of a CUDA GPU, a DeviceInfo, or a device object of cuda.core,
+    pycuda, cupy, torch or pyopencl; None takes the current GPU, or on a machine without one the only device
+    with results. `dtype` None takes the first one that the kernel's space declares. Without sizes the
+    device's only result is served. The closest tier that has something valid for the device and the sizes
+    is served, `min_match` being the loosest that may be; `strict` allows EXACT only. With `on_miss`
+    "record" a question without an EXACT answer is added to the cache's list of what is wanted.
 
-    Raises NoConfig, which lists what exists, when nothing may be served, InputError for wrong sizes or an
-    unknown dtype, and CacheError for a damaged file.
+    Raises NoConfig, which lists what exists, when nothing may be served, InputError for wrong sizes, an
+    unknown dtype or an object that is no device, and CacheError for a damaged file.
     """
-    key = (kernel, device, dtype, strict, cache, os.environ.get(files.VARIABLE), *sizes.items())
+    asked = device if type(device) is str else identify(device)
+    least = None if min_match is _LOOSEST else min_match  # to hash None is much cheaper
+    key = (kernel, asked, dtype, strict, least, on_miss, cache, os.environ.get(_VARIABLE), *sizes.items())
     try:
         known = _answers.get(key)
     except TypeError:
-        raise InputError("best_config takes names, a DeviceInfo, a path and whole numbers") from None
+        raise InputError("best_config takes names, devices, a path and whole numbers") from None
     if known is not None:
         for path, stamp in known[0]:
             if _stamp(path) != stamp:
                 break
         else:
             return known[1]
+    question = Question(kernel, asked, dtype, Tier.EXACT if strict else min_match, _whole(kernel, sizes))
     shelf = _Shelf()
-    best = _look_up(
-        shelf, Question(kernel, device, dtype, strict, _whole(kernel, sizes)), files.read_roots(cache)
-    )
+    best = _answer(shelf, question, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
         _answers.clear()
     _answers[key] = (tuple(shelf.stamps.items()), best)
     return best
+
+
+def _answer(
+    shelf: _Shelf, question: Question, cache: files.Folder | None, on_miss: Literal["record"] | None
+) -> Best:
+    if not isinstance(question.least, Tier) or on_miss not in (None, "record"):
+        raise InputError('best_config: min_match is a Tier, on_miss is "record" or None')
+    try:
+        best = _look_up(shelf, question, files.read_roots(cache))
+    except NoConfig:
+        if on_miss:
+            _note(cache, question)
+        raise
+    if on_miss and best.match.tier is not Tier.EXACT:
+        _note(cache, question)
+    return best
+
+
+def _note(cache: files.Folder | None, question: Question) -> None:
+    """Add the question to the list of what is wanted; without sizes there is nothing that could be tuned."""
+    from autotune.wanted import Wanted, note_wanted  # rarely needed, and costs an import
+
+    if question.sizes:
+        note_wanted(cache, Wanted(question.kernel, question.slug, question.dtype, question.sizes))
 
 
 class _Shelf:
@@ -75,12 +106,13 @@ class _Shelf:
 
     def record(self, root: str, folder: str, kernel: str) -> KernelRecord | None:
         """A kernel's results on a device, None when there are none."""
-        return self._content(files.record_path(root, folder, kernel), files.read_record)
+        path = files.record_path(root, folder, kernel)
+        return self._content(path, self._note(path), files.read_record)
 
     def device(self, root: str, folder: str) -> DeviceInfo:
-        """What the cache says of a device."""
+        """What the cache says of a device; not noted, for whoever stores it stores a record too."""
         path = files.device_path(root, folder)
-        return self._content(path, files.read_device) or files.read_device(path)
+        return self._content(path, _stamp(path), files.read_device) or files.read_device(path)
 
     def holders(self, root: str, kernel: str) -> list[str]:
         """The device folders with results for a kernel, sorted."""
@@ -89,8 +121,7 @@ class _Shelf:
             folder for folder in files.folders(root) if self._note(files.record_path(root, folder, kernel))
         ]
 
-    def _content(self, path: str, read: Callable[[str], _T]) -> _T | None:
-        stamp = self._note(path)
+    def _content(self, path: str, stamp: _Stamp, read: Callable[[str], _T]) -> _T | None:
         if stamp is None:
             return None
         known = _contents.get(path)
@@ -119,22 +150,28 @@ def _whole(kernel: str, sizes: Sizes) -> Sizes | None:
 
 
 def _look_up(shelf: _Shelf, question: Question, roots: tuple[str, ...]) -> Best:
-    """A tuned result of any cache before the default of one; no more is read than the answer needs."""
+    """A result of this device in any cache, else one of another device, else the default.
+
+    No more files are read than the answer needs.
+    """
     reasons: list[str] = []
     places: list[tuple[str, str | None]] = []
-    for serve in (_serve_tuned,) if question.strict else (_serve_tuned, _serve_default):
+    try:
         for root in roots:
             place = _place(shelf, root, question)
             if place is None:
                 continue
             places.append(place)
-            try:
-                best = serve(shelf, *place, question, reasons)
-            except ExpressionError as error:
-                raise damaged(f"{root}: results of {question.kernel}", error) from None
+            best = _serve_tuned(shelf, *place, question, reasons)
             if best is not None:
                 return best
-    raise NoConfig(_why_none(shelf, question, roots, list(dict.fromkeys(places)), reasons))
+        if question.least is not Tier.EXACT and places:
+            best = _serve_others(shelf, places, question, reasons)
+            if best is not None:
+                return best
+    except ExpressionError as error:
+        raise damaged(f"{' or '.join(roots)}: results of {question.kernel}", error) from None
+    raise NoConfig(_why_none(shelf, question, roots, places, reasons))
 
 
 def _why_none(
@@ -152,7 +189,10 @@ def _why_none(
         )
     wanted = [places[0][1] or question.slug, question.dtype]
     wanted.append(size_text(question.sizes) if question.sizes else None)
-    what = "nothing tuned for exactly" if question.strict else "nothing valid for"
+    what = {
+        Tier.EXACT: "nothing tuned for exactly",
+        Tier.DEFAULT: "nothing valid for",
+    }.get(question.least, f"nothing as close as {question.least.value} for")
     parts = [f"{question.kernel}: {what} {', '.join(filter(None, wanted))}", *dict.fromkeys(reasons)]
     parts += [f"{root} has {_holdings(shelf, root, question.kernel)}" for root, _ in places]
     return "; ".join(parts)
@@ -164,22 +204,27 @@ def _place(shelf: _Shelf, root: str, question: Question) -> tuple[str, str | Non
     if folder is None or shelf.record(root, folder, question.kernel) is None:
         holders = shelf.holders(root, question.kernel)
         return (root, _choose(shelf, root, holders, question)) if holders else None
-    if question.given and not files.same_device(shelf.device(root, folder), question.given):
-        return root, None  # another model that happens to have the same slug
-    return root, folder
+    return root, folder if _is_it(shelf.device(root, folder), question) else None
 
 
 def _choose(shelf: _Shelf, root: str, holders: list[str], question: Question) -> str | None:
     """The folder of a device that has none under its own slug: by its full name, or the only one there is."""
-    if question.device is None:
-        if len(holders) > 1:
-            raise NoConfig(f"{question.kernel}: which device? {root} has results for: {', '.join(holders)}")
-        return holders[0]
-    slug = question.slug or ""
+    slug = question.slug
+    if slug is None:
+        return holders[0] if len(holders) == 1 else None
+    words = {*canonical(slug).split()}
     for folder in holders:  # a folder may say more than the name does, such as cpu-
-        if slug in folder and files.slug(shelf.device(root, folder).name) == slug:
+        if words <= {*canonical(folder).split()} and _is_it(shelf.device(root, folder), question):
             return folder
     return None
+
+
+def _is_it(known: DeviceInfo, question: Question) -> bool:
+    """Whether a device of the cache is the one that is asked for, by its slug or its full name."""
+    if question.given:
+        same_make = known.architecture == question.given.architecture
+        return same_make and is_same(known.name, question.given.name)
+    return question.slug == known.slug or is_same(known.name, question.slug or "")
 
 
 def _serve_tuned(
@@ -191,20 +236,21 @@ def _serve_tuned(
     return tuned(folder, record, question.given or shelf.device(root, folder), question, reasons)
 
 
-def _serve_default(
-    shelf: _Shelf, root: str, folder: str | None, question: Question, reasons: list[str]
+def _serve_others(
+    shelf: _Shelf, places: Sequence[tuple[str, str | None]], question: Question, reasons: list[str]
 ) -> Best | None:
-    own = shelf.record(root, folder, question.kernel) if folder else None
-    device = question.given or (shelf.device(root, folder) if folder else None)
-    records = [own] if own else _records(shelf, root, question.kernel)
-    return default(records, device, folder or question.slug or "this device", question, reasons)
-
-
-def _records(shelf: _Shelf, root: str, kernel: str) -> Iterator[KernelRecord]:
-    for folder in shelf.holders(root, kernel):
-        record = shelf.record(root, folder, kernel)
-        if record is not None:
-            yield record
+    """An answer from all devices of all caches, the first cache with a device being used for it."""
+    found: dict[str, Holder] = {}
+    for root, _ in places:
+        for folder in shelf.holders(root, question.kernel):
+            record = shelf.record(root, folder, question.kernel)
+            if folder not in found and record is not None:
+                found[folder] = Holder(folder, shelf.device(root, folder), record)
+    own = next((found[folder] for _, folder in places if folder), None)
+    target = target_of(question, question.given or (own.device if own else None))
+    holders = list(found.values())
+    best = foreign(holders, target, question, reasons)
+    return best or default(holders, own, target, question, reasons)
 
 
 def _holdings(shelf: _Shelf, root: str, kernel: str) -> str:

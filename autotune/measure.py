@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from autotune.devices.base import Device, Program
 from autotune.jobs import Case, Protocol
 from autotune.trials import Measurement
 from autotune.workspace import Slot, Workspace
+
+ENERGY_BATCH_MS = 20.0  # runs that are queued at once, so that the device is never idle in between
 
 
 class Stopwatch:
@@ -42,6 +45,25 @@ class Stopwatch:
             self._device.flush_cache()
         return self._workspace.run(self._program, self._case, self.batch) / self.batch
 
+    def energy_j(self, run_ms: float, seconds: float) -> float | None:
+        """Energy of one run, the idle share included, from the device's counter over so many seconds of runs.
+
+        Caches are left as the runs leave them; None where the device counts no energy.
+        """
+        began_j, began_s, runs = self._device.energy_j(), time.perf_counter(), 0
+        if began_j is None:
+            return None
+        for slot in self._to_restore:
+            slot.restore()
+        repeats = 1 if self._restored else max(1, min(1000, round(ENERGY_BATCH_MS / max(run_ms, 1e-3))))
+        while runs == 0 or time.perf_counter() - began_s < seconds:
+            for slot in self._restored:
+                slot.restore()
+            self._workspace.run(self._program, self._case, repeats)
+            runs += repeats
+        ended_j = self._device.energy_j()
+        return None if ended_j is None else (ended_j - began_j) / runs
+
     def choose_batch(self, run_ms: float, batch_ms: float) -> None:
         """Repeat short runs within a sample; a plan that needs a restore in between cannot be repeated."""
         if not self._restored and 0 < run_ms < batch_ms:
@@ -62,7 +84,11 @@ def measure(
         samples.append(stopwatch.sample_ms())
         rule = _stop(samples, protocol, incumbent_ms, time.perf_counter() - began)
         if rule is not None:
-            return Measurement(tuple(samples), rule, warmups, stopwatch.batch)
+            measurement = Measurement(tuple(samples), rule, warmups, stopwatch.batch)
+            if protocol.energy_s == 0:
+                return measurement
+            energy_j = stopwatch.energy_j(measurement.median_ms, protocol.energy_s)
+            return replace(measurement, energy_j=energy_j)
 
 
 def _stop(

@@ -10,10 +10,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+from math import inf
+from typing import NamedTuple
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
 Grid = tuple[int, int, int]
+Measured = tuple[tuple["Config", float], ...]  # configurations with their times in ms, fastest first
 
 
 class Config(Mapping[str, Value]):
@@ -162,6 +166,16 @@ class Entry:
     default_time_ms: float | None
     ties: tuple[Config, ...]  # configurations that the measurement cannot tell from the best
     provenance: Provenance
+    measured: Measured = ()  # others that the search verified and timed
+
+    @cached_property
+    def relative_times(self) -> Mapping[Config, float]:
+        """Times of all known configurations over the best one's, at least 1.
+
+        A time of the search may lie below that of the last round, which is the one that counts.
+        """
+        best_ms = self.time_ms if self.time_ms > 0 else inf
+        return {config: max(1.0, time_ms / best_ms) for config, time_ms in self.measured} | {self.config: 1.0}
 
 
 @dataclass(frozen=True)
@@ -185,7 +199,23 @@ class Tier(Enum):
 
     EXACT = "exact"
     NEAREST_SIZE = "nearest_size"
+    SAME_ARCHITECTURE = "same_architecture"
+    SAME_VENDOR = "same_vendor"
+    PORTABLE = "portable"
     DEFAULT = "default"
+
+    def reaches(self, least: Tier) -> bool:
+        """Whether this tier is at least as close a match as another."""
+        tiers = list(Tier)
+        return tiers.index(self) <= tiers.index(least)
+
+
+class Traits(NamedTuple):
+    """What decides whether results of one device are near another's; None: not known."""
+
+    kind: str | None = None
+    vendor: str | None = None
+    architecture: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from autotune.model import Argument, ArgumentSpec, DeviceInfo, Launch, LaunchSpe
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo))
 # Sizes are keywords of best_config beside its own ones.
-RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "cache")
+RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache")
 C_TYPES = {
     "int8": "char",
     "uint8": "unsigned char",

@@ -17,7 +17,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from autotune.feasible import Checked
 from autotune.journal import Journal
+from autotune.occupancy import Architecture
 from autotune.targets import Bound
 from autotune.trials import Status, Trial
 
@@ -43,30 +45,20 @@ class SearchProgress:
     ) -> None:
         self._stop_bar()
 
-    def started(self, bound: Bound, total: int | None, journal: Journal) -> None:
+    def started(self, bound: Bound, total: int | None, journal: Journal, note: str = "") -> None:
         """Say what is about to happen, and open the bar."""
         space = bound.space
         self._say(
             f"{bound.spec.kernel} on {bound.device.name} ({bound.address}): {len(space):,} valid of "
             f"{space.cartesian:,} configurations; trials go to {journal.path}"
         )
+        if note:
+            self._say(note)
         if journal.warning:
             self._say(f"warning: {journal.warning}")
         self._total = total
         self._began = self._last_line = time.monotonic()
-        if sys.stderr.isatty():
-            self._bar = Progress(
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[state]}"),
-                TextColumn("elapsed"),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True, highlight=False),
-            )
-            self._bar.add_task("", total=total, state="")
-            self._bar.start()
+        self._bar = _bar(total)
 
     def tried(self, trial: Trial) -> None:
         """Count one trial."""
@@ -106,3 +98,61 @@ class SearchProgress:
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
+
+
+class SurveyProgress:
+    """Shows done/total, rate and time left for each architecture; an observer of a survey."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> SurveyProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def started(self, architecture: Architecture, total: int) -> None:
+        """Open the bar of an architecture."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._name, self._total, self._done, self._failed, self._cached = architecture.name, total, 0, 0, 0
+        self._began = self._last_line = time.monotonic()
+        self._bar = _bar(total)
+
+    def checked(self, result: Checked) -> None:
+        """Count one configuration."""
+        self._done += 1
+        self._failed += result.failure is not None
+        self._cached += result.cached
+        now = time.monotonic()
+        rate = self._done / max(now - self._began, 1e-3)
+        state = f"{self._name}: {rate:.1f}/s, {self._failed} not feasible, {self._cached} compiled before"
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], advance=1, state=state)
+        elif now - self._last_line >= _LINE_INTERVAL_S:
+            self._last_line = now
+            left_s = (self._total - self._done) / rate
+            print(f"{self._done}/{self._total} {state}, {left_s:.0f} s left", file=sys.stderr, flush=True)
+
+
+def _bar(total: int | None) -> Progress | None:
+    """A bar on a terminal; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+    bar = Progress(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[state]}"),
+        TextColumn("elapsed"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True, highlight=False),
+    )
+    bar.add_task("", total=total, state="")
+    bar.start()
+    return bar

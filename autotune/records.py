@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from autotune import __version__
 from autotune.jobs import Protocol
-from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Provenance
+from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.targets import Bound
 from autotune.trials import Measurement, Trial
+
+MOST_MEASURED = 32  # how many of the fastest configurations a result keeps beside the best
+
+
+def measured(
+    trials: Iterable[Trial], finals: Mapping[str, Measurement], winner: Trial, kept: Container[Config]
+) -> Measured:
+    """What other GPUs may learn from a search: its fastest configurations, and how foreign bests did here.
+
+    The time of a last round, by content key, counts before that of the search. `kept` are the default and the
+    best configurations of other devices, which stay however slow they are here.
+    """
+    times_ms = {
+        trial.config: finals[trial.key].median_ms if trial.key in finals else trial.time_ms
+        for trial in trials
+        if trial.time_ms is not None and trial.config != winner.config
+    }
+    ranked = sorted(((config, time_ms) for config, time_ms in times_ms.items() if time_ms), key=itemgetter(1))
+    return tuple(row for place, row in enumerate(ranked) if place < MOST_MEASURED or row[0] in kept)
 
 
 def kernel_record(
@@ -18,6 +39,7 @@ def kernel_record(
     final: Measurement,
     default: Measurement,
     ties: tuple[Config, ...],
+    others: Measured,
     engine: str,
     seed: int,
     trials: int,
@@ -34,6 +56,7 @@ def kernel_record(
         default_time_ms=default.median_ms,
         ties=ties,
         provenance=_provenance(bound, engine, seed, trials, protocol),
+        measured=others,
     )
     return KernelRecord(
         kernel=spec.kernel,

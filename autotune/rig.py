@@ -15,25 +15,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol as Interface
 
+from autotune.binary_cache import default_folder
 from autotune.candidates import CandidateMaker, environment
-from autotune.compiling import CompilerPool
+from autotune.compiling import CompilerPool, compiler_opener
 from autotune.devices import COLD_CACHES
 from autotune.evaluator import Evaluator
 from autotune.jobs import Protocol
 from autotune.journal import Journal
 from autotune.targets import Bound
-from autotune.trials import Budget, Trial
+from autotune.trials import Budget, Objective, Trial
 from autotune.worker import Worker
 
 DEFAULT_BUDGET = Budget(trials=100)
 PROTOCOL = Protocol()
-FULL_PROTOCOL = Protocol(hopeless_factor=math.inf, screen_factor=math.inf)  # for figures that are compared
-VERIFICATION = 1  # goes up when verification finds what it did not find before: older rows do not count then
+# energy is no matter of the fastest samples: a slower configuration may use less, so none is given up early
+ENERGY_PROTOCOL = Protocol(
+    hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf, energy_s=1.0
+)
+# for figures that are compared
+FULL_PROTOCOL = Protocol(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
+VERIFICATION = 2  # goes up when verification finds what it did not find before: older rows do not count then
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to search; `engine` None: exhaustive when the budget covers the space, else Optuna's TPE."""
+    """How to search; `engine` None: exhaustive when the budget covers the space, else the surrogate.
+
+    `transfer`: start from what is known of other devices and problems.
+    """
 
     engine: str | None = None
     strategy: str | None = None
@@ -44,14 +53,21 @@ class Options:
     workers: int | None = None  # compiler processes; None: one per core
     journal: Path | None = None
     fresh: bool = False
+    transfer: bool = True
+    stop_when_unlikely: bool = False
+    objective: Objective = Objective.TIME
     cache: Path | None = None
+    binary_cache: bool = True  # take binaries of earlier runs from the disk
 
 
 class Observer(Interface):
     """Is told how a run goes; rendering is its business."""
 
-    def started(self, bound: Bound, total: int | None, journal: Journal) -> None:
-        """Before the first trial; `total` is the number of trials to come, None if time decides."""
+    def started(self, bound: Bound, total: int | None, journal: Journal, note: str = "") -> None:
+        """Before the first trial; `total` is the number of trials to come, None if time decides.
+
+        `note`: what else is to be said, if anything.
+        """
 
     def tried(self, trial: Trial) -> None:
         """After each trial."""
@@ -71,6 +87,8 @@ class Rig:
     journal: Journal
     evaluator: Evaluator
     timeout_s: float
+    protocol: Protocol
+    objective: Objective
 
 
 def default_journal(bound: Bound, suffix: str = "jsonl") -> Path:
@@ -94,11 +112,12 @@ def open_rig(
             tempfile.TemporaryDirectory(prefix="autotune-", ignore_cleanup_errors=True)
         )
         # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
-        environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch}
+        environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
         pool = CompilerPool(
-            bound.address,
+            compiler_opener(bound.address, bound.device, bound.spec.compiler),
             workers=options.workers or _compiler_processes(bound),
             timeout_s=options.compile_timeout_s,
+            kept=default_folder() if options.binary_cache else None,
             environment=environment_of_children,
         )
         opened.callback(pool.close)
@@ -115,8 +134,14 @@ def open_rig(
             protocol=protocol,
             timeout_s=options.timeout_s,
             on_trial=observer.tried,
+            objective=options.objective,
         )
-        yield Rig(bound, maker, pool, worker, journal, evaluator, options.timeout_s)
+        yield Rig(
+            *(bound, maker, pool, worker, journal, evaluator),
+            timeout_s=options.timeout_s,
+            protocol=protocol,
+            objective=options.objective,
+        )
 
 
 def _compiler_processes(bound: Bound) -> int:

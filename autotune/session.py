@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -9,15 +10,36 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from autotune.cache import check_writable, read_record, record_path, store, writable_root
+from autotune.cache import (
+    check_writable,
+    foreign_bests,
+    objective_root,
+    read_record,
+    record_path,
+    store,
+    writable_root,
+)
+from autotune.contrasts import Group, compare, leaders
 from autotune.errors import BudgetSpent, ExpressionError, InputError, SetupError
-from autotune.finals import MOST_FINALISTS, by_time, finalists, indistinguishable, play
+from autotune.finals import MOST_FINALISTS, by_score, finalists, indistinguishable, play
 from autotune.model import Config
-from autotune.records import kernel_record
-from autotune.rig import FULL_PROTOCOL, PROTOCOL, Observer, Options, Rig, default_journal, open_rig
-from autotune.searchers import default_strategy, make_searcher
+from autotune.priors import gather, summary
+from autotune.records import kernel_record, measured
+from autotune.rig import (
+    ENERGY_PROTOCOL,
+    FULL_PROTOCOL,
+    PROTOCOL,
+    Observer,
+    Options,
+    Rig,
+    default_journal,
+    open_rig,
+)
+from autotune.searchers import default_strategy, learns_from_priors, make_searcher
+from autotune.searchers.base import Prior
+from autotune.searchers.surrogate import Outlook, outlook
 from autotune.targets import Bound
-from autotune.trials import Failure, Measurement, Status, Trial
+from autotune.trials import Failure, Measurement, Objective, Status, Trial
 
 STRUCK = "last round: "  # how the detail of a trial begins that failed there
 
@@ -32,10 +54,14 @@ class Result:
     final: Measurement
     default: Measurement
     ties: tuple[Config, ...]
+    groups: tuple[Group, ...]  # that the space sets against each other, best first
     trials: tuple[Trial, ...]
     resumed: int
     journal: Path
     cache_file: Path
+    objective: Objective
+    priors: tuple[Prior, ...]  # what the search was told of other devices and problems
+    outlook: Outlook
     search_seconds: float  # without the last round
     seconds: float
 
@@ -51,8 +77,9 @@ class Result:
 
     @property
     def speedup(self) -> float:
-        """The default's time over the winner's, both from the last round."""
-        return self.default.median_ms / self.final.median_ms
+        """The default's score over the winner's, both from the last round: how many times as fast."""
+        default, best = (measured.score(self.objective) for measured in (self.default, self.final))
+        return default / best if default and best else 1.0
 
 
 def search(bound: Bound, options: Options, observer: Observer) -> Result:
@@ -62,22 +89,26 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
     configuration itself fails.
     """
     engine, strategy = choose_engine(options, len(bound.space))
-    searcher = make_searcher(engine, strategy)
+    priors = _priors(bound, options, engine)
+    searcher = make_searcher(
+        engine, strategy, priors=priors, stop_when_unlikely=options.stop_when_unlikely
+    )
     strategy = strategy or default_strategy(engine)
-    root = writable_root(options.cache)
+    root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
     _require_valid_default(bound)
     check_writable(root, bound.device, bound.spec.kernel)
-    with open_rig(bound, options, observer) as rig:
+    protocol = PROTOCOL if options.objective is Objective.TIME else ENERGY_PROTOCOL
+    with open_rig(bound, options, observer, protocol) as rig:
         trials = options.budget.trials
         total = None if trials is None else min(trials, len(bound.space))
-        observer.started(bound, total, rig.journal)
+        observer.started(bound, total, rig.journal, summary(priors))
         _try_default(rig)
         with suppress(BudgetSpent):
             searcher.search(bound.space, rig.evaluator, seed=options.seed)
         _admit_cached(rig, root)
         searched_s = rig.evaluator.spent_s
         label = f"{engine}:{strategy}" if strategy else engine
-        return _settle(rig, label, options.seed, root, observer, searched_s)
+        return _settle(rig, label, options.seed, root, observer, searched_s, priors)
 
 
 def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str, Trial]]:
@@ -104,7 +135,14 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     if options.strategy is not None:
         raise InputError(f"--strategy {options.strategy} needs --engine kernel_tuner or --engine optuna")
     covered = options.budget.trials is not None and options.budget.trials >= valid
-    return ("exhaustive", None) if covered else ("optuna", "tpe")
+    return ("exhaustive", None) if covered else ("surrogate", None)
+
+
+def _priors(bound: Bound, options: Options, engine: str) -> tuple[Prior, ...]:
+    """What other devices and problems know, if the search is to be told and can make use of it."""
+    if not (options.transfer and learns_from_priors(engine)):
+        return ()
+    return gather(bound, options.cache, options.journal or default_journal(bound))
 
 
 def _require_valid_default(bound: Bound) -> None:
@@ -134,21 +172,31 @@ def _admit_cached(rig: Rig, root: Path) -> None:
             rig.evaluator.admit(entry.config, charged=False)
 
 
-def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, searched_s: float) -> Result:
+def _settle(
+    rig: Rig,
+    label: str,
+    seed: int,
+    root: Path,
+    observer: Observer,
+    searched_s: float,
+    priors: tuple[Prior, ...],
+) -> Result:
     earlier = islice(_still_true(rig), MOST_FINALISTS)
     trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
     measurements = _last_round(rig, trials, observer)
     by_key = {trial.key: trial for trial in trials.values()}
-    winner = by_key[min(measurements, key=lambda key: measurements[key].median_ms)]
+    winner = by_key[min(measurements, key=lambda key: measurements[key].score(rig.objective) or math.inf)]
     final = measurements[winner.key]
     ties = tuple(
         by_key[key].config
         for key, measurement in measurements.items()
-        if key != winner.key and indistinguishable(final, measurement)
+        if key != winner.key and indistinguishable(final, measurement, rig.objective)
     )
     default = measurements[trials[rig.bound.spec.default].key]
+    kept = foreign_bests(root, rig.bound.device, rig.bound.spec.kernel) | {rig.bound.spec.default}
+    others = measured(trials.values(), measurements, winner, kept)
     record = kernel_record(
-        rig.bound, winner, final, default, ties, label, seed, len(rig.evaluator.trials), PROTOCOL
+        rig.bound, winner, final, default, ties, others, label, seed, len(rig.evaluator.trials), rig.protocol
     )
     return Result(
         bound=rig.bound,
@@ -157,10 +205,14 @@ def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, sea
         final=final,
         default=default,
         ties=ties,
+        groups=compare(rig.bound.space, trials.values(), measurements, rig.objective),
         trials=tuple(trials[config] for config in rig.evaluator.trials),
         resumed=rig.evaluator.resumed,
         journal=rig.journal.path,
         cache_file=store(root, rig.bound.device, record),
+        objective=rig.objective,
+        priors=priors,
+        outlook=outlook(rig.bound.space, tuple(rig.evaluator.trials.values())),
         search_seconds=searched_s,
         seconds=rig.evaluator.spent_s,
     )
@@ -168,7 +220,7 @@ def _settle(rig: Rig, label: str, seed: int, root: Path, observer: Observer, sea
 
 def _still_true(rig: Rig) -> Iterator[Trial]:
     """Trials in the journal, whichever search made them, that still hold; fastest first."""
-    for trial in by_time(rig.journal.trials.values()):
+    for trial in by_score(replace(row, objective=rig.objective) for row in rig.journal.trials.values()):
         with suppress(ExpressionError):
             if trial.config in rig.bound.space and rig.maker.make(trial.config).key == trial.key:
                 yield trial
@@ -179,13 +231,14 @@ def _last_round(rig: Rig, trials: dict[Config, Trial], observer: Observer) -> Ma
     default = trials[rig.bound.spec.default]
     while True:
         chosen = finalists(trials.values())
-        if default not in chosen:
-            chosen.append(default)
+        for trial in (*leaders(rig.bound.space, trials.values()), default):
+            if trial not in chosen:
+                chosen.append(trial)
         known = rig.journal.finals.get(tuple(sorted(trial.key for trial in chosen)))
-        if known is not None:
+        if known is not None and all(found.score(rig.objective) for found in known.values()):
             return known
         observer.last_round(len(chosen))
-        outcome = play(chosen, rig.maker, rig.pool, rig.worker, rig.timeout_s)
+        outcome = play(chosen, rig.maker, rig.pool, rig.worker, rig.timeout_s, rig.protocol.energy_s)
         if default.key in outcome.rejected:
             raise SetupError(f"the default fails in the last round: {outcome.rejected[default.key].detail}")
         for trial in chosen:

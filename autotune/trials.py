@@ -36,6 +36,14 @@ class Status(Enum):
     PRUNED = "pruned"
 
 
+class Objective(Enum):
+    """What a search makes small."""
+
+    TIME = "time"  # of one run, in ms
+    ENERGY = "energy"  # of one run, in J
+    EDP = "edp"  # energy times delay, in J s
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why something did not work: never OK, always with a reason."""
@@ -46,15 +54,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class Binary:
-    """A compiled kernel, with what the compiler says of it (None: it does not say)."""
+    """A compiled kernel, with what the compiler says of its most demanding entry (None: it does not say)."""
 
     data: bytes
     sha256: str
     log: str
-    compile_ms: float
-    registers: int | None = None
-    spill_bytes: int | None = None
-    shared_bytes: int | None = None
+    compile_ms: float  # 0 for one that was kept from an earlier run
+    registers: int | None = None  # per thread
+    spill_bytes: int | None = None  # per thread, what registers had no room for
+    shared_bytes: int | None = None  # per block, as the source declares it
+    cached: bool = False  # kept from an earlier run
 
 
 @dataclass(frozen=True)
@@ -74,12 +83,19 @@ class Measurement:
     rule: str  # why sampling stopped: "steady", "samples", "time", "screened", "hopeless" or "finals"
     warmups_ms: tuple[float, ...] = ()
     batch: int = 1  # runs that one sample averages over
+    energy_j: float | None = None  # of one run, where it was measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
 
     @property
     def median_ms(self) -> float:
         """Median of the samples."""
         return median(self.samples_ms)
+
+    def score(self, objective: Objective) -> float | None:
+        """What the objective makes small; None where it takes energy, and none was measured."""
+        if objective is Objective.TIME or self.energy_j is None:
+            return self.median_ms if objective is Objective.TIME else None
+        return self.energy_j * (self.median_ms * 1e-3 if objective is Objective.EDP else 1.0)
 
     @property
     def interval_ms(self) -> tuple[float, float]:
@@ -107,9 +123,18 @@ class Trial:
     compile_ms: float = 0.0
     cost_s: float = 0.0  # wall time that finding this out took
     binary_sha256: str = ""
+    binary_cached: bool = False  # kept from an earlier run instead of compiled
     registers: int | None = None
     spill_bytes: int | None = None
     shared_bytes: int | None = None
+    objective: Objective = Objective.TIME
+
+    @property
+    def score(self) -> float | None:
+        """What the search makes small, in the objective's unit; None unless the status is OK."""
+        if self.status is Status.OK and self.measurement is not None:
+            return self.measurement.score(self.objective)
+        return None
 
     @property
     def time_ms(self) -> float | None:

@@ -71,6 +71,7 @@ def autotune(size: int) -> dict[str, float]:
             budget=Budget(trials=CONFIGURATIONS),
             journal=Path(folder) / "journal.jsonl",
             cache=Path(folder) / "cache",
+            binary_cache=False,
         )
         result = search(bound, options, progress)
     return {

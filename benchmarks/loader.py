@@ -2,15 +2,19 @@
 
     python benchmarks/loader.py [--runs 20]
 
-Works on a generated cache of 200 kernels on 50 GPUs in a temporary folder. Times of new processes are
-medians of runs that take turns with a bare Python, from which they are subtracted.
+Works on a generated cache of 200 kernels on 50 GPUs in a temporary folder, each result with 32 measured
+configurations beside the best. Times of new processes are medians of runs that take turns with a bare
+Python, from which they are subtracted. Kernel Tuner's loader of stored results is asked the same in turn,
+of a file that its own `store_results` wrote for one kernel on the same GPUs.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -63,19 +67,41 @@ PROVENANCE = Provenance(
 )
 
 
-def record(kernel: str) -> KernelRecord:
+def others(gpu: int) -> list[Config]:
+    """The configurations that a search on a GPU measured; some of them were measured on others too."""
+    varied = itertools.product(
+        (64, 128, 256, 512), (1, 2, 4, 8, 16), (1, 2, 4), (1, 2, 4), (64, 128, 256, 512)
+    )
+    valid = [values for values in varied if values[1] % values[2] == 0 and values[1] % values[3] == 0]
+    names = ("BLOCK_SIZE", "WORK", "UNROLL", "VECTOR", "BLOCKS")
+    fixed = {"ALGORITHM": "tree", "FINISH": "last", "USE_SHUFFLE": False}
+    chosen = random.Random(gpu).sample(valid, 32)
+    return [Config(fixed | dict(zip(names, values, strict=True))) for values in chosen]
+
+
+def record(kernel: str, gpu: int) -> KernelRecord:
     """A record of the usual weight: 8 parameters, 8 constraints, a plan of two launches, 3 sizes."""
     default = Config(
         {"ALGORITHM": "shuffle", "BLOCK_SIZE": 256, "WORK": 4, "UNROLL": 1, "VECTOR": 2, "FINISH": "second"}
         | {"USE_SHUFFLE": True, "BLOCKS": 256}
     )
     entries = [
-        Entry({"n": size}, "int32", default, size / 1e9, (size / 2e9, size / 1e9), size / 5e8, (), PROVENANCE)
+        Entry(
+            {"n": size},
+            "int32",
+            default,
+            size / 1e9,
+            (size / 2e9, size / 1e9),
+            size / 5e8,
+            (),
+            PROVENANCE,
+            tuple((config, size / 1e9 * (1 + place / 50)) for place, config in enumerate(others(gpu))),
+        )
         for size in SIZES
     ]
     return KernelRecord(
         kernel=kernel,
-        dtypes=("float32",),
+        dtypes=("int32",),
         parameters=(
             Parameter("ALGORITHM", ("atomic", "tree", "shuffle")),
             Parameter("BLOCK_SIZE", (32, 64, 128, 256, 512, 1024)),
@@ -110,14 +136,47 @@ def record(kernel: str) -> KernelRecord:
 
 def generate(root: Path) -> None:
     """Fill a cache; the files are written plainly, for a store of each would wait for the disk each time."""
+    texts = [cache.record_text(record("kernel_x", number)) for number in range(GPUS)]
     for number in range(GPUS):
         device = replace(DEVICE, name=f"Vendor GPU {number}", slug=f"vendor-gpu-{number}")
         (root / device.slug).mkdir(parents=True)
         Path(cache.device_path(str(root), device.slug)).write_text(cache.device_text(device))
         for kernel in (f"kernel_{index}" for index in range(KERNELS)):
             Path(cache.record_path(str(root), device.slug, kernel)).write_text(
-                cache.record_text(record(kernel))
+                texts[number].replace("kernel_x", kernel)
             )
+
+
+def store_for_kernel_tuner(file: Path) -> None:
+    """Write results of one kernel on the same GPUs and sizes as Kernel Tuner's own function stores them."""
+    from kernel_tuner.integration import store_results
+
+    parameters = {item.name: list(item.values) for item in record("kernel_7", 0).parameters}
+    for number in range(GPUS):
+        for entry in record("kernel_7", number).entries:
+            results = [dict(config) | {"time": time_ms} for config, time_ms in entry.measured]
+            environment = {"device_name": f"Vendor GPU {number}"}
+            store_results(
+                str(file),
+                "kernel_7",
+                "",
+                parameters,
+                entry.sizes["n"],
+                results,
+                environment,
+                objective="time",
+            )
+
+
+def hot_kernel_tuner(file: Path) -> dict[str, float]:
+    """Kernel Tuner's look-ups in a file that it has read, in microseconds."""
+    from kernel_tuner.integration import TuneResults
+
+    results = TuneResults(str(file))
+    return {
+        "Kernel Tuner hot, exact": hot_us(lambda: results.get_best_config("Vendor GPU 33", 2**24), 2200),
+        "Kernel Tuner hot, absent GPU": hot_us(lambda: results.get_best_config("Other GPU", 2**24), 2200),
+    }
 
 
 def fresh_processes(programs: dict[str, str], root: Path, runs: int) -> dict[str, float]:
@@ -147,16 +206,20 @@ def hot_us(call: Callable[[], object], calls: int = 20_000) -> float:
     return statistics.median(rounds)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=20, help="new processes of each kind")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+def new_sizes_us(calls: int = 51) -> float:
+    """Median time in microseconds of look-ups for an absent GPU, each for sizes that were never asked for."""
+    times = []
+    for number in range(calls):
+        start = time.perf_counter()
+        best_config("kernel_7", "Other GPU", n=2**24 + number)
+        times.append(1e6 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def programs() -> dict[str, str]:
+    """What new processes run, by what it shows."""
     look_up = "from autotune import best_config; best = best_config('kernel_7', {device!r}, n={size})"
-    programs = {
+    return {
         "bare": "pass",
         "import autotune": "import autotune",
         "import of best_config": "from autotune import best_config",
@@ -165,11 +228,33 @@ def main() -> None:
         + f"; best.defines; best.launch(n={SIZES[1]})",
         "cold, nearest size": look_up.format(device="Vendor GPU 33", size=5_000_000),
         "cold, absent GPU": look_up.format(device="Other GPU", size=SIZES[1]),
+        "cold, absent GPU, expected slowdown": look_up.format(device="Other GPU", size=SIZES[1])
+        + "; best.expected_slowdown",
     }
+
+
+def kernel_tuner_programs(file: Path) -> dict[str, str]:
+    """The same questions to Kernel Tuner."""
+    look_up = "from kernel_tuner.integration import TuneResults; TuneResults({!r}).get_best_config({!r}, {})"
+    gpus = {"exact": "Vendor GPU 33", "absent GPU": "Other GPU"}
+    return {
+        f"Kernel Tuner cold, {name}": look_up.format(str(file), gpu, SIZES[1]) for name, gpu in gpus.items()
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=20, help="new processes of each kind")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
+        root, file = Path(folder) / "cache", Path(folder) / "kernel_7.json"
         generate(root)
-        cold = fresh_processes(programs, root, arguments.runs)
+        store_for_kernel_tuner(file)
+        cold = fresh_processes(programs() | kernel_tuner_programs(file), root, arguments.runs)
         os.environ["AUTOTUNE_CACHE"] = str(root)
         best = best_config("kernel_7", "Vendor GPU 33", n=SIZES[1])
         hot = {
@@ -177,8 +262,9 @@ def main() -> None:
             "hot, exact, by DeviceInfo": hot_us(lambda: best_config("kernel_7", DEVICE, n=2**24)),
             "hot, nearest size": hot_us(lambda: best_config("kernel_7", "Vendor GPU 33", n=5_000_000)),
             "hot, absent GPU": hot_us(lambda: best_config("kernel_7", "Other GPU", n=2**24)),
+            "hot, absent GPU, new sizes": new_sizes_us(),
             "launch(n=...)": hot_us(lambda: best.launch(n=2**24)),
-        }
+        } | hot_kernel_tuner(file)
     if arguments.json:
         print(json.dumps({"cold_ms": cold, "hot_us": hot}, indent=2))
         return
@@ -186,9 +272,9 @@ def main() -> None:
         f"{KERNELS} kernels on {GPUS} GPUs; new processes: median of {arguments.runs}, bare Python subtracted"
     )
     for name, value in cold.items():
-        print(f"  {name:34}{value:8.1f} ms")
+        print(f"  {name:37}{value:8.1f} ms")
     for name, value in hot.items():
-        print(f"  {name:34}{value:8.1f} us")
+        print(f"  {name:37}{value:8.1f} us")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,13 @@
  *             y[i] *= 2;
  *     }
  *
- *   functions   KERNEL; KERNEL_BLOCK(x, y, z), the threads of a block where they are known; DEVICE
+ *   functions   KERNEL; KERNEL_BLOCK(x, y, z), the threads of a block where they are known, and
+ *               KERNEL_RESIDENT_BLOCK(x, y, z, blocks), registers kept so few that so many blocks of them
+ *               share a multiprocessor; DEVICE
  *   memory      GLOBAL, RESTRICT; SHARED declares a variable at the outermost level of a kernel, and
- *               SHARED_POINTER(type) is how a DEVICE function takes its address
+ *               SHARED_POINTER(type) is how a DEVICE function takes its address; ALIGNED(bytes).
+ *               SHARED_DYNAMIC(type, name, count), one per kernel, starts at a multiple of 16 bytes and in CUDA
+ *               takes its size from the launch (shared_bytes), which is how it can exceed 48 KiB
  *   indices     of axis x, y or z, unsigned int: THREAD_INDEX(x), BLOCK_INDEX(x), BLOCK_EXTENT(x) in
  *               threads, GRID_EXTENT(x) in blocks
  *   order       BARRIER() for the threads of a block; MEMORY_FENCE(): other blocks see what was written
@@ -23,8 +27,15 @@
  *   atomics     ATOMIC_ADD(pointer, value) for int, unsigned int and float; gives the old value
  *   loads       LOAD_READ_ONLY(pointer) by the read-only path, LOAD_STREAMING(pointer) for data that is
  *               used once; plain loads in OpenCL
+ *   stores      STORE_STREAMING(pointer, value) for data that is not read again; a plain store in OpenCL
+ *   copies      COPY_ASYNC(target, source), pointers to shared and global memory of one type of 4, 8 or 16
+ *               bytes: goes on in the background where the hardware can (compute capability 8.0), else a
+ *               plain copy; COPY_COMMIT() ends a group of copies, COPY_WAIT(groups) waits until no more than
+ *               so many groups are under way
+ *   arithmetic  FAST_RECIPROCAL(x), FAST_SINE(x), FAST_COSINE(x) of a float: the hardware's, a few bits less
  *   vectors     VECTOR(type, width) of int or float, width 1, 2 or 4, with + - * by component;
- *               VECTOR_ZERO(type, width); VECTOR_SUM(vector, width), which evaluates the vector repeatedly
+ *               VECTOR_ZERO(type, width); VECTOR_FILL(type, width, value); VECTOR_SUM(vector, width), which
+ *               evaluates the vector repeatedly; VECTOR_ELEMENT(type, vector, k) of a private variable
  *   loops       UNROLL_LOOP(count) before a loop; the count may be a macro or an expression, 1 leaves it rolled
  */
 #ifndef PORTABLE_H
@@ -39,6 +50,9 @@
 #define VECTOR_2(type) type##2
 #define VECTOR_4(type) type##4
 
+/* In registers as long as k is a constant once loops are unrolled. */
+#define VECTOR_ELEMENT(type, vector, k) (((type *)&(vector))[k])
+
 #define VECTOR_SUM(vector, width) VECTOR_SUM_EXPANDED(vector, width)
 #define VECTOR_SUM_EXPANDED(vector, width) VECTOR_SUM_##width(vector)
 #define VECTOR_SUM_1(vector) (vector)
@@ -49,12 +63,16 @@
 
 #define KERNEL __kernel void
 #define KERNEL_BLOCK(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
-#define DEVICE static inline
+#define KERNEL_RESIDENT_BLOCK(x, y, z, blocks) KERNEL_BLOCK(x, y, z)
+/* PoCL 3 goes wrong where a function with barriers is called twice and stays a function. */
+#define DEVICE static inline __attribute__((always_inline))
 
 #define GLOBAL __global
 #define SHARED __local
 #define SHARED_POINTER(type) __local type *
+#define SHARED_DYNAMIC(type, name, count) __local __attribute__((aligned(16))) type name[count]
 #define RESTRICT restrict
+#define ALIGNED(bytes) __attribute__((aligned(bytes)))
 
 #define AXIS_x 0
 #define AXIS_y 1
@@ -70,9 +88,18 @@
 #define WARP_BARRIER()
 #define SHUFFLE_DOWN(value, distance) (value)
 
+#define FAST_RECIPROCAL(x) native_recip((float)(x))
+#define FAST_SINE(x) native_sin((float)(x))
+#define FAST_COSINE(x) native_cos((float)(x))
+
 #define LOAD_READ_ONLY(pointer) (*(pointer))
 #define LOAD_STREAMING(pointer) (*(pointer))
+#define STORE_STREAMING(pointer, value) (*(pointer) = (value))
 #define VECTOR_ZERO(type, width) ((VECTOR(type, width))(0))
+#define COPY_ASYNC(target, source) (*(target) = *(source))
+#define COPY_COMMIT()
+#define COPY_WAIT(groups)
+#define VECTOR_FILL(type, width, value) ((VECTOR(type, width))(value))
 
 /* One overload per address space and type. A float is added by comparing and swapping its bits. */
 #define ATOMIC_ADD(pointer, value) portable_atomic_add(pointer, value)
@@ -104,12 +131,15 @@ DEFINE_FLOAT_ATOMIC_ADD(__local)
 
 #define KERNEL extern "C" __global__ void
 #define KERNEL_BLOCK(x, y, z) __launch_bounds__((x) * (y) * (z))
+#define KERNEL_RESIDENT_BLOCK(x, y, z, blocks) __launch_bounds__((x) * (y) * (z), blocks)
 #define DEVICE static __device__ __forceinline__
 
 #define GLOBAL
 #define SHARED __shared__
 #define SHARED_POINTER(type) type *
+#define SHARED_DYNAMIC(type, name, count) extern __shared__ __align__(16) type name[]
 #define RESTRICT __restrict__
+#define ALIGNED(bytes) __align__(bytes)
 
 #define THREAD_INDEX(axis) threadIdx.axis
 #define BLOCK_INDEX(axis) blockIdx.axis
@@ -123,9 +153,36 @@ DEFINE_FLOAT_ATOMIC_ADD(__local)
 #define SHUFFLE_DOWN(value, distance) __shfl_down_sync(0xffffffffu, value, distance)
 
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
+#define FAST_RECIPROCAL(x) __fdividef(1.0f, x)
+#define FAST_SINE(x) __sinf(x)
+#define FAST_COSINE(x) __cosf(x)
 #define LOAD_READ_ONLY(pointer) __ldg(pointer)
 #define LOAD_STREAMING(pointer) __ldcs(pointer)
+#define STORE_STREAMING(pointer, value) __stcs(pointer, value)
 #define VECTOR_ZERO(type, width) (VECTOR(type, width){})
+
+/* Only copies of 16 bytes can leave out the L1 cache. */
+#if __CUDA_ARCH__ >= 800
+#define COPY_ASYNC(target, source)                                                                       \
+    do {                                                                                                 \
+        const unsigned int to = (unsigned int)__cvta_generic_to_shared(target);                          \
+        if (sizeof(*(source)) == 16)                                                                     \
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(source) : "memory"); \
+        else                                                                                             \
+            asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(source),             \
+                         "n"(sizeof(*(source)))                                                          \
+                         : "memory");                                                                    \
+    } while (0)
+#define COPY_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPY_WAIT(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+#else
+#define COPY_ASYNC(target, source) (*(target) = *(source))
+#define COPY_COMMIT()
+#define COPY_WAIT(groups)
+#endif
+
+#define VECTOR_FILL(type, width, value) VECTOR_FILL_EXPANDED(type, width, value)
+#define VECTOR_FILL_EXPANDED(type, width, value) vector_fill_##width((type)(value))
 
 /* The arithmetic that OpenCL's vectors have of their own. */
 #define DEFINE_VECTOR_OPERATOR(type, symbol)                                                             \
@@ -135,7 +192,10 @@ DEFINE_FLOAT_ATOMIC_ADD(__local)
         return {a.x symbol b.x, a.y symbol b.y, a.z symbol b.z, a.w symbol b.w};                         \
     }
 #define DEFINE_VECTOR_OPERATORS(type) \
-    DEFINE_VECTOR_OPERATOR(type, +) DEFINE_VECTOR_OPERATOR(type, -) DEFINE_VECTOR_OPERATOR(type, *)
+    DEFINE_VECTOR_OPERATOR(type, +) DEFINE_VECTOR_OPERATOR(type, -) DEFINE_VECTOR_OPERATOR(type, *)      \
+    DEVICE type vector_fill_1(type value) { return value; }                                                \
+    DEVICE type##2 vector_fill_2(type value) { return {value, value}; }                                    \
+    DEVICE type##4 vector_fill_4(type value) { return {value, value, value, value}; }
 DEFINE_VECTOR_OPERATORS(int)
 DEFINE_VECTOR_OPERATORS(float)
 

@@ -98,6 +98,14 @@ class Folder:
         return {str(file.relative_to(self.path)): file.read_bytes() for file in found}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache_home(tmp_path_factory):
+    """Binaries of tests are kept apart from the user's, and are gone with the session's other files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache-home")))
+        yield
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A fresh folder with the doubling kernel."""

@@ -23,6 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
     from autotune.loader import best_config
+    from autotune.model import Tier
     from autotune.progress import SearchProgress
     from autotune.report.ladder import ladder_table
     from autotune.report.tables import console
@@ -35,8 +36,10 @@ def run(parsed: argparse.Namespace) -> None:
         budget=Budget(),
         timeout_s=parsed.timeout,
         compile_timeout_s=parsed.compile_timeout,
+        workers=parsed.workers,
         journal=parsed.journal,
         fresh=parsed.fresh,
+        binary_cache=parsed.binary_cache,
     )
     with SearchProgress() as progress:
         rungs = ladder(bound, options, progress)
@@ -47,6 +50,8 @@ def run(parsed: argparse.Namespace) -> None:
             bound.device,
             dtype=problem.dtype,
             strict=True,
+            min_match=Tier.EXACT,
+            on_miss=None,
             cache=parsed.cache,
             **problem.sizes,
         )

@@ -39,13 +39,18 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """The space, the device and the problem."""
-    parser.add_argument(
-        "space", type=Path, help="a space file, or the name of one that comes with autotune: reduce"
-    )
+    add_space(parser)
     parser.add_argument(
         "--device", help="opencl:0, a backend, a name or a slug (default: the first GPU, else the CPU)"
     )
     add_problem(parser)
+
+
+def add_space(parser: argparse.ArgumentParser) -> None:
+    """The space."""
+    parser.add_argument(
+        "space", type=Path, help="a space file, or the name of one that comes with autotune: reduce"
+    )
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
@@ -67,22 +72,37 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="limit for one trial (default %(default)g)",
     )
     run.add_argument(
-        "--compile-timeout",
-        metavar="SECONDS",
-        type=seconds,
-        default=Options.compile_timeout_s,
-        help="limit for one compilation (default %(default)g)",
-    )
-    run.add_argument(
         "--journal", metavar="FILE", type=Path, help="where trials are recorded (default: a file in runs/)"
     )
     run.add_argument("--fresh", action="store_true", help="forget the journal's trials and start over")
+    add_compiling(parser)
 
 
 def add_cache(parser: argparse.ArgumentParser, what: str) -> None:
     """Where tuned results are; `what` says what the command does there."""
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else ./cache)"
+    )
+
+
+def add_compiling(parser: argparse.ArgumentParser) -> None:
+    """How sources become binaries."""
+    compiling = parser.add_argument_group("how to compile")
+    compiling.add_argument(
+        "--workers", metavar="N", type=at_least(1), help="compiler processes (default: one per core)"
+    )
+    compiling.add_argument(
+        "--compile-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=Options.compile_timeout_s,
+        help="limit for one compilation (default %(default)g)",
+    )
+    compiling.add_argument(
+        "--no-binary-cache",
+        dest="binary_cache",
+        action="store_false",
+        help="compile everything, even what an earlier run compiled",
     )
 
 

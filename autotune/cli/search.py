@@ -7,7 +7,7 @@ import argparse
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.rig import DEFAULT_BUDGET, Options
-from autotune.trials import Budget
+from autotune.trials import Budget, Objective
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
@@ -18,10 +18,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to search")
     how.add_argument(
         "--engine",
-        help="exhaustive, random, kernel_tuner or optuna; left out: exhaustive when the budget covers the "
-        "space, else optuna with its TPE sampler",
+        help="surrogate, exhaustive, random, kernel_tuner or optuna; left out: exhaustive when the budget "
+        "covers the space, else surrogate",
     )
     how.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
+    how.add_argument(
+        "--objective",
+        choices=[objective.value for objective in Objective],
+        default=Options.objective.value,
+        help="what to make small: time, energy (joules a run) or edp, their product (default %(default)s)",
+    )
     how.add_argument(
         "--budget",
         metavar="N",
@@ -38,7 +44,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--seed", type=opt.at_least(0), default=Options.seed, help="seed of the search (default %(default)s)"
     )
     how.add_argument(
-        "--workers", metavar="N", type=opt.at_least(1), help="compiler processes (default: one per core)"
+        "--no-transfer",
+        action="store_true",
+        help="do not start from what is known of other devices and problems",
+    )
+    how.add_argument(
+        "--stop-when-unlikely",
+        action="store_true",
+        help="stop once something faster among the untried configurations is unlikely",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "where the result is kept")
@@ -60,8 +73,12 @@ def run(parsed: argparse.Namespace) -> None:
         timeout_s=parsed.timeout,
         compile_timeout_s=parsed.compile_timeout,
         workers=parsed.workers,
+        objective=Objective(parsed.objective),
         journal=parsed.journal,
         fresh=parsed.fresh,
+        transfer=not parsed.no_transfer,
+        stop_when_unlikely=parsed.stop_when_unlikely,
+        binary_cache=parsed.binary_cache,
         cache=parsed.cache,
     )
     with SearchProgress() as progress:

@@ -28,6 +28,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--sort", metavar="NAME", default="time", help="time, order, or a parameter (default %(default)s)"
     )
     parser.add_argument("--limit", metavar="N", type=opt.at_least(1), help="the first N only")
+    parser.add_argument(
+        "--importance", action="store_true", help="which parameters decide on the time, and which pairs of them"
+    )
     opt.add_json(parser)
 
 
@@ -39,11 +42,27 @@ def run(parsed: argparse.Namespace) -> None:
 
     trials = read_trials(parsed.journal)
     chosen = _select(trials, parsed)
+    if parsed.importance:
+        _show_importance(chosen, parsed.json)
+        return
     if parsed.json:
         emit([encode_trial(trial) for trial in chosen])
     else:
         console().print(trials_table(chosen))
         print(f"{len(chosen)} of {len(trials)} trials", file=sys.stderr)
+
+
+def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
+    from autotune.importance import importance
+    from autotune.report.importance import importance_json, importance_note, importance_table
+    from autotune.report.tables import console
+
+    found = importance(trials)
+    if as_json:
+        emit(importance_json(found))
+    else:
+        console().print(importance_table(found))
+        print(importance_note(found), file=sys.stderr)
 
 
 def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:

@@ -40,6 +40,7 @@ class Address:
 
 BACKENDS = {
     "cuda": Entry("autotune.devices.cuda", ("cuda", "portable"), "cuda.core", "cuda"),
+    "pycuda": Entry("autotune.devices.pycuda", ("cuda", "portable"), "pycuda", "pycuda"),
     "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
     "fake": Entry("autotune.devices.fake", ("python",), "numpy", None),
 }

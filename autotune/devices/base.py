@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.devices.comparison import Comparison, Difference, compared_on_host
-from autotune.model import DeviceInfo, Launch
+from autotune.model import DeviceInfo, Launch, Value
 from autotune.trials import Binary
 
 Bytes = NDArray[np.uint8]
@@ -49,13 +49,21 @@ class Compiler(Protocol):
 
 
 class HostCompared:
-    """Mix-in for devices whose memory is best compared on the host."""
+    """Mix-in for devices whose memory is best compared on the host, and that tell nothing of themselves."""
 
     read: Callable[[Buffer, int], Bytes]
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
         """Bring the arrays back and compare them."""
         return [self._difference(comparison) for comparison in comparisons]
+
+    def conditions(self) -> Mapping[str, Value]:
+        """Nothing is known."""
+        return {}
+
+    def energy_j(self) -> float | None:
+        """No counter."""
+        return None
 
     def _difference(self, wanted: Comparison) -> Difference | None:
         size_bytes = wanted.count * np.dtype(wanted.dtype).itemsize
@@ -112,6 +120,14 @@ class Device(Protocol):
 
     def flush_cache(self) -> None:
         """Replace the contents of the last-level cache, so that the next run reads memory."""
+        ...
+
+    def conditions(self) -> Mapping[str, Value]:
+        """How the device does at the moment, as far as it tells: clocks, throttling, other users."""
+        ...
+
+    def energy_j(self) -> float | None:
+        """A counter of the energy that the device uses, in joules; None where there is none."""
         ...
 
 

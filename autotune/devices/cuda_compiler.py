@@ -5,41 +5,85 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cuda.bindings import nvrtc
+from cuda.pathfinder import load_nvidia_dynamic_lib
 
 from autotune.devices.base import CompileError
+from autotune.devices.cubin import read_resources
 from autotune.trials import Binary
 
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
 
 class CudaCompiler:
-    """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32."""
+    """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32.
+
+    NVRTC is quicker when it leaves out what few kernels use: textures, surfaces, launches from kernels. That
+    makes the same binaries. A source that needs them shows by an error, and is compiled with all there is.
+    """
 
     def __init__(self, architecture: str) -> None:
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "--no-cache")
+        self._reduced: tuple[str, ...] = ("--minimal",)
+        self.identity = " ".join((_library(), *self._options))
 
     def compile(self, source: str, options: Sequence[str]) -> Binary:
         """Compile one source; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
-        result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
-        if result != _OK:
-            raise CompileError(f"NVRTC does not take the source: {result.name}")
+        flags = (*self._options, *options)
         try:
-            flags = [option.encode() for option in (*self._options, *options)]
-            (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
-            log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(
-                errors="replace"
-            )
-            if result != _OK:
-                raise CompileError(log.strip("\0\n") or result.name)
-            data = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-        finally:
-            nvrtc.nvrtcDestroyProgram(program)
-        elapsed_ms = (time.perf_counter() - began) * 1e3
-        return Binary(data, hashlib.sha256(data).hexdigest(), log.strip("\0\n"), elapsed_ms)
+            data, log = _run(source, (*flags, *self._reduced))
+        except CompileError:
+            if not self._reduced:
+                raise
+            data, log = _run(source, flags)
+            self._reduced = ()  # the next source of this kernel will need as much
+        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3)
+
+
+def _run(source: str, flags: Sequence[str]) -> tuple[bytes, str]:
+    """Cubin and log of one run of NVRTC; raises CompileError."""
+    result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
+    if result != _OK:
+        raise CompileError(f"NVRTC does not take the source: {result.name}")
+    try:
+        encoded = [flag.encode() for flag in flags]
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        text = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        log = text.decode(errors="replace").strip("\0\n")
+        if result != _OK:
+            raise CompileError(log or result.name)
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def cubin_binary(data: bytes, log: str, compile_ms: float) -> Binary:
+    """A cubin with what its most demanding kernel takes; unknown where the file cannot be read."""
+    binary = Binary(data, hashlib.sha256(data).hexdigest(), log, compile_ms)
+    try:
+        kernels = read_resources(data).values()
+    except ValueError:
+        return binary
+    return replace(
+        binary,
+        registers=max((kernel.registers for kernel in kernels), default=None),
+        spill_bytes=max((kernel.spill_bytes for kernel in kernels), default=None),
+        shared_bytes=max((kernel.shared_bytes for kernel in kernels), default=None),
+    )
+
+
+def _library() -> str:
+    """NVRTC's version, and its file's size and date: patches of one version make other code."""
+    _, major, minor = nvrtc.nvrtcVersion()
+    path = load_nvidia_dynamic_lib("nvrtc").abs_path
+    status = Path(path).stat() if path else None
+    file = f"{status.st_size}/{status.st_mtime_ns}" if status else "of the system"
+    return f"NVRTC {major}.{minor} {file}"
 
 
 def _text(

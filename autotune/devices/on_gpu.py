@@ -1,9 +1,10 @@
-"""What the CUDA backends share: comparing and flushing on the GPU, and how errors and drivers are read."""
+"""What the CUDA backends share: comparing and flushing on the GPU, and how the driver's errors are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from autotune.devices.comparison import (
     special_bits,
 )
 from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.model import DeviceInfo, Launch
+from autotune.devices.nvml import Gauge
+from autotune.model import DeviceInfo, Launch, Value
 from autotune.trials import Binary
 
 # Errors of a launch that never started; after any other the context is lost.
@@ -57,9 +59,12 @@ class ComparedOnGpu:
     load: Callable[[Binary], Program]
     fill: Callable[[Buffer, int, int], None]  # buffer, byte, size in bytes; in the order of the stream
     enqueue: Callable[[Program, Launch, Mapping[str, Buffer | np.generic]], None]
+    run: Callable[[Program, Sequence[Launch], Mapping[str, Buffer | np.generic]], float]
 
-    def __init__(self, info: DeviceInfo) -> None:
+    def __init__(self, info: DeviceInfo, pci_bus_id: str) -> None:
         self.info = info
+        self._gauge = Gauge(pci_bus_id)
+        self._flush_ratio = 0.0
         self._comparer: Program = None
         self._compiling = ThreadPoolExecutor(1).submit(_comparer, info.architecture)  # others have work, too
         self._verdicts: Buffer = None
@@ -88,11 +93,39 @@ class ComparedOnGpu:
             self._reserve_verdicts(1)
         self._enqueue_comparison(Comparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
 
+    def conditions(self) -> Mapping[str, Value]:
+        """What the management library tells, and how much longer reading memory takes after a flush."""
+        if not self._flush_ratio:
+            self._flush_ratio = self._test_flush()
+        return self._gauge.conditions() | {"flush_ratio": round(self._flush_ratio, 2)}
+
+    def energy_j(self) -> float | None:
+        """Energy since the driver was loaded, in joules; None where the GPU does not count it."""
+        return self._gauge.energy_j()
+
+    def _test_flush(self) -> float:
+        """Time in which one block reads 1 MiB after a flush, over the time when it was read just before.
+
+        One block alone waits for every load, so what differs is the distance to the data.
+        """
+        self.flush_cache()
+        program, step, values = self._comparison(Comparison(self._flush, self._flush, "uint32", 2**18), 0)
+        alone = [replace(step, grid=(1, 1, 1))]
+        self.run(program, alone, values)
+        warm_ms = min(self.run(program, alone, values) for _ in range(3))
+        self.flush_cache()
+        return self.run(program, alone, values) / warm_ms
+
     def _reserve_verdicts(self, count: int) -> None:
         if count > self._most_verdicts:
             self._verdicts, self._most_verdicts = self.allocate(_RESULT_BYTES * count), count
 
     def _enqueue_comparison(self, wanted: Comparison, position: int) -> None:
+        self.enqueue(*self._comparison(wanted, position))
+
+    def _comparison(
+        self, wanted: Comparison, position: int
+    ) -> tuple[Program, Launch, Mapping[str, Buffer | np.generic]]:
         if self._comparer is None:
             self._comparer = self.load(self._compiling.result())
         result = self.region(self._verdicts, _RESULT_BYTES * position, _RESULT_BYTES)
@@ -105,21 +138,11 @@ class ComparedOnGpu:
         step = Launch(
             f"compare_{np.dtype(wanted.dtype).itemsize}", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS
         )
-        self.enqueue(self._comparer, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True)))
+        return self._comparer, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
 
 
 def _comparer(architecture: str) -> Binary:
     return CudaCompiler(architecture).compile(cuda_source(), ())
-
-
-def driver_version() -> str:
-    """The version of the kernel module, which the driver's own API does not tell."""
-    try:
-        with open("/proc/driver/nvidia/version", encoding="ascii") as file:  # noqa: PTH123 - not a file one looks for
-            words = file.readline().split()
-    except OSError:
-        return "unknown"
-    return next((word for word in words if word[0].isdigit() and "." in word), "unknown")
 
 
 def classified(error: Exception) -> LaunchError | DeviceLost:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
-import re
 import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyopencl as cl
 
-from autotune.cache import slug
+from autotune.device_objects import opencl_device
 from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, HostCompared, LaunchError, Program
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
-
-_LARGEST_GROUP = 1024  # as on GPUs: PoCL admits more, but unrolls every work-item of a group
 
 
 class OpenCLCompiler:
@@ -26,6 +21,10 @@ class OpenCLCompiler:
     def __init__(self, index: int) -> None:
         self._device = _devices()[index]
         self._context = cl.Context([self._device])
+        device = self._device
+        self.identity = " ".join(
+            (device.name, device.version, device.platform.version, device.driver_version)
+        )
 
     def compile(self, source: str, options: Sequence[str]) -> Binary:
         """Build one program; raises CompileError with the build log."""
@@ -46,7 +45,7 @@ class OpenCLDevice(HostCompared):
 
     def __init__(self, index: int) -> None:
         self._device = _devices()[index]
-        self.info = _describe(self._device)
+        self.info = opencl_device(self._device)
         self._context = cl.Context([self._device])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self._flush: cl.Buffer | None = None
@@ -130,7 +129,7 @@ class OpenCLDevice(HostCompared):
 
 def list_devices() -> list[DeviceInfo]:
     """Every device of every OpenCL platform."""
-    return [_describe(device) for device in _devices()]
+    return [opencl_device(device) for device in _devices()]
 
 
 def open_device(index: int) -> OpenCLDevice:
@@ -148,43 +147,6 @@ def _devices() -> list[cl.Device]:
         return [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error:  # the loader found no vendor's driver
         return []
-
-
-def _describe(device: cl.Device) -> DeviceInfo:
-    is_cpu = bool(device.type & cl.device_type.CPU)
-    name = _readable_name(device.name)
-    warp = 1 if is_cpu else getattr(device, "warp_size_nv", 32)
-    return DeviceInfo(
-        backend="opencl",
-        name=name,
-        slug=slug(f"cpu {name}" if is_cpu else f"{name} opencl"),  # apart from the same GPU under CUDA
-        kind="cpu" if is_cpu else "gpu",
-        vendor=device.vendor.strip(),
-        architecture=platform.machine() if is_cpu else name,
-        compute_units=device.max_compute_units,
-        warp_size=warp,
-        max_threads_per_block=min(device.max_work_group_size, _LARGEST_GROUP),
-        shared_bytes_per_block=device.local_mem_size,
-        registers_per_block=None,
-        memory_bytes=_host_memory_bytes() if is_cpu else device.global_mem_size,
-        memory_bandwidth_bytes_per_s=None,
-        cache_bytes=device.global_mem_cache_size,
-        has_shuffle=False,  # sub-groups are optional in OpenCL and absent from PoCL's CPU device
-        driver=device.driver_version.strip(),
-        runtime=device.platform.version.strip(),
-    )
-
-
-def _host_memory_bytes() -> int:
-    """What the machine has: PoCL reports what is free at the moment, which no two processes agree on."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _readable_name(raw: str) -> str:
-    """Drop what is not the product: PoCL's `pthread-` prefix, trade marks, the CPUID vendor string."""
-    name = re.sub(r"^(pthread|basic|cpu)-", "", raw)
-    name = re.sub(r"\((R|TM|C)\)|GenuineIntel|AuthenticAMD", "", name)
-    return " ".join(name.split())
 
 
 def _build_log(text: str) -> str:

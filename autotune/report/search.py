@@ -7,10 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from autotune.finals import by_time
+from autotune.contrasts import Group, verdict
+from autotune.finals import by_score
+from autotune.model import Value
+from autotune.priors import summary
 from autotune.report.tables import problem_text, rate_text
+from autotune.searchers.surrogate import FASTER, Outlook
 from autotune.session import Result
-from autotune.trials import Status, Trial
+from autotune.trials import Measurement, Objective, Status, Trial
 
 _GROUP = 10  # how many of the fastest configurations "what they share" speaks of
 
@@ -24,20 +28,27 @@ def result_text(result: Result) -> str:
     lines = [
         f"{result.bound.spec.kernel} on {where}, {problem_text(space)}",
         f"tried   {len(result.trials):,} of {len(space):,} valid configurations with {result.engine} "
-        f"in {result.seconds:.0f} s: {_counts(result.counts)}" + _resumed(result),
-        f"best    {result.final.median_ms:.4g} ms ({low:.4g} to {high:.4g})" + (f", {rate}" if rate else ""),
+        f"in {result.seconds:.0f} s: {_counts(result.counts)}" + _resumed(result) + _kept(result),
+        f"best    {result.final.median_ms:.4g} ms ({low:.4g} to {high:.4g})"
+        + (f", {rate}" if rate else "")
+        + _energy(result.final),
         f"        {winner.config}",
-        f"default {result.default.median_ms:.4g} ms: {_gain(result)}",
+        f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_gain(result)}",
     ]
     if result.ties:
         lines.append(
             f"ties    {len(result.ties)} more cannot be told from the best; they differ in {_varying(result)}"
         )
+    lines += _groups(result)
+    lines += _conditions(result.final.conditions)
     lines += [f"struck  {trial.status.value}: {trial.config}: {trial.detail}" for trial in result.struck]
     lines += _failures(result)
     learnt = _shared(result.trials)
     if learnt:
         lines.append(f"learnt  {learnt}")
+    lines.append(f"seen    {_seen(result.outlook)}")
+    if result.priors:
+        lines.append(f"from    {summary(result.priors)}")
     lines.append(f"kept    {result.cache_file} (trials: {result.journal})")
     return "\n".join(lines)
 
@@ -52,18 +63,71 @@ def result_json(result: Result) -> dict[str, Any]:
         "engine": result.engine,
         "config": dict(result.winner.config),
         "time_ms": result.final.median_ms,
+        "objective": result.objective.value,
+        "energy_j": result.final.energy_j,
         "interval_ms": list(result.final.interval_ms),
         "default_time_ms": result.default.median_ms,
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
+        "groups": [_group_json(group) for group in result.groups],
         "trials": len(result.trials),
         "resumed": result.resumed,
         "valid_configurations": len(result.bound.space),
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
+        "priors": {prior.source: len(prior.results) for prior in result.priors},
+        "chance_of_faster": result.outlook.chance,
+        "expected_gain": result.outlook.gain,
         "cache_file": str(result.cache_file),
         "journal": str(result.journal),
     }
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    return {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
+
+
+def _groups(result: Result) -> list[str]:
+    """Which of the groups that the space sets against each other wins."""
+    if not result.groups:
+        return []
+    each = ", ".join(
+        f"{group.name} {f'{group.best.median_ms:.4g} ms' if group.best else 'has no time'} ({group.tried} tried)"
+        for group in result.groups
+    )
+    decided = verdict(result.groups, result.objective)
+    return [f"groups  {each}" + (f": {decided}" if decided else "")]
+
+
+def _energy(measurement: Measurement) -> str:
+    return f", {measurement.energy_j:.4g} J a run" if measurement.energy_j is not None else ""
+
+
+def _seen(outlook: Outlook) -> str:
+    """How much of the space was tried, and what the rest promises."""
+    if outlook.seen == outlook.valid:
+        return "the whole space: there is nothing left to find"
+    text = f"{outlook.seen / outlook.valid:.2%} of the valid configurations"
+    if outlook.chance is None or outlook.gain is None:
+        return f"{text}; too few have a time to say what the rest promises"
+    return (
+        f"{text}; that one of the others is at least {FASTER:.0%} faster has a chance of about "
+        f"{outlook.chance:.0%}, and trying them all is expected to save {outlook.gain:.1%} of the time"
+    )
+
+
+def _conditions(known: Mapping[str, Value]) -> list[str]:
+    """How far the last round can be trusted: its noise, and what may have disturbed it."""
+    lines = []
+    if "noise" in known:
+        lines.append(f"noise   {float(known['noise']):.2%} between two entries of the same binary")
+    if "throttled" in known:
+        lines.append(f"beware  the device was throttled: {known['throttled']}")
+    if "other_processes" in known:
+        lines.append(f"beware  other processes that used the device: {known['other_processes']}")
+    if float(known.get("flush_ratio", 2)) < 1.1:
+        lines.append("beware  flushing the cache made no difference: times may be those of warm caches")
+    return lines
 
 
 def _counts(counts: Mapping[Status, int]) -> str:
@@ -74,7 +138,15 @@ def _resumed(result: Result) -> str:
     return f"; {result.resumed} of them were known from the journal" if result.resumed else ""
 
 
+def _kept(result: Result) -> str:
+    count = sum(trial.binary_cached for trial in result.trials)
+    return f"; {count} of them with a binary of an earlier run" if count else ""
+
+
 def _gain(result: Result) -> str:
+    if result.objective is not Objective.TIME:
+        what = {Objective.ENERGY: "energy", Objective.EDP: "energy times delay"}[result.objective]
+        return f"the best takes {1 / result.speedup:.0%} of its {what}"
     if result.speedup >= 2:
         return f"the best is {result.speedup:.2g} times as fast"
     if result.winner.config == result.bound.spec.default:
@@ -113,7 +185,7 @@ def _varying(result: Result) -> str:
 
 def _shared(trials: Iterable[Trial]) -> str:
     """Which values the fastest configurations have in common, and the rest does not: what mattered."""
-    timed = by_time(trials)
+    timed = by_score(trials)
     group, rest = timed[:_GROUP], timed[_GROUP:]
     if len(rest) < _GROUP:
         return ""

@@ -11,15 +11,22 @@ from autotune.trials import Trial
 
 
 def trials_table(trials: Sequence[Trial]) -> Table:
-    """Trials with one column per parameter."""
+    """Trials with one column per parameter, and what their binaries take where that is known."""
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
+    resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
     rows = [
         (
             f"{trial.time_ms:.4g}" if trial.time_ms is not None else "-",
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
+            *(_known(getattr(trial, name)) for name in resources),
             trial.detail.splitlines()[0] if trial.detail else "",
         )
         for trial in trials
     ]
-    return table(("ms", "status", *names, "detail"), rows)
+    titles = (name.removesuffix("_bytes") for name in resources)
+    return table(("ms", "status", *names, *titles, "detail"), rows)
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else str(value)

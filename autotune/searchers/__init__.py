@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from autotune.errors import InputError
-from autotune.searchers.base import Searcher
+from autotune.searchers.base import Prior, Searcher
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.random_search import RandomSearch
+
+
+def _surrogate(priors: Sequence[Prior], stop_when_unlikely: bool) -> Searcher:
+    from autotune.searchers.surrogate import SurrogateSearch
+
+    return SurrogateSearch(priors, stop_when_unlikely=stop_when_unlikely)
 
 
 def _kernel_tuner(strategy: str) -> Searcher:
@@ -27,21 +33,25 @@ def _optuna(strategy: str) -> Searcher:
 
 @dataclass(frozen=True)
 class _Engine:
-    """How a searcher is made of a strategy; the first strategy is the default.
+    """How a searcher is made of a strategy, of priors and of whether to stop early.
+
+    The first strategy is the default.
 
     `packages`: what a strategy needs beyond the plain dependencies, as module and distribution name.
     """
 
-    make: Callable[[str], Searcher]
+    make: Callable[[str, Sequence[Prior], bool], Searcher]
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    has_model: bool = False  # of the space: learns from priors and knows when to stop
 
 
 _ENGINES = {
-    "exhaustive": _Engine(lambda _: ExhaustiveSearch()),
-    "random": _Engine(lambda _: RandomSearch()),
+    "surrogate": _Engine(lambda _, priors, stop: _surrogate(priors, stop), has_model=True),
+    "exhaustive": _Engine(lambda *_: ExhaustiveSearch()),
+    "random": _Engine(lambda *_: RandomSearch()),
     "kernel_tuner": _Engine(
-        _kernel_tuner,
+        lambda strategy, *_: _kernel_tuner(strategy),
         strategies=(
             *("hybrid_vndx", "adaptive_tabu_greywolf", "basinhopping", "bayes_opt", "brute_force"),
             *("diff_evo", "dual_annealing", "firefly_algorithm", "genetic_algorithm", "greedy_ils"),
@@ -51,17 +61,24 @@ _ENGINES = {
         packages={"skopt": ("skopt", "scikit-optimize"), "pyatf_strategies": ("pyatf", "pyatf")},
     ),
     "optuna": _Engine(
-        _optuna,
+        lambda strategy, *_: _optuna(strategy),
         strategies=("tpe", "cmaes", "gp", "nsgaii", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
 }
 
 
-def make_searcher(engine: str, strategy: str | None = None) -> Searcher:
-    """A searcher; without a strategy, the engine's default one.
+def make_searcher(
+    engine: str,
+    strategy: str | None = None,
+    *,
+    priors: Sequence[Prior] = (),
+    stop_when_unlikely: bool = False,
+) -> Searcher:
+    """A searcher; without a strategy, the engine's default one. Priors are for those that learn from them.
 
-    Raises InputError for an unknown engine or strategy, and for a strategy whose package is not installed.
+    Raises InputError for an unknown engine or strategy, for a strategy whose package is not installed, and
+    for an engine that cannot tell when a better configuration is unlikely.
     """
     if engine not in _ENGINES:
         raise InputError(f"unknown engine {engine!r}{_known(engine, engine_names())}")
@@ -75,7 +92,15 @@ def make_searcher(engine: str, strategy: str | None = None) -> Searcher:
     if module and find_spec(module) is None:
         missing = f"needs {package}, which is not installed: pip install {package}"
         raise InputError(f"engine {engine}: strategy {chosen} {missing}")
-    return _ENGINES[engine].make(chosen)
+    if stop_when_unlikely and not _ENGINES[engine].has_model:
+        able = ", ".join(name for name, other in _ENGINES.items() if other.has_model)
+        raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
+    return _ENGINES[engine].make(chosen, priors, stop_when_unlikely)
+
+
+def learns_from_priors(engine: str) -> bool:
+    """Whether searchers of this engine make use of what other devices know."""
+    return _ENGINES[engine].has_model
 
 
 def engine_names() -> tuple[str, ...]:

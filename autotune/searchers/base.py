@@ -1,4 +1,4 @@
-"""The one method every searcher has, and what it is handed.
+"""The one method every searcher has, what it is handed, and what it may be told of other devices.
 
 A searcher proposes configurations and reads trials. It never sees kernels, devices, journals or caches.
 """
@@ -6,6 +6,7 @@ A searcher proposes configurations and reads trials. It never sees kernels, devi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from autotune.model import Config
@@ -15,6 +16,17 @@ from autotune.trials import Trial
 Evaluate = Callable[[Sequence[Config]], list[Trial]]
 """Answers with one trial per configuration, in order. A configuration outside the space is answered
 PRUNED and costs nothing, one asked before costs nothing. Raises BudgetSpent: let it pass through."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of the same kernel elsewhere: on another device, or for another problem.
+
+    `results` are configurations with their time in milliseconds, None for a failure.
+    """
+
+    source: str
+    results: tuple[tuple[Config, float | None], ...]
 
 
 class Searcher(Protocol):

@@ -170,8 +170,8 @@ def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
 
 
 def _outcome(trial: Trial) -> dict[str, Any]:
-    if trial.time_ms is not None:
-        return {"time": float(trial.time_ms)}
+    if trial.score is not None:
+        return {"time": float(trial.score)}
     compiling = trial.status in (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
     return {"__error__": util.CompilationFailedConfig() if compiling else util.RuntimeFailedConfig()}
 

@@ -93,7 +93,7 @@ class OptunaSearch:
 
 def _value(trial: Trial) -> float | None:
     """What is minimised: the logarithm of the time, for models of it are of use where it matters, below."""
-    return None if trial.time_ms is None else math.log(max(trial.time_ms, SHORTEST_MS))
+    return None if trial.score is None else math.log(max(trial.score, SHORTEST_MS))
 
 
 def _tell(study: Study, trial: optuna.Trial, value: float | None, worst: float | None) -> None:

@@ -15,7 +15,7 @@ from autotune.plan import C_TYPES
 from autotune.space.document import Element, hint
 
 ROLES = ("in", "out", "inout", "scratch")
-FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy")
+FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Fill:
     """How the content of an array is made.
 
     `integers` and `uniform` from low to high (both possible), `normal` of mean and deviation, `constant`
-    of one value, `sequence` of start and step, `copy` of the name of an earlier array.
+    of one value, `sequence` of start and step, `copy` and `transpose` of the name of an earlier array.
     """
 
     kind: str
@@ -97,7 +97,7 @@ def _fill(element: Element) -> Fill:
     kind, content = next(iter(entries.items()))
     if kind not in FILLS or len(entries) > 1:
         raise content.error(f"a fill is one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}")
-    if kind == "copy":
+    if kind in ("copy", "transpose"):
         return Fill(kind, (content.text(),))
     if kind == "constant":
         return Fill(kind, (content.number(),))
@@ -117,14 +117,18 @@ def _check_fill(
 ) -> None:
     """Refuse a copy of something else than an equal earlier array, and integers beyond the element type."""
     assert argument.fill is not None
-    numbers = argument.fill.arguments
-    if argument.fill.kind == "copy":
+    kind, numbers = argument.fill.kind, argument.fill.arguments
+    if kind in ("copy", "transpose"):
         original = earlier.get(str(numbers[0]))
         if original is None or original.fill is None:
             raise element.error(f"expected the name of an earlier array with a fill, found {numbers[0]!r}")
-        if (original.dtype, original.shape) != (argument.dtype, argument.shape):
-            raise element.error(f"expected an array of the same dtype and shape, {original.name} has another")
-    if argument.fill.kind not in ("integers", "constant"):
+        shape = argument.shape if kind == "copy" else argument.shape[::-1]
+        if (original.dtype, original.shape) != (argument.dtype, shape):
+            wanted = "shape" if kind == "copy" else "shape in reverse"
+            raise element.error(
+                f"expected an array of the same dtype and {wanted}, {original.name} has another"
+            )
+    if kind not in ("integers", "constant"):
         return
     for dtype in dtypes if argument.dtype == "DTYPE" else (argument.dtype,):
         if np.dtype(dtype).kind in "iu":

@@ -158,6 +158,15 @@ def find_row(rows: Rows, row: Sequence[int]) -> int | None:
     return index if index < len(rows) and rows[index].tolist() == list(row) else None
 
 
+def find_rows(rows: Rows, wanted: Rows) -> NDArray[np.intp]:
+    """Index of each of many rows among sorted ones; -1 where it is not there."""
+    if not len(wanted):
+        return np.empty(0, dtype=np.intp)
+    keys, known = _keys(wanted.astype(rows.dtype)), _keys(rows)
+    found = np.minimum(np.searchsorted(known, keys), len(rows) - 1)
+    return np.where(known[found] == keys, found, -1)
+
+
 def _keys(rows: Rows) -> NDArray[np.bytes_]:
     """Each row as one byte string; a view when the rows are contiguous, so sorting it sorts them."""
     rows = np.ascontiguousarray(rows)

@@ -10,7 +10,7 @@ import hashlib
 import keyword
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.expressions import FUNCTIONS
@@ -22,6 +22,7 @@ from autotune.space.document import Element, hint, is_identifier, read_document
 SCHEMAS = (1,)
 DIALECTS = ("portable", "cuda", "opencl", "python")
 COMPILER_DIALECTS = ("cuda", "opencl", "python")
+CUDA_COMPILERS = ("nvrtc", "nvcc")
 _REQUIRED = (
     "schema",
     "kernel",
@@ -35,7 +36,7 @@ _REQUIRED = (
 )
 _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
-    *("landmarks", "compiler_options", "verify", "work"),
+    *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast"),
 )
 _RESERVED = {"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist}
 
@@ -85,6 +86,8 @@ class SpaceSpec:
     rtol: str
     atol: str
     work: Mapping[str, str]
+    compiler: str = CUDA_COMPILERS[0]  # for CUDA devices
+    contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
 
 
 def load_space(path: str | Path) -> SpaceSpec:
@@ -126,7 +129,9 @@ def load_space(path: str | Path) -> SpaceSpec:
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
+        compiler=top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0],
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
+        contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
     )
 
 

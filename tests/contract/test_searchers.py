@@ -173,6 +173,7 @@ def test_default_strategies_learn(space):
     at_random = mean_of_the_last_twenty("random")
     assert mean_of_the_last_twenty("kernel_tuner") < 0.8 * at_random
     assert mean_of_the_last_twenty("optuna") < 0.8 * at_random
+    assert mean_of_the_last_twenty("surrogate") < 0.8 * at_random
 
 
 def test_an_error_of_the_evaluator_is_not_taken_for_one_of_the_library(space, searcher):
@@ -219,8 +220,8 @@ def test_every_strategy_of_kernel_tuner_is_offered_but_one():
 @pytest.mark.parametrize(
     ("engine", "strategy", "message"),
     [
-        ("optunna", None, "unknown engine 'optunna'; did you mean optuna? known: exhaustive, random, "),
-        ("zzz", None, "unknown engine 'zzz'; known: exhaustive, random, kernel_tuner, optuna"),
+        ("optunna", None, "unknown engine 'optunna'; did you mean optuna? known: surrogate, exhaustive, random, "),
+        ("zzz", None, "unknown engine 'zzz'; known: surrogate, exhaustive, random, kernel_tuner, optuna"),
         ("optuna", "tpee", "engine optuna: unknown strategy 'tpee'; did you mean tpe? known: cmaes, gp"),
         ("kernel_tuner", "tpe", "engine kernel_tuner: unknown strategy 'tpe'; "),
         ("random", "tpe", "engine random has no strategies; leave strategy 'tpe' out"),
@@ -241,7 +242,7 @@ def test_a_missing_package_is_named(monkeypatch):
 
 
 def test_the_default_strategies():
-    assert [default_strategy(engine) for engine in engine_names()] == ["", "", "hybrid_vndx", "tpe"]
+    assert [default_strategy(engine) for engine in engine_names()] == ["", "", "", "hybrid_vndx", "tpe"]
 
 
 def test_a_library_is_imported_only_for_its_own_engine():

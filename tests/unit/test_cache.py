@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from autotune import cache
 from autotune.cache_format import device_text, parse_device, parse_record, record_text
 from autotune.errors import CacheError, InputError
-from autotune.model import Entry, KernelRecord
-from tests.cache_example import DEVICE, OTHER, PROVENANCE, entry, record
+from autotune.model import Config, Entry, KernelRecord
+from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -75,7 +75,39 @@ def test_derived_names_keep_their_order():
 def test_an_entry_for_the_same_problem_replaces_and_others_stay_sorted(tmp_path):
     for each in (entry(512), entry(64), entry(64, "float32"), entry(512, BLOCK=256)):
         path = cache.store(tmp_path, DEVICE, record(each))
-    assert cache.read_record(str(path)) == record(entry(64, "float32"), entry(64), entry(512, BLOCK=256))
+    newest = replace(entry(512, BLOCK=256), measured=((DEFAULT, 512 / 1e6),))
+    assert cache.read_record(str(path)) == record(entry(64, "float32"), entry(64), newest)
+
+
+def test_a_new_search_keeps_what_earlier_ones_of_the_same_source_measured(tmp_path):
+    one, two, three = (Config({**DEFAULT, "BLOCK": block}) for block in (32, 128, 256))
+    cache.store(tmp_path, DEVICE, record(replace(entry(64), measured=((one, 2.0), (two, 5.0)))))
+    path = cache.store(
+        tmp_path, DEVICE, record(replace(entry(64), config=three, time_ms=1.0, measured=((two, 3.0),)))
+    )
+    (kept,) = cache.read_record(str(path)).entries
+    assert kept.measured == ((DEFAULT, 64 / 1e6), (one, 2.0), (two, 3.0))
+    assert kept.relative_times == {three: 1.0, DEFAULT: 1.0, one: 2.0, two: 3.0}
+    changed = replace(PROVENANCE, source_sha256="6" * 64)
+    cache.store(tmp_path, DEVICE, record(replace(entry(64), provenance=changed)))
+    assert cache.read_record(str(path)).entries == (replace(entry(64), provenance=changed),)
+
+
+def test_each_measured_configuration_has_a_line(tmp_path):
+    measured = tuple((Config({**DEFAULT, "BLOCK": block}), block / 7) for block in (32, 128, 256))
+    text = record_text(record(replace(entry(64), measured=measured), entry(128)))
+    lines = [line for line in text.splitlines() if line.startswith('        [ { "ALGORITHM"')]
+    assert [float(line.split("}, ")[1].split()[0]) for line in lines] == [time_ms for _, time_ms in measured]
+    assert parse_record(text, "here").entries[0].measured == measured
+
+
+def test_the_best_of_other_devices_are_found_but_not_in_a_damaged_file(tmp_path):
+    cache.store(tmp_path, DEVICE, record(entry(64, BLOCK=32)))
+    cache.store(tmp_path, OTHER, record(entry(64, BLOCK=128), entry(128, BLOCK=256)))
+    cache.store(tmp_path, OTHER, record(entry(64), kernel="scan"))
+    broken = cache.store(tmp_path, replace(OTHER, name="B", slug="b"), record(entry(64, BLOCK=64)))
+    broken.write_text("{")
+    assert {config["BLOCK"] for config in cache.foreign_bests(tmp_path, DEVICE, "reduce")} == {128, 256}
 
 
 def test_the_newest_record_describes_the_kernel(tmp_path):
@@ -150,6 +182,10 @@ def edited(change) -> str:
             r"config\.BLOCK: expected a number",
         ),
         (edited(lambda data: data["derived"].append({"name": "X"})), r"derived\[2\]: expected a name and"),
+        (
+            edited(lambda data: data["entries"][0].update(measured=[[{"BLOCK": 3}]])),
+            r"entries\[0\]\.measured: expected a list of pairs",
+        ),
         (edited(lambda data: data.update(launch={})), "launch: expected a list"),
         (edited(lambda data: data["entries"][0].update(provenance=3)), "provenance: expected an object"),
     ],
@@ -248,7 +284,7 @@ def test_kernels_and_folders_are_listed(tmp_path):
 
 
 def test_every_field_of_the_records_is_in_the_file():
-    data = json.loads(record_text(record(entry(64))))
+    data = json.loads(record_text(record(replace(entry(64), measured=((DEFAULT, 1.0),)))))
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
     assert parse_device(device_text(DEVICE), "here") == DEVICE

@@ -70,7 +70,7 @@ def test_every_dimension_counts_and_not_the_volume(known, asked):
         return hypot(log2(one["m"] / asked[0]), log2(one["n"] / asked[1]))
 
     entries = [replace(entry(1), sizes={"m": m, "n": n}) for m, n in known]
-    question = Question("reduce", None, None, False, {"m": asked[0], "n": asked[1]})
+    question = Question("reduce", None, None, Tier.DEFAULT, {"m": asked[0], "n": asked[1]})
     best = tuned("example-gpu-100", record(*entries), DEVICE, question, [])
     assert distance(best.match.source_sizes) == pytest.approx(
         min(distance(each.sizes) for each in entries), abs=1e-9
@@ -82,21 +82,24 @@ def test_a_nearest_result_that_is_not_valid_for_the_sizes_is_passed_over(filled)
     assert best.match.source_sizes == {"n": 64}
 
 
-def test_a_device_without_results_gets_the_default(filled):
-    best = best_config("reduce", "Unknown GPU", n=1024)
+def test_a_kind_of_device_without_results_gets_the_default(filled):
+    best = best_config("reduce", "cpu-unknown", n=1024)
     assert best == DEFAULT
     assert (best.time_ms, best.provenance, best.source_device) == (None, None, None)
     assert best.match.tier is Tier.DEFAULT
     assert best.match.detail == (
-        "the kernel's default: nothing that may be served was tuned on unknown-gpu; "
+        "the kernel's default: nothing that may be served was tuned on cpu-unknown; "
         "device or sizes not known, so not checked: BLOCK <= device.max_threads_per_block"
     )
+    assert best.expected_slowdown > 10  # ten times as slow as the best on each of the two devices
+    with pytest.raises(NoConfig, match="nothing as close as portable for cpu-unknown, n=1024; "):
+        best_config("reduce", "cpu-unknown", n=1024, min_match=Tier.PORTABLE)
 
 
 def test_the_default_must_be_valid_for_a_known_device(filled):
-    small = replace(DEVICE, name="Small", slug="small", max_threads_per_block=32)
+    small = replace(DEVICE, name="Small", slug="small", kind="cpu", max_threads_per_block=32)
     with pytest.raises(
-        NoConfig, match=r"default is not valid here: BLOCK <= device\.max_threads_per_block; .* has "
+        NoConfig, match=r"default is not valid here: BLOCK <= device\.max_threads_per_block and .* has "
     ):
         best_config("reduce", small, n=1024)
     assert best_config("reduce", replace(small, max_threads_per_block=64), n=1024) == DEFAULT
@@ -160,21 +163,22 @@ def test_a_device_is_a_name_a_slug_or_its_description(filled, device):
 def test_a_folder_that_says_more_than_the_name_is_found_by_the_name(root):
     cache.store(root, replace(DEVICE, slug="cpu-example-gpu-100"), record(entry(64)))
     assert best_config("reduce", "Example GPU 100", n=64).source_device == "cpu-example-gpu-100"
-    assert best_config("reduce", "GPU 100", n=64).match.tier is Tier.DEFAULT
+    assert best_config("reduce", "GPU 100", n=64).match.tier is Tier.PORTABLE
 
 
-def test_another_model_under_the_same_slug_gets_none_of_its_results(filled):
+def test_another_model_under_the_same_slug_is_another_device(filled):
     impostor = replace(DEVICE, architecture="ex_11")
-    assert best_config("reduce", impostor, n=64).match.tier is Tier.DEFAULT
+    assert best_config("reduce", impostor, n=64).match.tier is Tier.SAME_VENDOR
 
 
 def test_no_device_takes_the_only_one(root):
     cache.store(root, DEVICE, record(entry(64)))
     cache.store(root, OTHER, record(entry(64), kernel="scan"))
     assert best_config("reduce", n=64).source_device == "example-gpu-100"
-    cache.store(root, OTHER, record(entry(64)))
-    with pytest.raises(NoConfig, match=r"which device.* has results for: example-gpu-100, other-gpu"):
-        best_config("reduce", n=64)
+    cache.store(root, OTHER, record(entry(64, BLOCK=32)))
+    match = best_config("reduce", n=64).match
+    assert (match.tier, match.source_device) == (Tier.PORTABLE, "example-gpu-100")
+    assert match.detail.startswith("tuned on example-gpu-100 for n=64, the least worst over all devices")
 
 
 def test_no_sizes_take_the_only_result(filled):
@@ -301,9 +305,9 @@ def test_a_changed_file_is_seen_and_an_unchanged_one_is_not_read_again(filled):
 
 
 def test_results_that_appear_later_are_seen(filled):
-    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.DEFAULT
+    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.PORTABLE
     cache.store(filled, replace(DEVICE, name="Late GPU", slug="late-gpu"), record(entry(64), kernel="scan"))
-    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.DEFAULT
+    assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.PORTABLE
     cache.store(filled, replace(DEVICE, name="Late GPU", slug="late-gpu"), record(entry(64)))
     assert best_config("reduce", "Late GPU", n=64).match.tier is Tier.EXACT
 
@@ -334,10 +338,19 @@ def test_a_file_with_something_that_is_no_expression_is_damaged(root):
         best_config("reduce", NAME, n=64)
 
 
-@pytest.mark.parametrize("question", [(["reduce"],), ("reduce", ["gpu"])])
-def test_a_question_of_the_wrong_kind_is_bad_input(filled, question):
-    with pytest.raises(InputError, match="best_config takes names"):
-        best_config(*question)
+@pytest.mark.parametrize(
+    ("question", "keywords", "complaint"),
+    [
+        ((["reduce"],), {}, "best_config takes names"),
+        (("reduce", ["gpu"]), {}, r"device \['gpu'\]: expected a name, a slug, the number of a GPU"),
+        (("reduce", True), {}, "device True: expected a name"),
+        (("reduce", NAME), {"min_match": "exact"}, "min_match is a Tier"),
+        (("reduce", NAME), {"on_miss": "tune"}, 'on_miss is "record" or None'),
+    ],
+)
+def test_a_question_of_the_wrong_kind_is_bad_input(filled, question, keywords, complaint):
+    with pytest.raises(InputError, match=complaint):
+        best_config(*question, n=64, **keywords)
 
 
 values = {

@@ -80,3 +80,15 @@ def test_an_array_can_be_a_copy_of_an_earlier_equal_one(tmp_path):
     path.write_text(path.read_text().replace("name: y, dtype: DTYPE", "name: y, dtype: int32"))
     with pytest.raises(SpaceError, match="expected an array of the same dtype and shape"):
         load_space(path)
+
+
+def test_an_array_can_be_the_transpose_of_an_earlier_one(tmp_path):
+    rows = "- {name: rows, dtype: DTYPE, shape: [n, 3], role: in, fill: {constant: 1}}"
+    columns = "- {name: columns, dtype: DTYPE, shape: [3, n], role: in, fill: {transpose: rows}}"
+    path = write_space(
+        tmp_path, YAML.replace("  - {name: partial", f"  {rows}\n  {columns}\n  - {{name: partial", 1)
+    )
+    assert load_space(path).arguments[2].fill == Fill("transpose", ("rows",))
+    path.write_text(path.read_text().replace("shape: [3, n]", "shape: [n, 3]"))
+    with pytest.raises(SpaceError, match="expected an array of the same dtype and shape in reverse"):
+        load_space(path)

@@ -1,0 +1,62 @@
+"""Export results for other tools: T4, a Kernel Tuner cache, an Optuna study, a journal, a C header."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+from autotune.errors import InputError
+
+EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
+HEADER = "c-header"
+STUDY = "optuna"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "source",
+        metavar="KERNEL|FILE",
+        help=f"a kernel of the cache for {HEADER}; else recorded results, such as a journal",
+    )
+    parser.add_argument(
+        "--format",
+        required=True,
+        choices=("t4", "kernel-tuner", STUDY, "journal", HEADER),
+        help="what to write",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help=f"where to write it, compressed when it ends in .gz; for {STUDY} a file or a database's URL",
+    )
+    opt.add_cache(parser, f"where {HEADER} finds the results")
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Run the command."""
+    from autotune.interop import optuna_study, read_recording
+    from autotune.interop.c_header import header
+    from autotune.interop.files import write_text
+    from autotune.interop.formats import WRITERS
+
+    if parsed.format == HEADER:
+        write_text(Path(parsed.output), header(parsed.source, parsed.cache))
+        emit(f"the tuned results of {parsed.source} in {parsed.output}")
+        return
+    source = Path(parsed.source)
+    if not source.is_file():
+        raise InputError(
+            f"{source}: no such file; --format {parsed.format} takes recorded results, such as runs/FILE"
+        )
+    recording = read_recording(source)
+    if parsed.format == STUDY:
+        name = optuna_study.export(recording, parsed.output)
+        emit(f"{len(recording.results):,} trials in the study {name!r} of {parsed.output}")
+    else:
+        write_text(Path(parsed.output), WRITERS[parsed.format](recording))
+        emit(f"{len(recording.results):,} results in {parsed.output}")

@@ -1,0 +1,133 @@
+"""What a cubin says of its kernels: registers, spills, stack and shared memory, read from the file itself.
+
+A cubin is a 64-bit ELF file. Its sections are named after kernels: `.text.KERNEL` is the code,
+`.nv.shared.KERNEL` the static shared memory, `.nv.info.KERNEL` a list of attributes, and `.nv.info` the list
+of those that name a symbol. An attribute is a format, a kind (the numbers below, which NVIDIA's
+`cuobjdump -elf` shows as EIATTR names), a length and its values. The compiler's own report,
+`--ptxas-options=-v`, gives the same figures.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of its own kernels, where nvcc has linked it in
+_ENTRY = 0x10  # of a symbol: a kernel, which the host can launch
+_SIZED = 4  # the format of an attribute whose values follow it; those of other formats are part of its head
+_MAX_THREADS, _FRAME_SIZE, _REGCOUNT, _ANNOTATIONS = 0x05, 0x11, 0x2F, 0x55
+_SPILL = 1  # an annotation: this instruction moves a register to local memory or back
+_STORE_LOCAL = 0x387
+_STORED_BYTES = {4: 4, 5: 8, 6: 16}  # by the width field of a store
+_INSTRUCTION_BYTES = 16
+_RESERVED_SHARED_BYTES = 1024  # of the system, in every block
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel takes: per thread, shared memory per block, and the threads it may be launched with.
+
+    `spill_bytes` is what a thread moves out of registers for want of room; `local_bytes` is all of its local
+    memory, so arrays that are indexed at run time too.
+    """
+
+    registers: int
+    local_bytes: int
+    spill_bytes: int
+    shared_bytes: int
+    max_threads: int | None  # of a block, by __launch_bounds__
+
+
+@dataclass(frozen=True)
+class _Section:
+    content: bytes
+    size_bytes: int  # also of a section that has no content in the file
+    link: int
+
+
+def read_resources(cubin: bytes) -> dict[str, Resources]:
+    """Every kernel of a cubin by name; raises ValueError for anything else than a cubin."""
+    try:
+        numbered = list(_sections(cubin))
+        sections = dict(numbered)
+        symbols = _symbols(numbered)
+        figures = _figures(sections[".nv.info"].content, [name for name, _ in symbols])
+        kernels = [name for name, is_kernel in symbols if is_kernel and _DEVICE_RUNTIME not in name]
+        return {name: _resources(name, sections, figures) for name in kernels}
+    except (struct.error, IndexError, KeyError, OverflowError, UnicodeDecodeError):
+        raise ValueError("not a cubin, or not one whose sections can be read") from None
+
+
+def _resources(
+    name: str, sections: Mapping[str, _Section], figures: Mapping[tuple[int, str], int]
+) -> Resources:
+    attributes = dict(_attributes(sections[f".nv.info.{name}"].content))
+    shared = sections.get(f".nv.shared.{name}")
+    shared_bytes = shared.size_bytes if shared else 0
+    if ".nv.shared.reserved.0" in sections:  # then every kernel's section begins with the system's part
+        shared_bytes = max(0, shared_bytes - _RESERVED_SHARED_BYTES)
+    bounds = attributes.get(_MAX_THREADS)
+    return Resources(
+        registers=figures[_REGCOUNT, name],
+        local_bytes=figures[_FRAME_SIZE, name],
+        spill_bytes=_spilled(attributes.get(_ANNOTATIONS, ()), sections[f".text.{name}"].content),
+        shared_bytes=shared_bytes,
+        max_threads=bounds[0] * bounds[1] * bounds[2] if bounds else None,
+    )
+
+
+def _sections(file: bytes) -> Iterator[tuple[str, _Section]]:
+    magic, width = struct.unpack_from("<4sB", file)
+    if (magic, width) != (b"\x7fELF", 2):
+        raise ValueError("not a cubin: no 64-bit ELF file")
+    (table,) = struct.unpack_from("<Q", file, 40)
+    entry_bytes, count, names = struct.unpack_from("<HHH", file, 58)
+    heads = [struct.unpack_from("<IIQQQQI", file, table + number * entry_bytes) for number in range(count)]
+    for name, _, _, _, offset, size_bytes, link in heads:
+        yield (
+            _text(file, heads[names][4] + name),
+            _Section(file[offset : offset + size_bytes], size_bytes, link),
+        )
+
+
+def _symbols(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool]]:
+    """Names in order, and whether each is a kernel's."""
+    table = dict(sections)[".symtab"]
+    names = sections[table.link][1].content
+    return [
+        (_text(names, name), bool(other & _ENTRY))
+        for name, _, other, _, _, _ in struct.iter_unpack("<IBBHQQ", table.content)
+    ]
+
+
+def _text(content: bytes, offset: int) -> str:
+    return content[offset : content.index(b"\0", offset)].decode()
+
+
+def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Kind and 32-bit values of each attribute that has any."""
+    offset = 0
+    while offset < len(content):
+        form, kind, length = struct.unpack_from("<BBH", content, offset)
+        offset += 4
+        if form == _SIZED:
+            yield kind, struct.unpack_from(f"<{length // 4}I", content, offset)
+            offset += length
+
+
+def _figures(content: bytes, symbols: list[str]) -> dict[tuple[int, str], int]:
+    """The attributes that give one number to one symbol."""
+    pairs = [(kind, values) for kind, values in _attributes(content) if len(values) == 2]
+    return {(kind, symbols[values[0]]): values[1] for kind, values in pairs}
+
+
+def _spilled(annotations: tuple[int, ...], code: bytes) -> int:
+    """Bytes that the stores among the annotated instructions put into local memory."""
+    total = 0
+    for kind, offset in zip(annotations[::2], annotations[1::2], strict=False):
+        if kind == _SPILL and offset + _INSTRUCTION_BYTES <= len(code):
+            low, high = struct.unpack_from("<QQ", code, offset)
+            if low & 0xFFF == _STORE_LOCAL:
+                total += _STORED_BYTES[high >> 9 & 7]
+    return total

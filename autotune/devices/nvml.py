@@ -1,0 +1,68 @@
+"""What NVIDIA's management library tells of a GPU while it works: clocks, throttling, energy, other users.
+
+Everything is optional: without the package, the driver's library or the permission there is nothing to
+tell, and nothing fails.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune.model import Value
+
+# NVML's bits for what slows a GPU down against its will; being idle is not among them
+_THROTTLE_REASONS = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x20: "thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+
+
+class Gauge:
+    """Readings of one GPU, found by the address of its PCI slot."""
+
+    def __init__(self, pci_bus_id: str) -> None:
+        self._nvml: Any = None
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._gpu = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+        except (ImportError, OSError):
+            return
+        except pynvml.NVMLError:
+            return
+        self._nvml = pynvml
+        # before this process uses the GPU, so that whoever uses it now is another
+        self._others = self._read(lambda: len(pynvml.nvmlDeviceGetComputeRunningProcesses(self._gpu)))
+
+    def conditions(self) -> dict[str, Value]:
+        """Clock in MHz, why it is throttled, and how many other processes were there; empty if unknown."""
+        if self._nvml is None:
+            return {}
+        nvml, gpu = self._nvml, self._gpu
+        reasons = self._read(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+        found: dict[str, Value | None] = {
+            "sm_clock_mhz": self._read(lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)),
+            "temperature_c": self._read(
+                lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)
+            ),
+            "throttled": ", ".join(name for bit, name in _THROTTLE_REASONS.items() if bit & (reasons or 0)),
+            "other_processes": self._others,
+        }
+        return {name: value for name, value in found.items() if value not in (None, "", 0)}
+
+    def energy_j(self) -> float | None:
+        """Energy since the driver was loaded, in joules; None where the GPU does not count it."""
+        if self._nvml is None:
+            return None
+        used_mj = self._read(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._gpu))
+        return None if used_mj is None else used_mj * 1e-3
+
+    def _read(self, reading: Any) -> Any:
+        try:
+            return reading()
+        except self._nvml.NVMLError:  # not supported, or not permitted
+            return None

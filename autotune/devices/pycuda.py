@@ -1,0 +1,182 @@
+"""NVIDIA GPUs through PyCUDA; the binaries come from the same compiler as for cuda.core."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pycuda.driver as driver
+
+from autotune.cuda_driver import cuda_device
+from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
+from autotune.devices.cuda_compiler import CudaCompiler
+from autotune.devices.driver_graph import DriverGraph
+from autotune.devices.on_gpu import ComparedOnGpu, classified
+from autotune.model import DeviceInfo, Launch
+from autotune.trials import Binary
+
+
+class PyCudaDevice(ComparedOnGpu):
+    """One GPU with a context and a stream of its own; runs of several launches are replayed as a graph."""
+
+    def __init__(self, index: int) -> None:
+        gpu = driver.Device(index)
+        super().__init__(_describe(index), gpu.pci_bus_id())
+        self._context = gpu.make_context()
+        atexit.register(self._context.pop)  # PyCUDA aborts where a context outlives the interpreter
+        self._stream = driver.Stream()
+        self._start, self._end = driver.Event(), driver.Event()
+        self._graph_of: tuple[object, ...] | None = None
+        self._graph: DriverGraph | None = None
+
+    def allocate(self, size_bytes: int) -> Buffer:
+        """Reserve global memory."""
+        return driver.mem_alloc(max(1, size_bytes))
+
+    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
+        """The same memory from an offset on; the parent is kept alive."""
+        return _Region(buffer, offset_bytes)
+
+    def write(self, buffer: Buffer, data: Bytes) -> None:
+        """Copy to the GPU and wait."""
+        if data.size:
+            self._stream.synchronize()
+            driver.memcpy_htod(int(buffer), np.ascontiguousarray(data))
+
+    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+        """Wait for the stream and copy to the host."""
+        data = np.empty(size_bytes, np.uint8)
+        if size_bytes:
+            try:
+                self._stream.synchronize()
+                driver.memcpy_dtoh(data, int(buffer))
+            except driver.Error as error:
+                raise DeviceLost(str(error)) from None
+        return data
+
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+        """Copy within global memory, in the order of the stream."""
+        driver.memcpy_dtod_async(int(target), int(source), size_bytes, self._stream)
+
+    def fill(self, buffer: Buffer, byte: int, size_bytes: int) -> None:
+        """Set every byte, in the order of the stream."""
+        driver.memset_d8_async(int(buffer), byte, size_bytes, self._stream)
+
+    def load(self, binary: Binary) -> Program:
+        """Load a cubin; its kernels are looked up by name when they are launched."""
+        try:
+            return _Module(driver.module_from_buffer(binary.data))
+        except driver.Error as error:
+            raise classified(error) from None
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int = 1,
+    ) -> float:
+        """Time between two events around the launches, which the GPU finds queued when it gets to them."""
+        try:
+            if len(launches) * repeats == 1:
+                program.function(launches[0].entry, launches[0].shared_bytes)  # looked up before the clock runs
+                self._start.record(self._stream)
+                self.enqueue(program, launches[0], arguments)
+            else:
+                graph = self._captured(program, launches, arguments, repeats)
+                self._start.record(self._stream)
+                graph.launch()
+            self._end.record(self._stream)
+            self._end.synchronize()
+            return float(self._end.time_since(self._start))
+        except driver.Error as error:
+            raise classified(error) from None
+
+    def enqueue(self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]) -> None:
+        """Queue one launch on the device's stream."""
+        values = [arguments[name] for name in launch.arguments]
+        function = program.function(launch.entry, launch.shared_bytes)
+        packed = [value if isinstance(value, np.generic) else np.uint64(int(value)) for value in values]
+        function(
+            *packed, grid=launch.grid, block=launch.block, shared=launch.shared_bytes, stream=self._stream
+        )
+
+    def _captured(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int,
+    ) -> DriverGraph:
+        key = (program, tuple(launches), tuple(arguments.items()), repeats)
+        if self._graph is None or self._graph_of != key:
+            graph = DriverGraph(self._stream.handle)
+            for _ in range(repeats):
+                for step in launches:
+                    self.enqueue(program, step, arguments)
+            graph.end()
+            self._graph, self._graph_of = graph, key
+        return self._graph
+
+
+class _Region:
+    """An address inside an allocation, which it keeps alive."""
+
+    def __init__(self, parent: Buffer, offset_bytes: int) -> None:
+        self._parent = parent
+        self._address = int(parent) + offset_bytes
+
+    def __int__(self) -> int:
+        return self._address
+
+
+class _Module:
+    """A loaded cubin and the kernels that were asked for."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._functions: dict[tuple[str, int], Any] = {}
+
+    def function(self, entry: str, shared_bytes: int) -> Any:
+        """A kernel by name, allowed as much dynamic shared memory as the launch wants."""
+        key = (entry, shared_bytes)
+        if key not in self._functions:
+            try:
+                function = self._module.get_function(entry)
+                if shared_bytes > 48 * 1024:
+                    function.set_attribute(
+                        driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
+                    )
+            except driver.Error as error:
+                raise LaunchError(
+                    f'no kernel {entry!r} to launch; is it declared extern "C"? ({error})'
+                ) from None
+            self._functions[key] = function
+        return self._functions[key]
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Every GPU that the driver shows; none without a driver."""
+    try:
+        driver.init()
+        return [_describe(index) for index in range(driver.Device.count())]
+    except driver.Error:
+        return []
+
+
+def open_device(index: int) -> PyCudaDevice:
+    """Open the GPU of that number."""
+    driver.init()
+    return PyCudaDevice(index)
+
+
+def open_compiler(index: int) -> CudaCompiler:
+    """NVRTC for that GPU's architecture."""
+    return CudaCompiler(_describe(index).architecture)
+
+
+def _describe(index: int) -> DeviceInfo:
+    return replace(cuda_device(index), backend="pycuda")

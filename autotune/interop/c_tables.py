@@ -1,0 +1,267 @@
+"""The tables of a generated C header: which configurations may answer for which device, in which order.
+
+It follows `loader` and `tiers` step by step; what depends on the sizes that are asked for is left to the
+header. Besides the devices of the caches there are names for others: of an architecture, of a vendor, any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import inf, log2, prod
+from pathlib import Path
+
+from autotune.best import check
+from autotune.cache import Folder, device_path, folders, read_device, read_record, read_roots, record_path
+from autotune.carry_over import Known, ranked, scopes
+from autotune.device_names import traits_of
+from autotune.errors import InputError
+from autotune.interop.c_rules import Vocabulary
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Sizes, Traits, Value
+from autotune.tiers import newest
+
+MOST_LISTS = 4096  # of ranked configurations: one for each way in which sizes can lie near the known ones
+# Keywords of C or C++, besides those that Python has too and no space may use.
+_KEYWORDS = """
+    alignas alignof asm auto bool case catch char compl const constexpr default delete do double enum explicit
+    export extern float friend goto inline int long mutable namespace new operator private protected public
+    register restrict short signed sizeof static struct switch template this throw typedef typeid typename
+    union unsigned using virtual void volatile
+"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device that may be asked for: its slug, what is known of it, and its own records, cache by cache."""
+
+    slug: str
+    device: DeviceInfo | None
+    traits: Traits
+    records: tuple[KernelRecord, ...] = ()
+
+
+@dataclass
+class Tables:
+    """Rows of the C tables, as C writes them where they are made of numbers only.
+
+    `asserted` are results that are valid where they were found: rules, configuration, device, dtype, sizes.
+    """
+
+    kernel: str
+    words: Vocabulary
+    targets: tuple[Target, ...]
+    dtypes: tuple[str, ...]
+    configs: dict[Config, int] = field(default_factory=dict)
+    rules: list[KernelRecord] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    scopes: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+    ranked: list[str] = field(default_factory=list)
+    defaults: list[str] = field(default_factory=list)
+    asserted: list[tuple[int, int, int, int, Sizes]] = field(default_factory=list)
+    shared: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def config(self, config: Config) -> int:
+        """The row of a configuration."""
+        return self.configs.setdefault(config, len(self.configs))
+
+    def rule(self, record: KernelRecord) -> int:
+        """The number of the version of the rules that a record has."""
+        for number, known in enumerate(self.rules):
+            if _rules(known) == _rules(record):
+                return number
+        self.rules.append(record)
+        return len(self.rules) - 1
+
+    def run_of(self, entries: Sequence[Entry], record: KernelRecord) -> int:
+        """Add results that belong together and return the row of the first."""
+        first = len(self.entries)
+        for entry in entries:
+            logs = ", ".join(repr(log2(entry.sizes[name])) for name in self.words.sizes)
+            exact = ", ".join(f"{entry.sizes[name]}LL" for name in self.words.sizes)
+            is_valid = int(_fits(entry.config, record.parameters))
+            self.entries.append(f"{{{{{logs}}}, {{{exact}}}, {self.config(entry.config)}, {is_valid}}}")
+        return first
+
+
+def tables_of(kernel: str, cache: Folder | None = None) -> Tables:
+    """The tables of a kernel; rules 0 are those of the newest result, which hold for other devices.
+
+    Raises InputError when there are no results, or when they are of different parameters or sizes.
+    """
+    held = _holders(kernel, cache)
+    records = [record for target in held for record in target.records]
+    latest = max((target.records[0] for target in held), key=newest)
+    words = _vocabulary(kernel, records, latest)
+    tables = Tables(kernel, words, (*held, *_unknown(held)), latest.dtypes)
+    tables.rule(latest)
+    for dtype_number, dtype in enumerate(latest.dtypes):
+        for number, target in enumerate(tables.targets):
+            _add_own(tables, number, target, dtype_number, dtype)
+            if not target.records or dtype in target.records[0].dtypes:
+                _add_foreign(tables, number, target, dtype_number, dtype, held, latest)
+                _add_defaults(tables, number, target, dtype_number, dtype, held)
+    return tables
+
+
+def _holders(kernel: str, cache: Folder | None) -> list[Target]:
+    """The devices with results, by their folders, each with what the caches say of it in their order."""
+    found: dict[str, tuple[DeviceInfo, list[KernelRecord]]] = {}
+    roots = read_roots(cache)
+    for root in roots:
+        for folder in folders(root):
+            path = record_path(root, folder, kernel)
+            if Path(path).exists():
+                record = read_record(path)
+                device = read_device(device_path(root, folder))
+                found.setdefault(folder, (device, []))[1].append(record)
+    if not found:
+        raise InputError(
+            f"no results for a kernel {kernel!r} in {' or '.join(roots)}; autotune search makes some"
+        )
+    return [
+        Target(folder, device, traits_of(device), tuple(records))
+        for folder, (device, records) in found.items()
+    ]
+
+
+def _unknown(held: Sequence[Target]) -> list[Target]:
+    """Names for devices without results, from those whose architecture is known to any device at all."""
+    found: dict[str, Target] = {}
+    for target in held:
+        traits = target.traits
+        if traits.architecture:
+            found.setdefault(traits.architecture, Target(traits.architecture, None, traits))
+    for target in held:
+        traits = target.traits
+        if traits.vendor:
+            found.setdefault(traits.vendor, Target(traits.vendor, None, Traits(traits.kind, traits.vendor)))
+    found["other"] = Target("other", None, Traits("gpu"))
+    known = {target.slug for target in held}
+    return [target for slug, target in found.items() if slug not in known]
+
+
+def _vocabulary(kernel: str, records: Sequence[KernelRecord], latest: KernelRecord) -> Vocabulary:
+    names = {parameter.name for parameter in latest.parameters}
+    sizes = tuple(sorted(next((entry.sizes for record in records for entry in record.entries), {})))
+    for record in records:
+        if {parameter.name for parameter in record.parameters} != names:
+            raise InputError(
+                f"{kernel}: its devices have results of different parameters; search again on the older"
+            )
+        if any(set(entry.sizes) != set(sizes) for entry in record.entries):
+            raise InputError(
+                f"{kernel}: its results are for sizes of different names; search again on the older"
+            )
+    if not sizes:
+        raise InputError(f"{kernel}: its results have no sizes, by which the header looks them up")
+    if taken := sorted((names | set(sizes)) & set(_KEYWORDS.split())):
+        raise InputError(f"{kernel}: {taken[0]!r} is a keyword of C or C++; rename it to write a header")
+    domains: dict[str, dict[Value, None]] = {parameter.name: {} for parameter in latest.parameters}
+    for record in [latest, *records]:
+        for parameter in record.parameters:
+            domains[parameter.name].update(dict.fromkeys(parameter.values))
+    numbers: dict[str, int] = {}
+    parameters = tuple(Parameter(name, tuple(values)) for name, values in domains.items())
+    return Vocabulary(
+        f"autotune_{kernel}", sizes, parameters, lambda text: numbers.setdefault(text, len(numbers) + 1)
+    )
+
+
+def _add_own(tables: Tables, number: int, target: Target, dtype_number: int, dtype: str) -> None:
+    for record in target.records:
+        entries = [entry for entry in record.entries if entry.dtype == dtype]
+        if entries:
+            rule, first = tables.rule(record), tables.run_of(entries, record)
+            tables.places.append(f"{{{number}, {dtype_number}, {rule}, {first}, {len(entries)}}}")
+            tables.asserted += [
+                (rule, tables.config(entry.config), number, dtype_number, entry.sizes)
+                for entry in entries
+                if not check(record, entry.config, target.device, entry.sizes, dtype).violations
+            ]
+
+
+def _add_foreign(
+    tables: Tables,
+    number: int,
+    target: Target,
+    dtype_number: int,
+    dtype: str,
+    held: Sequence[Target],
+    latest: KernelRecord,
+) -> None:
+    """The ranked configurations of each tier, for every way in which sizes lie near the known ones."""
+    known = [
+        Known(one.slug, one.traits, tuple(entry for entry in one.records[0].entries if entry.dtype == dtype))
+        for one in held
+    ]
+    slugs = [one.slug for one in held]
+    for tier, scope in scopes(target.traits, [one for one in known if one.entries]):
+        key = (dtype, *(one.folder for one in scope))
+        if key not in tables.shared:
+            tables.shared[key] = _add_scope(tables, scope, slugs, latest)
+        tables.scopes.append(f"{{{number}, {dtype_number}, AUTOTUNE_{tier.name}, {tables.shared[key]}}}")
+
+
+def _add_scope(tables: Tables, scope: Sequence[Known], slugs: Sequence[str], latest: KernelRecord) -> str:
+    """The lists of a tier's devices. Devices with results for the same sizes share a group."""
+    grouped: dict[tuple[tuple[int, ...], ...], int] = {}
+    runs = [
+        tuple(tuple(entry.sizes[name] for name in tables.words.sizes) for entry in one.entries)
+        for one in scope
+    ]
+    row = [len(tables.groups), 0, len(tables.lists)]
+    for one, run in zip(scope, runs, strict=True):
+        if run not in grouped:
+            grouped[run] = len(grouped)
+            tables.groups.append(f"{{{tables.run_of(one.entries, latest)}, {len(run)}}}")
+    row[1] = len(grouped)
+    if prod(len(run) for run in grouped) > MOST_LISTS:
+        raise InputError(
+            f"{latest.kernel}: its devices have results for too many different sizes for a header"
+        )
+    for near in product(*(range(len(run)) for run in grouped)):
+        chosen = [one.entries[near[grouped[run]]] for one, run in zip(scope, runs, strict=True)]
+        _add_list(tables, [entry.relative_times for entry in chosen], scope, slugs, latest)
+    return ", ".join(str(number) for number in row)
+
+
+def _add_list(
+    tables: Tables,
+    columns: Sequence[Mapping[Config, float]],
+    scope: Sequence[Known],
+    slugs: Sequence[str],
+    latest: KernelRecord,
+) -> None:
+    """Configurations in the order in which a tier tries them, each with the device it is best on."""
+    first = len(tables.ranked)
+    for config in ranked(columns):
+        if _fits(config, latest.parameters):
+            factors = [column.get(config, inf) for column in columns]
+            source = slugs.index(scope[factors.index(min(factors))].folder)
+            tables.ranked.append(f"{{{tables.config(config)}, {source}}}")
+    tables.lists.append(f"{{{first}, {len(tables.ranked) - first}}}")
+
+
+def _add_defaults(
+    tables: Tables, number: int, target: Target, dtype_number: int, dtype: str, held: Sequence[Target]
+) -> None:
+    for record in (target.records[:1]) or [one.records[0] for one in held]:
+        if dtype in record.dtypes and _fits(record.default, record.parameters):
+            config = tables.config(record.default)
+            tables.defaults.append(f"{{{number}, {dtype_number}, {tables.rule(record)}, {config}}}")
+
+
+def _fits(config: Config, parameters: Sequence[Parameter]) -> bool:
+    """Whether a configuration has these parameters, each with one of its values."""
+    names = {parameter.name for parameter in parameters}
+    return config.keys() == names and all(config[item.name] in item.values for item in parameters)
+
+
+def _rules(record: KernelRecord) -> tuple[object, ...]:
+    """What decides whether a configuration may run, its parameters' values apart."""
+    launch = tuple((step.block, step.shared_bytes, step.when) for step in record.launch)
+    return record.constraints, tuple(record.derived.items()), launch

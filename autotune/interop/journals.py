@@ -1,0 +1,118 @@
+"""Our own journals as recordings, and recordings as journals: priors of later searches.
+
+A foreign figure becomes a measurement of one sample, so that the journal's time is the recorded one. The
+rows' keys say that they were imported: no search takes them for trials of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autotune.cache import slug
+from autotune.errors import InputError
+from autotune.interop.files import read_text, write_text
+from autotune.interop.recording import Costs, RecordedResult, Recording, domains
+from autotune.journal import VERSION, encode_trial, parse_journal
+from autotune.model import Sizes
+from autotune.trials import Measurement, Trial
+
+NAME = "journal"
+IMPORTED = "imported"  # a measurement's rule, and the beginning of a row's key
+
+
+def is_journal(text: str) -> bool:
+    """Whether a text looks like a journal."""
+    return text.startswith('{"journal":')
+
+
+def read(text: str, path: Path) -> Recording:
+    """The trials of a journal; raises InputError when there is none, or two have other parameters."""
+    header, trials = parse_journal(text, path)
+    if not trials:
+        raise InputError(f"{path}: holds no trial")
+    names = list(trials[0].config)
+    for trial in trials:
+        if set(trial.config) != set(names):
+            raise InputError(f"{path}: {trial.config} has other parameters than {trials[0].config}")
+    own = ("journal", "kernel", "device", "sizes")
+    return Recording(
+        kernel=str(header.get("kernel", path.stem)),
+        device=str(header.get("device", "unknown")),
+        sizes=_sizes(header.get("sizes")),
+        parameters=domains(names, [trial.config for trial in trials]),
+        results=tuple(_result(trial) for trial in trials),
+        format=NAME,
+        extras={name: value for name, value in header.items() if name not in own},
+    )
+
+
+def write(recording: Recording) -> str:
+    """The text of a journal that `read` makes the same recording of."""
+    is_own = recording.format == NAME
+    header = {"journal": VERSION, "kernel": recording.kernel, "device": recording.device}
+    if recording.sizes is not None:
+        header["sizes"] = repr(sorted(recording.sizes.items()))
+    rows: list[dict[str, Any]] = [header | (dict(recording.extras) if is_own else {"source": IMPORTED})]
+    rows += [{"trial": _row(result, result.extras if is_own else {})} for result in recording.results]
+    return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
+
+
+def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
+    """Write a recording as a journal, by default `runs/KERNEL.DEVICE.imported.jsonl`; returns the path.
+
+    Raises InputError when there is a file with other rows already, unless it is to be replaced.
+    """
+    kernel = recording.kernel if recording.kernel.isidentifier() else slug(recording.kernel)
+    path = path or Path("runs") / f"{kernel}.{slug(recording.device)}.{IMPORTED}.jsonl"
+    text = write(recording)
+    if path.exists() and not fresh and read_text(path) != text:
+        raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
+    write_text(path, text)
+    return path
+
+
+def _result(trial: Trial) -> RecordedResult:
+    extras = encode_trial(trial)
+    for name in ("config", "status", "detail", "compile_ms", "cost_s"):
+        extras.pop(name, None)
+    samples: tuple[float, ...] = ()
+    if trial.measurement is not None:
+        samples = trial.measurement.samples_ms
+        extras["measurement"] = {k: v for k, v in extras["measurement"].items() if k != "samples_ms"}
+    return RecordedResult(
+        config=trial.config,
+        status=trial.status,
+        time_ms=trial.time_ms,
+        detail=trial.detail,
+        samples_ms=samples,
+        costs=Costs(
+            compile_ms=trial.compile_ms, benchmark_ms=max(0.0, 1e3 * trial.cost_s - trial.compile_ms)
+        ),
+        extras=extras | {"cost_s": trial.cost_s},
+    )
+
+
+def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"config": dict(result.config), "key": f"{IMPORTED}:{result.config.key}"}
+    row |= {"status": result.status.value, "detail": result.detail}
+    row |= {"compile_ms": result.costs.compile_ms or 0.0, "cost_s": result.cost_s}
+    row |= {name: value for name, value in extras.items() if name != "measurement"}
+    if "measurement" in extras:
+        row["measurement"] = {**extras["measurement"], "samples_ms": result.samples_ms}
+    elif result.time_ms is not None:
+        row["measurement"] = encode_trial(
+            Trial(result.config, "", result.status, measurement=Measurement((result.time_ms,), IMPORTED))
+        )["measurement"]
+    return {name: value for name, value in row.items() if value or name == "status"}
+
+
+def _sizes(text: object) -> Sizes | None:
+    """Sizes as a journal's header has them: the sorted pairs, as Python writes them."""
+    try:
+        return dict(ast.literal_eval(text)) if isinstance(text, str) else None
+    except (ValueError, SyntaxError, TypeError):
+        return None

@@ -1,0 +1,93 @@
+"""Recorded results as an Optuna study, for its dashboard, its plots, or a search of one's own.
+
+A parameter is categorical; a failure is a trial of state FAIL, with its status and reason as attributes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import InputError
+from autotune.interop.recording import Recording
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+NAME = "optuna"
+_URL = re.compile(r"^[a-z0-9+]+://")
+_BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # recorded costs count, not the day of the export
+
+
+def export(recording: Recording, target: str) -> str:
+    """Add a study called `KERNEL on DEVICE` to a storage and return that name.
+
+    `target` is a file for Optuna's journal storage, or the URL of a database, which takes some 60 ms for each
+    result. Raises InputError when it has such a study already, or cannot be written.
+    """
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    name = f"{recording.kernel} on {recording.device}"
+    with _quiet():
+        try:
+            study = optuna.create_study(storage=storage(target), study_name=name, direction="minimize")
+        except optuna.exceptions.DuplicatedStudyError:
+            raise InputError(f"{target}: has a study {name!r} already; choose another file") from None
+        except (OSError, optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
+            raise InputError(f"{target}: cannot be written: {str(error).splitlines()[0]}") from None
+        study.set_user_attr("kernel", recording.kernel)
+        study.set_user_attr("device", recording.device)
+        study.set_user_attr("sizes", dict(recording.sizes or {}))
+        study.add_trials(list(_trials(recording)))
+    return name
+
+
+def _trials(recording: Recording) -> Iterator[Any]:
+    from optuna.distributions import CategoricalDistribution
+    from optuna.trial import FrozenTrial, TrialState
+
+    domains = {item.name: CategoricalDistribution(item.values) for item in recording.parameters}
+    began = _BEGAN.replace(tzinfo=None)
+    for number, result in enumerate(recording.results):
+        ended = began + timedelta(seconds=result.cost_s)
+        attributes = {"status": result.status.value, "detail": result.detail, "cost_s": result.cost_s}
+        yield FrozenTrial(
+            number=number,
+            trial_id=number,
+            state=TrialState.FAIL if result.time_ms is None else TrialState.COMPLETE,
+            value=result.time_ms,
+            params={name: result.config[name] for name in domains},
+            distributions=domains,
+            user_attrs=attributes,
+            system_attrs={},
+            intermediate_values={},
+            datetime_start=began,
+            datetime_complete=ended,
+        )
+        began = ended
+
+
+def storage(target: str) -> BaseStorage | str:
+    """What Optuna takes for a target: a URL as it is, a file as a journal storage."""
+    if _URL.match(target):
+        return target
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    return JournalStorage(JournalFileBackend(target))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    import optuna
+
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(verbosity)

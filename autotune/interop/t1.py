@@ -1,0 +1,129 @@
+"""T1, the auto-tuning community's format of inputs: its configuration space as one of ours.
+
+Parameters and conditions are read; how the kernel is launched is not. A condition is Python or C, and becomes
+an expression of our language or is refused. Source: the input schema, version 1.0.0, that the kernel_tuner
+package carries.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import ExpressionError, InputError
+from autotune.expressions import parse, unknown_names
+from autotune.interop.files import mapping
+from autotune.model import Config, Parameter, Value
+from autotune.space.recorded import bare_spec
+from autotune.space.spec import SpaceSpec
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "uint": (int,),
+    "float": (int, float),
+    "bool": (bool, int),
+    "string": (str,),
+}
+_MOST_VALUES = 100_000
+_WORDS = (
+    (r"&&", " and "),
+    (r"\|\|", " or "),
+    (r"!(?!=)", " not "),
+    (r"\btrue\b", "True"),
+    (r"\bfalse\b", "False"),
+)
+_TEXT = re.compile(r"""("[^"]*"|'[^']*')""")
+
+
+def might_be(text: str) -> bool:
+    """Whether a text is worth parsing to find out."""
+    return '"ConfigurationSpace"' in text
+
+
+def is_t1(data: Mapping[str, Any]) -> bool:
+    """Whether a JSON object looks like a file of this format."""
+    return "ConfigurationSpace" in data
+
+
+def read(data: Mapping[str, Any], path: Path) -> SpaceSpec:
+    """Parameters and constraints of a file; each parameter's first value stands for its default.
+
+    Raises InputError naming the parameter or the condition that cannot be translated.
+    """
+    section = mapping(data["ConfigurationSpace"], path, "ConfigurationSpace")
+    rows = section.get("TuningParameters")
+    if not isinstance(rows, list) or not rows:
+        raise InputError(f"{path}: ConfigurationSpace.TuningParameters: expected a list of parameters")
+    parameters = [_parameter(mapping(row, path, "TuningParameters"), path) for row in rows]
+    names = [parameter.name for parameter in parameters]
+    conditions = [_condition(row, names, path) for row in section.get("Conditions", ())]
+    default = Config({parameter.name: parameter.values[0] for parameter in parameters})
+    specification = mapping(data.get("KernelSpecification", {}), path, "KernelSpecification")
+    kernel = str(specification.get("KernelName", path.stem))
+    return bare_spec(kernel, parameters, default, {}, conditions)
+
+
+def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
+    name, kind, text = (row.get(key) for key in ("Name", "Type", "Values"))
+    if not isinstance(name, str) or kind not in _TYPES:
+        raise InputError(
+            f"{path}: TuningParameters: expected a Name and a Type of {', '.join(_TYPES)}; found {dict(row)}"
+        )
+    try:
+        found = list(_values(ast.parse(_python(str(text)).strip(), mode="eval").body))
+    except (SyntaxError, ExpressionError, TypeError, ValueError, RecursionError):
+        raise InputError(
+            f"{path}: parameter {name}: Values {text!r} cannot be translated; expected a list such as "
+            "[1, 2, 4], range(1, 9) or [32 * i for i in range(1, 33)]"
+        ) from None
+    if not found or not all(isinstance(value, _TYPES[kind]) for value in found):
+        raise InputError(f"{path}: parameter {name}: Values {text!r}: expected some of type {kind}")
+    if kind in ("float", "bool"):
+        found = [_TYPES[kind][-1](value) if kind == "float" else bool(value) for value in found]
+    return Parameter(name, tuple(dict.fromkeys(found)))
+
+
+def _values(node: ast.expr) -> Iterator[Value]:
+    """The values of a list, a range, a comprehension over one, or several of them added."""
+    match node:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            yield from (parse(ast.unparse(element))({}) for element in elements)
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner], keywords=[]):
+            yield from _values(inner)
+        case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=[]):
+            numbers = range(*(parse(ast.unparse(argument))({}) for argument in arguments))
+            if len(numbers) > _MOST_VALUES:
+                raise ValueError("too many values")
+            yield from numbers
+        case ast.ListComp(
+            elt=element, generators=[ast.comprehension(target=ast.Name(id=name), iter=items, ifs=[])]
+        ):
+            each = parse(ast.unparse(element))
+            yield from (each({name: item}) for item in _values(items))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from _values(left)
+            yield from _values(right)
+        case _:
+            raise ValueError("no list of values")
+
+
+def _condition(row: object, names: list[str], path: Path) -> str:
+    text = mapping(row, path, "Conditions").get("Expression")
+    try:
+        expression = parse(_python(str(text)))
+        if unknown := unknown_names(expression, names):
+            raise ExpressionError(f"unknown name {unknown[0]!r}")
+    except ExpressionError as error:
+        raise InputError(f"{path}: condition {text!r} cannot be translated: {error}") from None
+    return expression.text
+
+
+def _python(text: str) -> str:
+    """C's connectives and truth values as Python's, outside quoted texts."""
+    parts = _TEXT.split(text)
+    for pattern, word in _WORDS:
+        parts[::2] = [re.sub(pattern, word, part) for part in parts[::2]]
+    return " ".join("".join(parts).split())

@@ -1,0 +1,176 @@
+"""T4, the auto-tuning community's format of results: JSON, one entry per configuration.
+
+Source: the results schema, version 1.0.0, that the kernel_tuner package carries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autotune.errors import InputError
+from autotune.interop.files import config, mapping, names_of
+from autotune.interop.recording import Costs, RecordedResult, Recording, domains, recorded_number
+from autotune.trials import Status
+
+NAME = "t4"
+_VERSION = "1.0.0"
+_TO_MS = dict.fromkeys(("", "ms", "milliseconds", "miliseconds"), 1.0) | {
+    **dict.fromkeys(("s", "seconds"), 1e3),
+    **dict.fromkeys(("us", "microseconds"), 1e-3),
+    **dict.fromkeys(("ns", "nanoseconds"), 1e-6),
+}
+_STATUS = {
+    "correct": Status.OK,
+    "compile": Status.COMPILE_ERROR,
+    "runtime": Status.LAUNCH_ERROR,
+    "correctness": Status.WRONG_RESULT,
+    "timeout": Status.TIMEOUT,
+    "constraints": Status.PRUNED,
+}
+_INVALIDITY = {status: text for text, status in _STATUS.items()} | {
+    Status.COMPILE_TIMEOUT: "timeout",
+    Status.OUT_OF_BOUNDS: "correctness",
+    Status.CRASHED: "runtime",
+}
+_OWN = ("kernel", "device", "sizes")  # metadata that autotune adds
+_TIME = {"name": "time", "unit": "ms"}
+_PHASES = {  # what the format calls a cost
+    "compilation": "compile_ms",
+    "benchmark": "benchmark_ms",
+    "framework": "framework_ms",
+    "validation": "verification_ms",
+    "search_algorithm": "search_ms",
+}
+
+
+def is_t4(data: Mapping[str, Any]) -> bool:
+    """Whether a JSON object looks like a file of this format."""
+    return "results" in data
+
+
+def read(data: Mapping[str, Any], path: Path) -> Recording:
+    """The results of a file; all times become milliseconds.
+
+    The format names neither kernel nor device: they come from the metadata where autotune wrote the file,
+    else from the path. Raises InputError naming the entry.
+    """
+    rows = data["results"]
+    if not isinstance(rows, list) or not rows:
+        raise InputError(f"{path}: results: expected a list with an entry for each configuration")
+    metadata = mapping(data.get("metadata", {}), path, "metadata")
+    unit_ms = _unit_ms(metadata.get("timeunit", ""), path, "metadata.timeunit")
+    first = mapping(
+        mapping(rows[0], path, "results[0]").get("configuration"), path, "results[0].configuration"
+    )
+    results = tuple(_result(row, number, list(first), unit_ms, path) for number, row in enumerate(rows))
+    kernel, device = names_of(path)
+    extras = {name: value for name, value in data.items() if name not in ("results", "metadata")}
+    unit = metadata["timeunit"] if unit_ms == 1.0 and "timeunit" in metadata else "milliseconds"
+    kept = {name: value for name, value in metadata.items() if name not in _OWN}
+    extras["metadata"] = kept | {"timeunit": unit}
+    return Recording(
+        kernel=str(metadata.get("kernel", kernel)),
+        device=str(metadata.get("device", device)),
+        sizes=metadata.get("sizes"),
+        parameters=domains(first, [result.config for result in results]),
+        results=results,
+        format=NAME,
+        extras={"schema_version": _VERSION} | extras,
+    )
+
+
+def write(recording: Recording) -> str:
+    """The text of a file that `read` makes the same recording of, wherever it lies."""
+    own = recording.extras if recording.format == NAME else {}
+    metadata: dict[str, Any] = {"timeunit": "milliseconds"}
+    metadata |= {"kernel": recording.kernel, "device": recording.device}
+    if recording.sizes is not None:
+        metadata["sizes"] = dict(recording.sizes)
+    data = {"schema_version": _VERSION, **own, "metadata": metadata | own.get("metadata", {})}
+    data["results"] = [
+        _row(result, result.extras if recording.format == NAME else {}) for result in recording.results
+    ]
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _result(row: Any, number: int, names: list[str], unit_ms: float, path: Path) -> RecordedResult:
+    place = f"results[{number}]"
+    extras = dict(mapping(row, path, place))
+    values = config(mapping(extras.pop("configuration", None), path, place), names, path, place)
+    times = dict(mapping(extras.pop("times", {}), path, f"{place}.times"))
+    invalidity = extras.pop("invalidity", "correct")
+    if invalidity not in _STATUS:
+        known = ", ".join(_STATUS)
+        raise InputError(f"{path}: {place}.invalidity: expected one of {known}; found {invalidity!r}")
+    status = _STATUS[invalidity]
+    measurements = list(extras.pop("measurements", ()))
+    time = next((item for item in measurements if mapping(item, path, place).get("name") == "time"), None)
+    if time is not None and (status is Status.OK or isinstance(time.get("value"), str)):
+        measurements.remove(time)
+    else:
+        time = {"value": "no time is recorded"} if status is Status.OK else None
+    time_ms, detail = None, ""
+    if time is not None:
+        scale = _unit_ms(time["unit"], path, f"{place}: time") if time.get("unit") else unit_ms
+        value = recorded_number(time.get("value"))
+        time_ms, detail = (None, str(time.get("value"))) if value is None else (value * scale, "")
+        kept = time if scale == 1.0 else time | {"unit": "ms"}
+        extras["time"] = _TIME | {name: item for name, item in kept.items() if name != "value"}
+    if time_ms is None and status is Status.OK:
+        status = Status.LAUNCH_ERROR
+    extras = _defaults(status) | extras | {"times": times, "measurements": measurements}
+    samples, costs = _samples(times, unit_ms), _costs(times, unit_ms)
+    return RecordedResult(values, status, time_ms, detail, samples, costs, extras)
+
+
+def _samples(times: dict[str, Any], unit_ms: float) -> tuple[float, ...]:
+    """Take the runs' times out; anything else under that name stays where it is."""
+    numbers = [recorded_number(item) for item in times.get("runtimes", ())]
+    found = tuple(number * unit_ms for number in numbers if number is not None)
+    if len(found) != len(numbers):
+        return ()
+    if found:
+        del times["runtimes"]
+    return found
+
+
+def _costs(times: dict[str, Any], unit_ms: float) -> Costs:
+    """Take the phases' costs out."""
+    found = {}
+    for phase, name in _PHASES.items():
+        value = recorded_number(times.get(phase))
+        if value is not None:
+            found[name] = value * unit_ms
+            del times[phase]
+    return Costs(**found)
+
+
+def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
+    times = {phase: getattr(result.costs, name) for phase, name in _PHASES.items()}
+    times = {phase: value for phase, value in times.items() if value is not None}
+    if result.samples_ms:
+        times["runtimes"] = list(result.samples_ms)
+    value = result.detail if result.time_ms is None else result.time_ms
+    measured = [_TIME | extras.get("time", {}) | {"value": value}] if value != "" else []
+    return {
+        "configuration": dict(result.config),
+        **_defaults(result.status),
+        **{name: item for name, item in extras.items() if name != "time"},
+        "times": times | extras.get("times", {}),
+        "invalidity": _INVALIDITY[result.status],
+        "measurements": measured + extras.get("measurements", []),
+    }
+
+
+def _defaults(status: Status) -> dict[str, Any]:
+    """Entries that the format asks for and a recording need not have."""
+    return {"correctness": int(status is Status.OK), "objectives": ["time"]}
+
+
+def _unit_ms(unit: object, path: Path, place: str) -> float:
+    if not isinstance(unit, str) or unit.lower() not in _TO_MS:
+        raise InputError(f"{path}: {place}: unknown unit {unit!r}; expected ms, s, us or ns")
+    return _TO_MS[unit.lower()]

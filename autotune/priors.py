@@ -1,0 +1,90 @@
+"""What is already known of a kernel elsewhere: on other devices, at other sizes, with other element types.
+
+Read from the cache and from the journals in `runs/`. Only configurations that are valid here count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from autotune.cache import device_path, folders, read_device, read_record, read_roots, record_path
+from autotune.errors import AutotuneError
+from autotune.journal import read_journal
+from autotune.model import Config, Entry
+from autotune.searchers.base import Prior
+from autotune.targets import Bound
+
+RUNS = Path("runs")
+MOST = 8  # sources: each costs the search a model of its own
+
+_Times = dict[Config, float | None]
+
+
+def gather(bound: Bound, cache: Path | None, own_journal: Path, runs: Path = RUNS) -> tuple[Prior, ...]:
+    """One prior for each device and problem with results of this kernel; the one with the most comes first.
+
+    cache: as `--cache`; own_journal: that of the search itself, which is left out, as is all that was found
+    out on this device for this problem. Files that cannot be read are left out.
+    """
+    here = _source(bound.device.name, bound.space.problem.sizes, bound.space.problem.dtype)
+    known: dict[str, _Times] = {}
+    for source, times in (*_cached(bound, cache), *_journaled(bound, own_journal, runs)):
+        if source != here:
+            valid = {config: time_ms for config, time_ms in times.items() if config in bound.space}
+            known.setdefault(source, {}).update(valid)
+    ordered = sorted(known.items(), key=lambda item: (-_timed(item[1]), item[0]))
+    return tuple(Prior(source, tuple(times.items())) for source, times in ordered[:MOST] if _timed(times))
+
+
+def summary(priors: Iterable[Prior]) -> str:
+    """What a search starts from, in one line; empty where there is nothing."""
+    sources = [f"{prior.source} ({len(prior.results):,})" for prior in priors]
+    if not sources:
+        return ""
+    return f"started from {len(sources)} other result{'s'[: len(sources) > 1]}: {'; '.join(sources)}"
+
+
+def _cached(bound: Bound, cache: Path | None) -> Iterator[tuple[str, _Times]]:
+    for root in read_roots(cache):
+        for folder in folders(root):
+            with suppress(AutotuneError):
+                record = read_record(record_path(root, folder, bound.spec.kernel))
+                name = read_device(device_path(root, folder)).name
+                for entry in record.entries:
+                    yield _source(name, entry.sizes, entry.dtype), _entry_times(entry, record.default)
+
+
+def _entry_times(entry: Entry, default: Config) -> _Times:
+    times: _Times = dict.fromkeys(entry.ties, entry.time_ms)
+    if entry.default_time_ms is not None:
+        times[default] = entry.default_time_ms
+    return times | dict(entry.measured) | {entry.config: entry.time_ms}
+
+
+def _journaled(bound: Bound, own: Path, runs: Path) -> Iterator[tuple[str, _Times]]:
+    for path in sorted(runs.glob("*.jsonl")) if runs.is_dir() else ():
+        if path.resolve() == own.resolve():
+            continue
+        with suppress(AutotuneError):
+            header, trials = read_journal(path)
+            if header.get("kernel") == bound.spec.kernel:
+                yield _header_source(header), {trial.config: trial.time_ms for trial in trials}
+
+
+def _header_source(header: Mapping[str, Any]) -> str:
+    sizes = str(header.get("sizes", ""))
+    pairs = sizes.translate(str.maketrans("", "", "[]()' ")).split(",")
+    named = ", ".join(f"{name}={size}" for name, size in zip(pairs[::2], pairs[1::2], strict=False))
+    return ", ".join(filter(None, (str(header.get("device", "?")), named, str(header.get("dtype", "")))))
+
+
+def _source(device: str, sizes: Mapping[str, int], dtype: str) -> str:
+    named = [f"{name}={size}" for name, size in sorted(sizes.items())]
+    return ", ".join((device, *named, dtype))
+
+
+def _timed(times: _Times) -> int:
+    return sum(time_ms is not None for time_ms in times.values())

@@ -1,0 +1,115 @@
+"""What a survey found: a line per architecture, and what cannot run there and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from rich.table import Table
+
+from autotune.feasible import Checked, Survey
+from autotune.report.tables import table
+from autotune.trials import Status
+
+_COLUMNS = (
+    *("architecture", "as on", "valid", "tried", "compile", "can launch", "registers", "spilling"),
+    *("spill bytes", "local bytes", "shared bytes", "occupancy", "limited by"),
+)
+
+
+def survey_table(surveys: Sequence[Survey]) -> Table:
+    """One row per architecture; three figures are least, median and most."""
+    return table(_COLUMNS, [_row(survey) for survey in surveys])
+
+
+def failures_table(surveys: Sequence[Survey]) -> Table | None:
+    """What cannot run, by reason, with a configuration for each; None when everything can."""
+    rows = []
+    for survey in surveys:
+        name = survey.architecture.name
+        if survey.note:
+            rows.append((name, "all", survey.note, ""))
+        failed = [item for item in survey.checked if item.failure is not None]
+        examples = {_kind(item): item for item in reversed(failed)}  # the first of each kind
+        for kind, count in Counter(map(_kind, failed)).most_common():
+            rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))
+    return table(("architecture", "number", "reason, the first of its kind", "there"), rows) if rows else None
+
+
+def survey_json(survey: Survey) -> dict[str, Any]:
+    """The same with every configuration, for scripts."""
+    checked, device = survey.checked, survey.architecture.device
+    return {
+        "architecture": survey.architecture.name,
+        "as_on": {"name": device.name, "compute_units": device.compute_units},
+        "valid": survey.valid,
+        "tried": len(checked),
+        "compile": sum(_compiles(item) for item in checked),
+        "can_launch": sum(item.failure is None for item in checked),
+        "compiled_before": sum(item.cached for item in checked),
+        "note": survey.note,
+        "configurations": [_checked_json(item) for item in checked],
+    }
+
+
+def _checked_json(item: Checked) -> dict[str, Any]:
+    row = asdict(item) | {"config": dict(item.config), "status": "ok", "detail": ""}
+    del row["failure"]
+    if item.failure is not None:
+        row |= {"status": item.failure.status.value, "detail": item.failure.detail}
+    return row
+
+
+def _row(survey: Survey) -> tuple[str, ...]:
+    checked, device = survey.checked, survey.architecture.device
+    can_launch = [item for item in checked if item.failure is None]
+    places = [item.occupancy for item in can_launch if item.occupancy is not None]
+    limits = Counter(place.limit for place in places)
+    spills = _values(checked, lambda item: item.spill_bytes)
+    return (
+        survey.architecture.name,
+        f"{device.name} ({device.compute_units} units)",
+        f"{survey.valid:,}",
+        f"{len(checked):,}",
+        f"{sum(_compiles(item) for item in checked):,}",
+        f"{len(can_launch):,}",
+        _spread(_values(checked, lambda item: item.registers), "{:.0f}"),
+        f"{sum(value > 0 for value in spills):,}",
+        f"{max(spills, default=0):,}",
+        f"{max(_values(checked, lambda item: item.local_bytes), default=0):,}",
+        f"{max(_values(checked, lambda item: item.shared_bytes), default=0):,}",
+        _spread([place.share for place in places], "{:.0%}"),
+        ", ".join(f"{limit} {count / len(places):.0%}" for limit, count in limits.most_common()) or "-",
+    )
+
+
+def _values(checked: Iterable[Checked], of: Callable[[Checked], int | None]) -> list[int]:
+    return [value for item in checked if (value := of(item)) is not None]
+
+
+def _spread(values: Sequence[float], style: str) -> str:
+    if not values:
+        return "-"
+    return " / ".join(style.format(value) for value in (min(values), median(values), max(values)))
+
+
+def _compiles(item: Checked) -> bool:
+    return item.failure is None or item.failure.status is Status.LAUNCH_ERROR
+
+
+def _kind(item: Checked) -> str:
+    """What failures of one kind have in common: the words before the figures."""
+    assert item.failure is not None
+    if item.failure.status is Status.LAUNCH_ERROR:
+        return item.failure.detail.partition(":")[0]
+    return f"{item.failure.status.value}: {_reason(item)}"
+
+
+def _reason(item: Checked) -> str:
+    """A failure in one line: of a compiler's log the first error."""
+    assert item.failure is not None
+    lines = item.failure.detail.splitlines() or [""]
+    return next((line for line in lines if "error" in line), lines[0])

@@ -1,0 +1,279 @@
+"""What a first space file can say of a kernel: values, sizes, roles, launch geometry and its formula.
+
+Every guess is one that a space file accepts. One that needs a second look carries a remark.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.expressions import FUNCTIONS
+from autotune.model import Value
+from autotune.plan import RESERVED_SIZES
+from autotune.scaffold.macros import WORD, Macro
+from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
+from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
+
+_RESERVED = {"DTYPE", "note", "device", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist}
+_AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
+_BLOCK = re.compile(
+    r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?",
+    re.IGNORECASE,
+)
+_WORK = re.compile(r".*per_thread.*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
+_TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
+_FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
+_SIZE = re.compile(
+    r"n|m|k|[nmk]_?\w|w|h|d|len(gth)?|count|num_?\w*|n_\w+|\w*size|width|height|depth|rows?|col(umn)?s?|dim\w*|"
+    r"elements|total|limit|end",
+    re.IGNORECASE,
+)
+_ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)
+_INDEXED = {
+    axis: re.compile(
+        rf"(?:threadIdx|blockIdx)\.{axis}\b|(?:THREAD|BLOCK)_INDEX\({axis}\)|get_(?:global|local|group)_id\({number}\)"
+    )
+    for number, axis in enumerate("xyz")
+}
+_DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
+_EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tunable macro, its values and the first to try."""
+
+    name: str
+    values: tuple[Value, ...]
+    default: Value
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """An argument as the space file has it: an array with role, shape and fill, or a scalar with a value."""
+
+    argument: KernelArgument
+    role: Role | None
+    shape: str = ""
+    fill: str = ""
+    value: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Everything a space file needs; `reference` is a function's body, empty where none could be guessed."""
+
+    sizes: Mapping[str, tuple[int, int]]
+    verify_extents: tuple[int, ...]
+    parameters: tuple[Parameter, ...]
+    left_alone: tuple[Macro, ...]
+    passed: tuple[Passed, ...]
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    shared_bytes: str
+    elements: str
+    reference: tuple[str, ...]
+
+
+def guess(kernel: FoundKernel, source: Source) -> Guess:
+    """Guess a space for one kernel of a source."""
+    macros = source.macros
+    axes = _axes(kernel, source.code)
+    tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
+    known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
+    parameters = [parameter_of(macro, axes) for macro in tuned]
+    block = _block(kernel, tuned, axes)
+    if not block:
+        invented = ("BLOCK_SIZE",) if len(axes) == 1 else tuple(f"BLOCK_SIZE_{axis.upper()}" for axis in axes)
+        block = tuple(name if name not in known else f"LAUNCH_{name}" for name in invented)
+        for name in block:
+            parameters.append(_threads(name, axes, "the source does not use it: it shapes the launch"))
+    names = _size_names(kernel, {parameter.name for parameter in parameters})
+    extents = _EXTENTS[min(3, max(len(names), len(axes)))]
+    elements = " * ".join(names * len(axes) if len(names) == 1 else names)
+    roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
+    reference = reference_body(kernel, roles, names)
+    return Guess(
+        sizes=dict.fromkeys(names, extents),
+        verify_extents=_verify_extents(kernel.body, max(len(names), len(axes))),
+        parameters=tuple(parameters),
+        left_alone=tuple(macro for macro in macros if macro not in tuned),
+        passed=tuple(
+            _array(item, roles[item.name], elements, bool(reference))
+            if item.is_pointer
+            else _scalar(item, kernel.arguments, names)
+            for item in kernel.arguments
+        ),
+        grid=_grid(block, axes, names, tuned),
+        block=block,
+        shared_bytes=_shared_bytes(kernel, block),
+        elements=elements,
+        reference=reference,
+    )
+
+
+def parameter_of(macro: Macro, axes: Sequence[str]) -> Parameter:
+    """The values that a macro's name and its use suggest."""
+    if macro.names:
+        prefix = len(macro.name) + 1
+        choices = tuple(name[prefix:].lower() for name in macro.names)
+        if len(choices) == 1:
+            return Parameter(macro.name, (*choices, "other"), choices[0], "`other` is the #else: name it")
+        return Parameter(macro.name, choices, choices[0], "is there one more that only an #else stands for?")
+    if macro.default is not None:
+        return _around(macro.name, int(macro.default), axes)
+    if macro.numbers and max(macro.numbers) > 1:
+        values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
+        return Parameter(macro.name, values, values[0], "the numbers it is compared with")
+    if macro.test == "ifdef":
+        return Parameter(
+            macro.name, (True,), True, "always defined: write `#if` for `#ifdef`, then [false, true]"
+        )
+    if macro.numbers or _FLAG.fullmatch(macro.name):
+        return Parameter(macro.name, (False, True), False)
+    if _BLOCK.fullmatch(macro.name):
+        return _threads(macro.name, axes)
+    if _TILE.fullmatch(macro.name):
+        return Parameter(macro.name, (8, 16, 32), 16)
+    for pattern, values in (
+        (_WORK, (1, 2, 4, 8)),
+        ("(?i).*unroll.*", (1, 2, 4, 8)),
+        ("(?i)vec.*", (1, 2, 4)),
+    ):
+        if re.fullmatch(pattern, macro.name):
+            return Parameter(macro.name, values, 1)
+    if macro.test == "if":
+        return Parameter(macro.name, (False, True), False)
+    return Parameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
+
+
+def _around(name: str, default: int, axes: Sequence[str]) -> Parameter:
+    """The source's own default, among the values that the name suggests or between half and twice itself."""
+    usual = parameter_of(Macro(name, None, (), (), ""), axes).values
+    if len(usual) == 1:
+        usual = (default // 2, default * 2) if default > 1 else (0, 1)
+    if usual == (False, True):
+        return Parameter(name, usual, bool(default))
+    values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))
+    return Parameter(name, tuple(values), default)
+
+
+def _threads(name: str, axes: Sequence[str], remark: str = "") -> Parameter:
+    """Threads along an axis of a block; a single macro in a kernel of two axes counts for both."""
+    if len(axes) == 1:
+        return Parameter(name, (32, 64, 128, 256, 512), 128, remark)
+    axis = _axis(name)
+    if axis is None:
+        values, default = ((8, 16, 32), 16) if len(axes) == 2 else ((4, 8), 4)
+        return Parameter(name, values, default, remark)
+    domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
+    return Parameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
+
+
+def _axis(name: str) -> str | None:
+    match = _AXIS.search(name)
+    if match is None or match.group() in ("", name):
+        return None
+    return (match["axis"] or "xyz"[int(match["number"])]).lower()
+
+
+def _axes(kernel: FoundKernel, code: str) -> list[str]:
+    """The axes that a kernel declares or indexes, in functions that it calls if it indexes none itself."""
+    declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
+    text = kernel.body if any(index.search(kernel.body) for index in _INDEXED.values()) else code
+    return [axis for axis in "xyz" if axis == "x" or axis in declared or _INDEXED[axis].search(text)]
+
+
+def _block(kernel: FoundKernel, macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
+    """The block that the kernel declares if a launch plan can read it, else macros that look like one."""
+    names = {macro.name for macro in macros}
+    readable = all(
+        re.fullmatch(r"[\w\s*+()]+", part) and set(WORD.findall(part)) <= names for part in kernel.block
+    )
+    if len(kernel.block) == 3 and readable:
+        return kernel.block
+    found = _block_macros(macros, axes)
+    return kernel.block if not found and readable and len(axes) == 1 else found
+
+
+def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
+    """The macros that look like the threads of a block, one for each axis."""
+    found = {_axis(macro.name): macro.name for macro in macros if _BLOCK.fullmatch(macro.name)}
+    tiles = [macro.name for macro in macros if _TILE.fullmatch(macro.name) and _axis(macro.name) is None]
+    if len(axes) > 1 and not found and tiles:
+        found = {None: tiles[0]}
+    if not found:
+        return ()
+    return tuple(found.get(axis, found.get(None, "1")) for axis in axes)
+
+
+def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
+    """Integers passed by value that are called like sizes, else the first integer, else n."""
+    integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
+    chosen = [name for name in integers if _SIZE.fullmatch(name)] or integers[:1] or ["n"]
+    usable = [name for name in chosen if name not in {*_RESERVED, *taken}]
+    return tuple(usable) or ("n",)
+
+
+def _grid(
+    block: Sequence[str], axes: Sequence[str], names: Sequence[str], macros: Iterable[Macro]
+) -> tuple[str, ...]:
+    """Blocks along each axis, so that every element has a thread, or its share of one."""
+    across = next((name for name in names if _ACROSS.fullmatch(name)), names[0])
+    others = [name for name in names if name != across] or [across]
+    work = {_axis(macro.name) or "x": macro.name for macro in macros if _WORK.fullmatch(macro.name)}
+    grid = []
+    for number, axis in enumerate(axes):
+        size = across if number == 0 else others[min(number - 1, len(others) - 1)]
+        threads = block[number] if number < len(block) else "1"
+        per_block = " * ".join(filter(None, (threads, work.get(axis))))
+        grid.append(f"ceil_div({size}, {per_block})")
+    if len(axes) == 1 and len(names) > 1:
+        grid[0] = f"ceil_div({' * '.join(names)}, {grid[0].partition(', ')[2]}"
+    return tuple(grid)
+
+
+def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:
+    """Dynamic shared memory: an element for each thread of the block; empty where there is none."""
+    match = _DYNAMIC.search(kernel.body)
+    if match is None:
+        return ""
+    size_bytes = 8 if match[1].split()[-1] in ("double", "long", "size_t") else 4
+    return " * ".join((str(size_bytes), *(part for part in block if part != "1")))
+
+
+def _verify_extents(body: str, dimensions: int) -> tuple[int, ...]:
+    """Awkward sizes, or one that fills every block where the kernel does not seem to check its bounds."""
+    if re.search(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b", body) is None:
+        return (8_192,) if dimensions == 1 else (512,)
+    return (1, 1_003) if dimensions == 1 else (1, 33)
+
+
+def _scalar(argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]) -> Passed:
+    value = scalar_value(argument, arguments, sizes)
+    return Passed(argument, None, value=value, remark="" if value in sizes else "any number will do?")
+
+
+def _array(argument: KernelArgument, role: Role, elements: str, has_reference: bool) -> Passed:
+    shape = elements if argument.width == 1 else f"{argument.width} * {elements}"
+    if role is Role.OUT and not has_reference:
+        remark = "`role: out`, without a fill, once reference() returns it"
+        return Passed(argument, Role.INOUT, shape, "constant: 0", remark=remark)
+    if role is Role.OUT:
+        return Passed(argument, role, shape)
+    if role is Role.SUM:
+        return Passed(argument, Role.INOUT, shape, "constant: 0", remark="atomics add to it, from 0")
+    return Passed(argument, role, shape, _fill(argument))
+
+
+def _fill(argument: KernelArgument) -> str:
+    if argument.dtype.startswith(("float", "DTYPE")):
+        return "uniform: [-1, 1]"
+    if re.fullmatch(r"(?i).*(ind(ex|ices)|idx|map|perm\w*|order)", argument.name):
+        return "sequence: [0, 1]"
+    return "integers: [0, 100]" if argument.dtype.startswith("u") else "integers: [-100, 100]"

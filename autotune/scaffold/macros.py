@@ -1,0 +1,95 @@
+"""Which macros a source leaves to its user, and what it says of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
+WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_GUARDED = re.compile(
+    r"^[ \t]*#[ \t]*(?:ifndef[ \t]+|if[ \t]+!\s*defined\s*\(?[ \t]*)(\w+)[ \t]*\)?[ \t]*\n"
+    r"[ \t]*#[ \t]*define[ \t]+\1\b[ \t]*([^\s][^\n]*)$",
+    re.MULTILINE,
+)
+_TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
+_COMPARED = re.compile(r"(?:[(&|!,?:=]|\b(?:el)?if|\breturn)\s*\b([A-Za-z_]\w*)\s*[=!]=\s*(\w+)")
+_INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
+_CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
+_BUILT_IN = re.compile(
+    r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|M_\w+|(?:U?CHAR|U?SHRT|U?INT|U?LONG|FLT|DBL|HALF|FP|SIZE)_\w+|"
+    r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_khr_\w+|defined|true|false"
+)
+
+
+@dataclass(frozen=True)
+class Macro:
+    """A macro that the source uses and leaves to its user.
+
+    `default` is what it falls back to if the user does not define it, `names` are the undefined constants and
+    `numbers` the numbers that it is compared with; `test` is how the preprocessor asks for it: "if" for its
+    value, "ifdef" for its definition only, "" not at all.
+    """
+
+    name: str
+    default: str | None
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+    test: str
+
+
+def find_macros(code: str, plain: str, taken: Collection[str], types: Collection[str]) -> Iterator[Macro]:
+    """Macros used and not defined, or defined only where the user did not, in the order of their use.
+
+    `plain` is the code without its definitions and conditions; `taken` names mean something else, such as
+    an argument.
+    """
+    defaults = {name: value.strip() for name, value in _GUARDED.findall(code)}
+    defined = {match[1]: match[3] for match in DEFINITION.finditer(code) if match[1] not in defaults}
+    tests = _tests(code, defaults)
+    compared: dict[str, list[str]] = {}
+    for left, right in _COMPARED.findall(code):
+        compared.setdefault(left, []).append(right)
+    constants = {
+        right
+        for left, rights in compared.items()
+        for right in rights
+        if right.upper().startswith(f"{left}_".upper()) and right not in defaults
+    }
+    variable = re.compile(rf"\b(?:{'|'.join(types)})\s+\**\s*(\w+)")
+    variables = set(variable.findall(plain)) - tests.keys() - defaults.keys()
+    not_ours = {*taken, *defined, *constants, *variables}
+    for word in dict.fromkeys(WORD.findall(code)):
+        wanted = word in defaults or word in tests or _CONVENTION.fullmatch(word) or _is_constant(word, plain)
+        if not wanted or word in not_ours or _BUILT_IN.fullmatch(word):
+            continue
+        rights = compared.get(word, [])
+        names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
+        numbers = {int(number[1]) for right in rights if (number := _integer(defined.get(right, right)))}
+        yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), tests.get(word, ""))
+
+
+def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
+    """How the preprocessor asks for each word; the test that gives a default does not count."""
+    tests: dict[str, str] = {}
+    for kind, condition in _TEST.findall(code):
+        for word in WORD.findall(condition):
+            if kind == "ifndef" and word in defaults:
+                continue
+            if kind == "if" and word in defaults and re.fullmatch(r"\s*!\s*defined.*", condition):
+                continue
+            if kind in ("ifdef", "ifndef") or re.search(rf"defined\s*\(?\s*{word}\b", condition):
+                tests.setdefault(word, "ifdef")
+            else:
+                tests[word] = "if"
+    return tests
+
+
+def _is_constant(word: str, plain: str) -> bool:
+    """Written in capitals, as macros are, and somewhere not called like a function."""
+    return word.isupper() and re.search(rf"\b{word}\b(?!\s*\()", plain) is not None
+
+
+def _integer(text: str) -> re.Match[str] | None:
+    return _INTEGER.fullmatch(text.strip())

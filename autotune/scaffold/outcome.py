@@ -1,0 +1,124 @@
+"""What a kernel does to its arrays: which it reads and writes and, if a formula says it, what it computes."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from autotune.scaffold.macros import WORD
+from autotune.scaffold.reading import FoundKernel, KernelArgument, closing
+
+_FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
+_NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
+
+
+class Role(Enum):
+    """The role of an array; SUM is an `inout` that atomics add to."""
+
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+    SUM = "sum"
+
+
+def role_of(argument: KernelArgument, body: str) -> Role:
+    """The role that the uses of a pointer suggest; `inout` where they leave it open."""
+    if argument.is_const:
+        return Role.IN
+    reads = writes = escapes = sums = 0
+    for match in re.finditer(rf"\b{argument.name}\b", body):
+        before, after = body[: match.start()].rstrip(), body[match.end() :].lstrip()
+        if re.search(r"(?i)atomic_?add\w*\s*\(\s*&?$", before):
+            sums += 1
+        elif after.startswith("[") and not before.endswith("&"):
+            rest = after[closing(after, 0) + 1 :].lstrip()
+            written = re.match(r"=(?!=)", rest) is not None
+            changed = re.match(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--|\.\w+\s*=(?!=)", rest) is not None
+            writes += written or changed
+            reads += not written
+        elif before.endswith("*") and re.match(r"=(?!=)", after):
+            writes += 1
+        else:
+            escapes += 1
+    if sums and not (reads or writes or escapes):
+        return Role.SUM
+    if writes and not (reads or escapes or sums):
+        return Role.OUT
+    return Role.IN if reads and not (writes or escapes or sums) else Role.INOUT
+
+
+def scalar_value(argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]) -> str:
+    """What a number passed by value is in the space file: a size, else 1, or 2 for a float."""
+    if argument.name in sizes:
+        return argument.name
+    if "int" not in argument.dtype:
+        return "2"
+    integers = [item.name for item in arguments if not item.is_pointer and "int" in item.dtype]
+    stands_for_n = argument.name == integers[0] and sizes[0] not in integers
+    return sizes[0] if stands_for_n else "1"
+
+
+def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequence[str]) -> tuple[str, ...]:
+    """The lines of a reference for a kernel that gives each result one formula of elements of one index.
+
+    None for any other kernel: better no guess than one that looks right.
+    """
+    written = [name for name, role in roles.items() if role is not Role.IN]
+    loops = re.search(r"\b(?:for|while)\b", kernel.body) is not None
+    results = []
+    for name in written:
+        stores = re.findall(rf"\b{name}\s*\[([^\[\]]+)\]\s*([-+*]?)=(?!=)\s*([^;]+);", kernel.body)
+        if len(stores) != 1 or (loops and roles[name] is not Role.OUT):
+            return ()
+        index, operator, formula = stores[0]
+        translated = _translated(formula, "".join(index.split()), kernel.arguments)
+        if not translated:
+            return ()
+        changed = f"{_variable(name)} {operator} ({translated})" if operator else translated
+        results.append(f'"{name}": {changed}')
+    if not results or len(results) != len({result.partition(":")[0] for result in results}):
+        return ()
+    used = set(WORD.findall(" ".join(results)))
+    lines = []
+    for item in kernel.arguments:
+        if _variable(item.name) not in used or (item.is_pointer and roles[item.name] is Role.OUT):
+            continue
+        wide = "np.int64" if "int" in item.dtype else "np.float64"
+        value = scalar_value(item, kernel.arguments, sizes)
+        lines.append(
+            f'{_variable(item.name)} = inputs["{item.name}"].astype({wide})'
+            if item.is_pointer
+            else f"{_variable(item.name)} = " + (f'sizes["{value}"]' if value in sizes else value)
+        )
+    return (*lines, f"return {{{', '.join(results)}}}")
+
+
+def _translated(formula: str, index: str, arguments: Sequence[KernelArgument]) -> str:
+    """A formula of C in numpy; empty when it has anything but elements at `index`, scalars and arithmetic."""
+    known = {item.name: item for item in arguments}
+    whole = any("int" in item.dtype for item in arguments if item.is_pointer)
+
+    def element(match: re.Match[str]) -> str:
+        item = known.get(match[1])
+        plain = item is not None and item.is_pointer and item.width == 1
+        return f" {match[1]} " if plain and "".join(match[2].split()) == index else " ? "
+
+    text = re.sub(r"\b([A-Za-z_]\w*)\s*\[([^\[\]]+)\]", element, _NUMBER.sub(r"\1", formula))
+    if not re.fullmatch(r"[\w\s.+*/()-]+", text) or (whole and "/" in text):
+        return ""
+    for word in set(WORD.findall(text)):
+        function = word.removesuffix("f") if word != "f" else word
+        if word in known:
+            text = re.sub(rf"\b{word}\b", _variable(word), text)
+        elif function in _FUNCTIONS or word in _FUNCTIONS:
+            name = {"fabs": "abs"}.get(function, function)
+            text = re.sub(rf"\b{word}\b", f"np.{name}", text)
+        else:
+            return ""
+    return " ".join(text.split())
+
+
+def _variable(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) or name in ("np", "inputs", "sizes") else name

@@ -1,0 +1,196 @@
+"""The texts of a first space file and of its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autotune.model import Value
+from autotune.scaffold.guesses import Guess, Parameter, Passed
+from autotune.scaffold.outcome import Role
+from autotune.scaffold.reading import FoundKernel, Source
+
+_WIDTH = 108
+
+
+def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess: Guess) -> str:
+    """The space file of a kernel; `file` is the source's name, `name` the kernel's and the reference's."""
+    return "\n".join(
+        (
+            f"# A first space for {file}: it loads and runs as it is. What a comment asks about was guessed.",
+            "schema: 1",
+            f"kernel: {name}",
+            f"dialect: {source.dialect}",
+            f"source: {file}",
+            f"reference: {name}.py",
+            *_dtypes(kernel),
+            "",
+            *_sizes(guess),
+            "",
+            *_parameters(guess),
+            "",
+            "arguments:",
+            *(_argument(item) for item in guess.passed),
+            *_stand_in(guess),
+            "",
+            *_launch(source, kernel, guess),
+            "",
+            *_ending(guess),
+            "",
+        )
+    )
+
+
+def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
+    """The Python file with the reference of a kernel."""
+    arrays = [item for item in guess.passed if item.role is not None and item.fill]
+    inputs = ", ".join(f'"{item.argument.name}"' for item in arrays) or "nothing"
+    lines = [
+        f'"""What {kernel.entry} of {file} should compute: every configuration is compared with it."""',
+        "",
+    ]
+    if guess.reference:
+        lines += ["import numpy as np", "", "", "def reference(inputs, sizes):"]
+        lines += ['    """Results by name, guessed from the kernel\'s formula: write down what you mean."""']
+        lines += [f"    {line}" for line in guess.reference]
+        return "\n".join(lines) + "\n"
+    results = ", ".join(item.argument.name for item in guess.passed if item.role in (Role.OUT, Role.INOUT))
+    lines += [
+        "",
+        "def reference(inputs, sizes):",
+        '    """Results by name; nothing is compared as long as it returns none.',
+        "",
+        f"    `inputs` has {inputs}; `sizes` has {', '.join(guess.sizes)}. Expected: {results or 'nothing'}.",
+        "    Compute with numpy in float64, or in exact integers.",
+        '    """',
+        "    return {}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _dtypes(kernel: FoundKernel) -> list[str]:
+    generic = any(item.dtype == "DTYPE" for item in kernel.arguments)
+    return ["dtypes: [float32]  # what DTYPE may be, such as [float32, float64]"] if generic else []
+
+
+def _sizes(guess: Guess) -> list[str]:
+    def mapping(extents: Iterable[int]) -> str:
+        return ", ".join(f"{name}: {extent:_}" for name, extent in zip(guess.sizes, extents, strict=True))
+
+    gpu, cpu = ([extents[kind] for extents in guess.sizes.values()] for kind in (0, 1))
+    checks = ", ".join(f"{{{mapping([extent] * len(guess.sizes))}}}" for extent in guess.verify_extents)
+    remark = (
+        "awkward ones: 1, a prime, less than a block" if len(guess.verify_extents) > 1 else "no bounds check?"
+    )
+    if len(guess.sizes) > 1:
+        remark += "; let them differ"
+    return [
+        "sizes:",
+        f"  default: {{{mapping(gpu)}}}  # what do you tune for?",
+        f"  cpu: {{{mapping(cpu)}}}",
+        f"verify_sizes: [{checks}]  # {remark}",
+    ]
+
+
+def _parameters(guess: Guess) -> list[str]:
+    lines = ["parameters:"]
+    for parameter in guess.parameters:
+        values = ", ".join(map(_scalar, parameter.values))
+        remark = f"  # {parameter.remark}" if parameter.remark else ""
+        lines.append(f"  {parameter.name}: [{values}]{remark}")
+    for macro in guess.left_alone:
+        lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; list values to tune it")
+    lines += ["constraints:", f"  - {_threads(guess)} <= device.max_threads_per_block"]
+    return [*lines, *_flow("default: {", (_chosen(item) for item in guess.parameters), "}")]
+
+
+def _threads(guess: Guess) -> str:
+    factors = [part if part.isidentifier() or part.isdigit() else f"({part})" for part in guess.block]
+    return " * ".join(factor for factor in factors if factor != "1") or "1"
+
+
+def _chosen(parameter: Parameter) -> str:
+    return f"{parameter.name}: {_scalar(parameter.default)}"
+
+
+def _scalar(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _argument(item: Passed) -> str:
+    dtype, name = item.argument.dtype, item.argument.name
+    if item.role is None:
+        entry = f"{{name: {name}, dtype: {dtype}, value: {item.value}}}"
+    else:
+        fill = f", fill: {{{item.fill}}}" if item.fill else ""
+        entry = f"{{name: {name}, dtype: {dtype}, shape: [{item.shape}], role: {item.role.value}{fill}}}"
+    return f"  - {entry}  # {item.argument.text}" + (f": {item.remark}" if item.remark else "")
+
+
+def _stand_in(guess: Guess) -> list[str]:
+    """A space needs a result; a kernel that writes nothing gets one to show what is missing."""
+    if any(item.role in (Role.OUT, Role.INOUT) for item in guess.passed):
+        return []
+    return [
+        "  - {name: nothing, dtype: int32, shape: [1], role: inout, fill: {constant: 0}}  "
+        "# no result found: which array is it?"
+    ]
+
+
+def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
+    grid = ", ".join(f'"{part}"' for part in guess.grid)
+    names = ", ".join(item.argument.name for item in guess.passed)
+    lines = [
+        "launch:",
+        f"  - entry: {kernel.entry}",
+        f"    grid: [{grid}]  # blocks: is every element covered?",
+        f"    block: [{', '.join(guess.block)}]  # threads",
+        f"    arguments: [{names}]",
+    ]
+    if guess.shared_bytes:
+        lines.append(f"    shared_bytes: {guess.shared_bytes}  # an element for each thread?")
+    if not kernel.has_c_name:
+        lines.append(f'  # {kernel.entry} needs extern "C" in front of __global__ to be found by its name')
+    for other in source.kernels:
+        if other is not kernel:
+            lines.append(
+                f"  # there is also {other.entry}({', '.join(item.name for item in other.arguments)})"
+            )
+    return lines
+
+
+def _ending(guess: Guess) -> list[str]:
+    results = [item.argument.dtype for item in guess.passed if item.role in (Role.OUT, Role.INOUT)]
+    exact = all("int" in dtype for dtype in results)
+    tolerance = "rtol: 0, atol: 0" if exact else "rtol: 1e-12, atol: 1e-12"
+    if any(dtype in ("float32", "DTYPE") for dtype in results):
+        tolerance = "rtol: 1e-5, atol: 1e-6"
+    elif "float16" in results:
+        tolerance = "rtol: 1e-2, atol: 1e-3"
+    return [
+        f"verify: {{{tolerance}}}  # how far from the reference a right result may be",
+        f"work: {{bytes: {_bytes(guess)}}}  # what the problem has to move, for GB/s; flops: for GFLOP/s",
+    ]
+
+
+def _bytes(guess: Guess) -> str:
+    total = 0
+    for item in guess.passed:
+        if item.role is not None:
+            digits = "".join(letter for letter in item.argument.dtype if letter.isdigit())
+            each = int(digits) // 8 if digits else 4
+            total += each * item.argument.width * (2 if item.role is Role.INOUT else 1)
+    return f"{total} * {guess.elements}"
+
+
+def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:
+    """A mapping in braces, broken where a line would get too long."""
+    lines, separator = [opening], ""
+    for item in items:
+        if len(lines[-1]) + len(separator) + len(item) > _WIDTH:
+            lines[-1] += ","
+            lines.append(f"  {item}")
+        else:
+            lines[-1] += separator + item
+        separator = ", "
+    lines[-1] += ending
+    return lines

@@ -1,0 +1,54 @@
+"""How far apart the values of a parameter are: on an axis if they are numbers, all alike if they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.model import Parameter, Value
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.intp]  # (rows, axes): position of each value in its parameter's list
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One parameter that varies: where its values lie in 0 to 1, and how far each is from each.
+
+    `distances` has shape (values, values). Names, booleans and pairs are categories: 0 or 1 apart, with
+    their place on the axis of no meaning.
+    """
+
+    column: int
+    places: Floats
+    distances: Floats
+    is_ordinal: bool
+
+
+def axes_of(parameters: Sequence[Parameter]) -> tuple[Axis, ...]:
+    """The parameters with at least two values, in order."""
+    return tuple(
+        _axis(column, parameter.values)
+        for column, parameter in enumerate(parameters)
+        if len(parameter.values) > 1
+    )
+
+
+def positions_of(rows: NDArray[np.unsignedinteger], axes: Sequence[Axis]) -> Positions:
+    """The columns of the axes, in the machine's own number format."""
+    return np.ascontiguousarray(rows[:, [axis.column for axis in axes]], dtype=np.intp)
+
+
+def _axis(column: int, values: Sequence[Value]) -> Axis:
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(values) or len(values) == 2:
+        places = np.linspace(0.0, 1.0, len(values))
+        return Axis(column, places, 1.0 - np.eye(len(values)), is_ordinal=False)
+    raw = np.array(numbers, dtype=float)
+    # block sizes, tiles and unrolling act by factors; with zeros and signs only the order is left
+    scale = np.log(raw) if raw.min() > 0 else np.argsort(np.argsort(raw)).astype(float)
+    places = (scale - scale.min()) / np.ptp(scale)
+    return Axis(column, places, np.abs(places[:, None] - places), is_ordinal=True)

@@ -1,0 +1,178 @@
+"""What is believed of every candidate: its time, its chance to fail, and what trying it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.searchers.surrogate.acquisition import log_expected_improvement
+from autotune.searchers.surrogate.encoding import Axis, Floats, positions_of
+from autotune.searchers.surrogate.kernel import Kernel, belief, fit
+from autotune.searchers.surrogate.observations import Observations
+from autotune.searchers.surrogate.pool import Indices, candidates
+from autotune.searchers.surrogate.posterior import Posterior
+from autotune.searchers.surrogate.transfer import Knowledge
+from autotune.space.enumeration import Rows
+
+MOST_LEARNT = 500  # measurements that a model is made of; beyond it the fastest half and a sample
+SUREST_FAILURE = 0.98
+NOISE_OF_FAILURES = 0.05
+MOST_DRAWN = 300  # candidates that are drawn together
+FOREIGN_ROWS = 1000  # of the fastest elsewhere, that are candidates here in any case
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """Of the two processes, handed from one model to the next as the point to start from."""
+
+    time: Floats | None = None
+    failure: Floats | None = None
+
+
+class Model:
+    """A Gaussian process for log times, with a mean from other devices, and one for failures."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        axes: tuple[Axis, ...],
+        knowledge: Knowledge,
+        seen: Observations,
+        last: Hyperparameters,
+        rng: np.random.Generator,
+    ) -> None:
+        """At least two of what is seen have a time."""
+        learnt = _learnt(seen, rng)
+        wanted = np.concatenate([seen.rows[learnt], knowledge.rows(FOREIGN_ROWS)])
+        self.rows = candidates(rows, axes, wanted, rng)
+        self._positions = positions_of(rows[self.rows], axes)
+        self._foresight = knowledge.foresee(self.rows, self._positions)
+        self._tried = np.isin(self.rows, seen.rows)
+        self._trials = [int(trial) for trial in learnt if not seen.failed[trial]]
+        self._time = self._fit_time(axes, seen, last)
+        self._labels = seen.failed[learnt].astype(float)
+        self._failure: Posterior | None = None
+        failure = last.failure
+        if self._labels.any():
+            self._failure, failure = self._fit_failure(axes, self._places(seen.rows[learnt]), failure)
+        self.hyperparameters = Hyperparameters(self._values, failure)
+
+    def propose(self, count: int, seen: Observations) -> list[int]:
+        """Rows to try next, the most promising first; fewer where fewer candidates are left.
+
+        The first is where the expected improvement per second is greatest. Each further one is chosen as if
+        those before it had come out as expected (kriging believer; Ginsbourger, Le Riche and Carraro,
+        Kriging is well-suited to parallelize optimization, 2010).
+        """
+        mean, log_cost = self._expectations(seen)
+        log_odds = np.log1p(-self._failing()) - log_cost
+        best = self._scaled(seen.log_ms[~seen.failed]).min()
+        chosen: list[int] = []
+        for _ in range(min(count, int((~self._tried).sum()))):
+            gain = log_expected_improvement(best, mean, np.sqrt(self._time.variance)) + log_odds
+            gain[self._tried] = -np.inf
+            point = int(np.argmax(gain))
+            chosen.append(point)
+            self._tried[point] = True
+            self._time.add(point)
+        return [int(self.rows[point]) for point in chosen]
+
+    def learn(self, seen: Observations, count: int) -> None:
+        """Take in the last `count` observations, which were proposed last."""
+        self._trials += range(len(seen) - count, len(seen))
+        if self._failure is not None:
+            for point, failed in zip(self._places(seen.rows[-count:]), seen.failed[-count:], strict=True):
+                self._failure.add(point)
+                self._labels = np.append(self._labels, float(failed))
+
+    def sample_best(self, seen: Observations, draws: int, rng: np.random.Generator) -> Floats:
+        """What the best of all untried candidates may be: draws of its log time over the best one seen.
+
+        Candidates depend on each other, so they are drawn together: those that are likeliest to be better.
+        """
+        mean, _ = self._expectations(seen)
+        best = self._scaled(seen.log_ms[~seen.failed]).min()
+        score = (best - mean) / np.sqrt(self._time.variance)
+        score[self._tried] = -np.inf
+        untried = int((~self._tried).sum())
+        if not untried:
+            return np.zeros(draws)
+        likeliest = np.argsort(-score, kind="stable")[: min(MOST_DRAWN, untried)]
+        root = np.linalg.cholesky(self._time.joint_covariance(likeliest) + 1e-8 * np.eye(len(likeliest)))
+        drawn = mean[likeliest] + rng.standard_normal((draws, len(likeliest))) @ root.T
+        works = rng.random(drawn.shape) >= self._failing()[likeliest]
+        return np.asarray((np.where(works, drawn, np.inf).min(axis=1) - best) * self._scale)
+
+    def _fit_time(self, axes: tuple[Axis, ...], seen: Observations, last: Hyperparameters) -> Posterior:
+        points, functions = self._places(seen.rows[self._trials]), self._foresight.functions
+        logs = seen.log_ms[self._trials]
+        if functions.shape[1]:
+            self._scale = self._foresight.scale
+            self._offset = float((logs / self._scale - self._foresight.mean[points]).mean())
+        else:
+            self._scale = max(float(logs.std()), 1e-3)
+            self._offset = float(logs.mean()) / self._scale
+        before = self._foresight.before
+        start = Kernel(axes, before.mean if last.time is None else last.time)
+        targets = self._residuals(logs, points)
+        kernel = fit(start, before, self._positions[points], targets, functions[points])
+        self._values = kernel.values
+        return Posterior(kernel, self._positions, functions, points)
+
+    def _fit_failure(
+        self, axes: tuple[Axis, ...], points: list[int], last: Floats | None
+    ) -> tuple[Posterior, Floats]:
+        before = belief(len(axes), noise=NOISE_OF_FAILURES)
+        rate = self._rate()
+        targets = (self._labels - rate) / math.sqrt(rate * (1.0 - rate))
+        nothing = np.empty((len(self._positions), 0))
+        start = Kernel(axes, before.mean if last is None else last)
+        kernel = fit(start, before, self._positions[points], targets, nothing[points])
+        return Posterior(kernel, self._positions, nothing, points), kernel.values
+
+    def _expectations(self, seen: Observations) -> tuple[Floats, Floats]:
+        """Scaled log time and log cost of every candidate, from one solution of the same system."""
+        logs, costs = seen.log_ms[self._trials], seen.log_cost[self._trials]
+        points = np.array(self._time.points)
+        residuals = self._residuals(logs, points)
+        believed = np.isnan(logs)  # failed since the fit: they say nothing of times
+        known = ~np.isnan(costs) & ~believed
+        centre = costs[known].mean() if known.any() else 0.0
+        costs = np.where(known, costs - centre, 0.0)
+        if believed.any():
+            residuals[believed] = 0.0
+            residuals[believed] = self._time.means(residuals)[points[believed]]
+        mean, log_cost = self._time.means(np.column_stack([residuals, costs]))
+        return mean + self._foresight.mean + self._offset, log_cost + centre
+
+    def _failing(self) -> NDArray[np.float64]:
+        if self._failure is None:
+            return self._foresight.failing
+        rate = self._rate()
+        probability = rate + self._failure.means(self._labels - rate) + self._foresight.failing
+        return np.asarray(np.clip(probability, 0.0, SUREST_FAILURE))
+
+    def _rate(self) -> float:
+        return float((self._labels.sum() + 0.5) / (len(self._labels) + 1.0))
+
+    def _residuals(self, logs: Floats, points: NDArray[np.intp] | list[int]) -> Floats:
+        return self._scaled(logs) - self._foresight.mean[points] - self._offset
+
+    def _scaled(self, logs: Floats) -> Floats:
+        return logs / self._scale
+
+    def _places(self, rows: Indices) -> list[int]:
+        """Where rows stand among the candidates."""
+        return [int(place) for place in np.searchsorted(self.rows, rows)]
+
+
+def _learnt(seen: Observations, rng: np.random.Generator) -> Indices:
+    """Which observations to learn from, fastest first."""
+    order = np.argsort(seen.log_ms, kind="stable")  # nan last
+    if len(order) <= MOST_LEARNT:
+        return order
+    half = MOST_LEARNT // 2
+    return np.concatenate([order[:half], rng.choice(order[half:], half, replace=False)])

@@ -1,0 +1,55 @@
+"""What is left to find: the chance that something untried is faster, and what trying it all would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.searchers.surrogate.encoding import axes_of
+from autotune.searchers.surrogate.model import Hyperparameters, Model
+from autotune.searchers.surrogate.observations import Observations
+from autotune.searchers.surrogate.transfer import Knowledge
+from autotune.space import Space
+from autotune.trials import Trial
+
+FASTER = 0.01  # what counts as faster: by this share of the time
+UNLIKELY = 0.01  # on recorded spaces one in twenty such models was wrong
+DRAWS = 500
+FEWEST_TIMES = 5
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How much of a space was seen, and what the rest promises according to a model of the trials.
+
+    `chance`: that something untried is at least 1% faster than the best; `gain`: share of the best's time
+    that trying everything is expected to save. Both None where too few trials have a time.
+    """
+
+    seen: int
+    valid: int
+    chance: float | None
+    gain: float | None
+
+
+def outlook(space: Space, trials: Sequence[Trial]) -> Outlook:
+    """The outlook after some trials of a space, by whichever searcher they were chosen."""
+    rows = [row for trial in trials if (row := space.index(trial.config)) is not None]
+    if len(rows) == len(space):
+        return Outlook(len(rows), len(space), 0.0, 0.0)
+    seen = Observations()
+    seen.add(rows, [trial for trial in trials if trial.config in space])
+    if (~seen.failed).sum() < FEWEST_TIMES:
+        return Outlook(len(rows), len(space), None, None)
+    axes, rng = axes_of(space.parameters), np.random.default_rng(0)
+    model = Model(space.rows, axes, Knowledge(space, axes, (), rng), seen, Hyperparameters(), rng)
+    return Outlook(len(rows), len(space), *chance_and_gain(model, seen))
+
+
+def chance_and_gain(model: Model, seen: Observations) -> tuple[float, float]:
+    """`chance` and `gain` of an outlook; the same for the same model."""
+    logs = model.sample_best(seen, DRAWS, np.random.default_rng(0))
+    saved = -np.expm1(np.minimum(logs, 0.0))
+    return float((saved >= FASTER).mean()), float(saved.mean())

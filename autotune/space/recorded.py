@@ -1,0 +1,116 @@
+"""A space of listed configurations: recorded results, to be searched as if they were a kernel's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from autotune.errors import InputError
+from autotune.model import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
+from autotune.space.binding import Space
+from autotune.space.enumeration import Rows
+from autotune.space.spec import Constraint, SpaceSpec
+from autotune.trials import Problem
+
+_NOWHERE = Path("recorded")  # stands where a space file names its sources: there are none
+
+
+class RecordedSpace(Space):
+    """A space without constraints: what is valid is what was listed."""
+
+    def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """The reasons as for any space, else that the configuration is not among the listed ones."""
+        return super().why_invalid(config) or (() if config in self else ("not a recorded configuration",))
+
+
+def recorded_space(
+    kernel: str,
+    device: DeviceInfo,
+    parameters: Sequence[Parameter],
+    configs: Sequence[Mapping[str, Value]],
+    sizes: Sizes | None = None,
+) -> RecordedSpace:
+    """The space whose valid configurations are `configs`, in the order that the parameters' values give.
+
+    A repeated configuration counts once, 1, 1.0 and True being one value; the first in order stands for the
+    default. Raises InputError when there is none, or one lacks a parameter or has a value that it has not.
+    """
+    rows = _rows(kernel, parameters, configs)
+    problem = Problem(dict(sizes or {}), "float32")
+    first = zip(parameters, rows[0].tolist(), strict=True)
+    default = Config({parameter.name: parameter.values[position] for parameter, position in first})
+    spec = bare_spec(kernel, parameters, default, problem.sizes)
+    return RecordedSpace(spec, device, problem, rows)
+
+
+def bare_spec(
+    kernel: str,
+    parameters: Sequence[Parameter],
+    default: Config,
+    sizes: Sizes,
+    constraints: Sequence[str] = (),
+) -> SpaceSpec:
+    """A space file's record with parameters and constraints only: nothing to compile or launch."""
+    return SpaceSpec(
+        path=_NOWHERE,
+        sha256="",
+        kernel=kernel,
+        dialect="portable",
+        source=_NOWHERE,
+        reference=_NOWHERE,
+        sizes={"default": sizes},
+        verify_sizes=(),
+        dtypes=("float32",),
+        parameters=tuple(parameters),
+        constraints=tuple(Constraint(text, line) for line, text in enumerate(constraints, 1)),
+        derived={},
+        default=default,
+        landmarks=(),
+        arguments=(),
+        launch=(LaunchSpec(kernel, ("1",), ("1",), ()),),
+        compiler_options={},
+        rtol="0",
+        atol="0",
+        work={},
+    )
+
+
+def unknown_device(name: str, slug: str) -> DeviceInfo:
+    """A device of which only the name is known: limits that exclude nothing, everything else empty."""
+    return DeviceInfo(
+        backend="recorded",
+        name=name,
+        slug=slug,
+        kind="gpu",
+        vendor="",
+        architecture="",
+        compute_units=1,
+        warp_size=32,
+        max_threads_per_block=1024,
+        shared_bytes_per_block=2**31,
+        registers_per_block=None,
+        memory_bytes=2**40,
+        memory_bandwidth_bytes_per_s=None,
+        cache_bytes=0,
+        has_shuffle=True,
+        driver="",
+        runtime="",
+    )
+
+
+def _rows(kernel: str, parameters: Sequence[Parameter], configs: Sequence[Mapping[str, Value]]) -> Rows:
+    """Positions of the values, sorted, each row once; the type is that of every space's rows."""
+    if not configs or not parameters:
+        raise InputError(f"{kernel}: no configuration is recorded")
+    longest = max(len(parameter.values) for parameter in parameters)
+    columns = []
+    for parameter in parameters:
+        positions = {value: number for number, value in enumerate(parameter.values)}
+        try:
+            columns.append([positions[config[parameter.name]] for config in configs])
+        except KeyError as error:
+            raise InputError(f"{kernel}: {parameter.name}: no value {error}") from None
+    rows = np.unique(np.array(columns, np.min_scalar_type(longest - 1)).T, axis=0)
+    return np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder(">")))

@@ -1,0 +1,215 @@
+"""How well configurations carry over to a GPU that nothing is known of, by rule.
+
+    python benchmarks/carry_over.py FOLDER
+
+FOLDER has a folder per kernel with a recording of a whole space per GPU, `<GPU>_T4.json.gz`. Each GPU is left
+out in turn. A rule sees what a search would have left of the others: the best, the 32 next, and how the other
+GPUs' bests did; only "least sum" sees all that was recorded. Its choice is then looked up in the recording of
+the GPU that was left out: a share is that GPU's best time over the choice's, 0 for one that fails there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from pathlib import Path
+from statistics import mean
+
+from autotune import cache
+from autotune.device_names import traits_of_name
+from autotune.interop import read_recording
+from autotune.loader import best_config
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Provenance, Tier
+from autotune.records import MOST_MEASURED
+
+PROBLEM = {"n": 1}  # each kernel is recorded for one problem only
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Every time of one kernel on one GPU, in ms."""
+
+    gpu: str
+    parameters: tuple[Parameter, ...]
+    times_ms: Mapping[Config, float]
+
+    @cached_property
+    def best(self) -> Config:
+        """The fastest configuration."""
+        return min(self.times_ms, key=self.times_ms.__getitem__)
+
+    def share(self, config: Config) -> float:
+        """How much of the best's speed a configuration reaches."""
+        return self.times_ms[self.best] / self.times_ms[config] if config in self.times_ms else 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One GPU to find a configuration for, the other GPUs, and a cache with their results."""
+
+    kernel: str
+    target: Recorded
+    others: tuple[Recorded, ...]
+    cache: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule reached on the target; `expected_slowdown` is what it had foretold."""
+
+    share: float
+    expected_slowdown: float | None = None
+
+    @property
+    def covered(self) -> bool:
+        """Whether the slowdown was no worse than foretold."""
+        return bool(self.expected_slowdown and self.share * self.expected_slowdown >= 1)
+
+
+def fastest_record(case: Case) -> Outcome:
+    """The best of the GPU with the fastest best."""
+    source = min(case.others, key=lambda other: other.times_ms[other.best])
+    return Outcome(case.target.share(source.best))
+
+
+def least_sum(case: Case) -> Outcome:
+    """The least sum of relative times over the others, of all that ran on every one of them."""
+    common = set.intersection(*(set(other.times_ms) for other in case.others))
+    return Outcome(
+        case.target.share(
+            min(common, key=lambda config: sum(1 / other.share(config) for other in case.others))
+        )
+    )
+
+
+def top_5(case: Case) -> Outcome:
+    """The best of the five fastest of each other GPU, all of them run."""
+    tried = [config for other in case.others for config in sorted(other.times_ms, key=other.times_ms.get)[:5]]
+    return Outcome(max(map(case.target.share, tried)))
+
+
+def tiers(case: Case) -> Outcome:
+    """What `best_config` serves by the GPU's name."""
+    best = best_config(case.kernel, case.target.gpu, cache=case.cache, min_match=Tier.PORTABLE, **PROBLEM)
+    return Outcome(case.target.share(best.config), best.expected_slowdown)
+
+
+RULES: dict[str, tuple[str, Callable[[Case], Outcome]]] = {
+    "fastest foreign record": ("0", fastest_record),
+    "least sum of relative times": ("0", least_sum),
+    "tiers of best_config": ("0", tiers),
+    "top 5 of each other GPU": ("10", top_5),
+}
+
+
+def cases(folder: Path, scratch: Path) -> Iterator[Case]:
+    """Every GPU of every kernel, left out once."""
+    for kernel in sorted(path for path in folder.iterdir() if path.is_dir()):
+        recorded = [_read(file) for file in sorted(kernel.glob("*_T4.json*"))]
+        for target in recorded:
+            others = tuple(one for one in recorded if one is not target)
+            root = scratch / kernel.name / target.gpu
+            for other in others:
+                _store(root, kernel.name, other, [one.best for one in others])
+            yield Case(kernel.name, target, others, root)
+
+
+def _read(file: Path) -> Recorded:
+    recording = read_recording(file)
+    times_ms = {item.config: item.time_ms for item in recording.results if item.time_ms is not None}
+    return Recorded(file.name.split("_")[0], recording.parameters, times_ms)
+
+
+def _store(root: Path, kernel: str, recorded: Recorded, bests: list[Config]) -> None:
+    """Write what a search of the whole space leaves behind."""
+    ranked = sorted(recorded.times_ms.items(), key=itemgetter(1))
+    rows = [row for place, row in enumerate(ranked) if place <= MOST_MEASURED or row[0] in bests]
+    (config, time_ms), *measured = rows
+    provenance = Provenance("", "", "", "", "", "", "", "recorded", 0, len(ranked), len(ranked), "recorded")
+    entry = Entry(
+        PROBLEM, "float32", config, time_ms, (time_ms, time_ms), None, (), provenance, tuple(measured)
+    )
+    record = KernelRecord(
+        kernel, ("float32",), recorded.parameters, (), {}, (), (), {}, default=config, entries=(entry,)
+    )
+    cache.store(root, _device(recorded.gpu), record)
+
+
+def _device(gpu: str) -> DeviceInfo:
+    """A GPU of that name; what a recording does not say of it plays no part, for there are no constraints."""
+    traits = traits_of_name(gpu)
+    return DeviceInfo(
+        backend="recorded",
+        name=gpu,
+        slug=cache.slug(gpu),
+        kind="gpu",
+        vendor=traits.vendor or gpu,
+        architecture=traits.architecture or gpu,
+        compute_units=1,
+        warp_size=32,
+        max_threads_per_block=1024,
+        shared_bytes_per_block=49_152,
+        registers_per_block=None,
+        memory_bytes=2**34,
+        memory_bandwidth_bytes_per_s=None,
+        cache_bytes=2**22,
+        has_shuffle=True,
+        driver="",
+        runtime="",
+    )
+
+
+def table(found: Mapping[str, Mapping[str, list[Outcome]]]) -> str:
+    """Markdown: a row per rule, mean and worst share per kernel, how often the foretold slowdown held."""
+    kernels = list(next(iter(found.values())))
+    head = ["rule", "runs", *(f"{kernel}, mean / worst %" for kernel in kernels), "foretold slowdown held"]
+    lines = [head, ["---"] * len(head)]
+    for name, by_kernel in found.items():
+        shares = [[100 * outcome.share for outcome in by_kernel[kernel]] for kernel in kernels]
+        foretold = [
+            outcome for outcomes in by_kernel.values() for outcome in outcomes if outcome.expected_slowdown
+        ]
+        held = f"{sum(outcome.covered for outcome in foretold)} of {len(foretold)}" if foretold else "-"
+        cells = [f"{mean(values):.1f} / {min(values):.1f}" for values in shares]
+        lines.append([name, RULES[name][0], *cells, held])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="folders of recordings, one per kernel")
+    parser.add_argument("--json", action="store_true", help="print every outcome as JSON")
+    arguments = parser.parse_args()
+    found: dict[str, dict[str, list[Outcome]]] = {name: {} for name in RULES}
+    gpus: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in cases(arguments.folder, Path(scratch)):
+            gpus.setdefault(case.kernel, []).append(case.target.gpu)
+            for name, (_, rule) in RULES.items():
+                found[name].setdefault(case.kernel, []).append(rule(case))
+    if arguments.json:
+        plain = {
+            name: {
+                kernel: {
+                    gpu: {"share": outcome.share, "expected_slowdown": outcome.expected_slowdown}
+                    for gpu, outcome in zip(gpus[kernel], outcomes, strict=True)
+                }
+                for kernel, outcomes in by_kernel.items()
+            }
+            for name, by_kernel in found.items()
+        }
+        print(json.dumps(plain, indent=2))
+        return
+    print(table(found))
+
+
+if __name__ == "__main__":
+    main()

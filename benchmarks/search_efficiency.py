@@ -1,0 +1,118 @@
+"""Every search strategy on recorded results: the project's own, Kernel Tuner's and Optuna's, in one table.
+
+    python benchmarks/search_efficiency.py RECORDED... [--budget 400] [--seeds 10] [--jobs 4] [--markdown]
+    python benchmarks/search_efficiency.py RECORDED... --searchers surrogate optuna:tpe --priors 200
+
+Files are journals, T4 results or Kernel Tuner caches of whole spaces; docs/search-efficiency.md explains the
+columns. Strategies whose package is not installed are left out and named. With --priors the searchers that
+learn from other devices know so many random results of the same kernel in each other file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from statistics import mean
+
+from autotune.efficiency import Efficiency, efficiency, random_expectation
+from autotune.errors import InputError
+from autotune.replay import Recorded, load, priors_for, replay
+from autotune.report.replay import COLUMNS, efficiency_rows
+from autotune.report.tables import console, table
+from autotune.searchers import engine_names, learns_from_priors, make_searcher, strategy_names
+
+
+def main() -> None:
+    """Run every searcher on every file and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--searchers", nargs="+", metavar="ENGINE[:STRATEGY]", help="default: all there are")
+    parser.add_argument("--leave-out", nargs="+", default=[], metavar="ENGINE[:STRATEGY]")
+    parser.add_argument("--budget", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--priors", type=int, metavar="N", help="0: everything the other files hold")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--markdown", action="store_true", help="one row for each searcher, for the docs")
+    asked = parser.parse_args()
+    names = [name for name in asked.searchers or every_searcher() if name not in asked.leave_out]
+    if asked.priors is not None:
+        names = [name for name in names if learns_from_priors(name.partition(":")[0])]
+    files = tuple(asked.files)
+    scores: list[tuple[str, Efficiency]] = []
+    with ProcessPoolExecutor(asked.jobs) as pool:
+        running = [
+            (name, pool.submit(scored, name, file, files, asked.budget, asked.seeds, asked.priors))
+            for name in names
+            for file in files
+        ]
+        for name, future in running:
+            scores.append((name, future.result()))
+            print(
+                f"{name} on {scores[-1][1].space}: P400 {scores[-1][1].p400:.2f}", file=sys.stderr, flush=True
+            )
+    scores += [("random, calculated", random_expectation(load(file))) for file in files]
+    if asked.markdown:
+        print(markdown(scores))
+    else:
+        console().print(table(COLUMNS, efficiency_rows(scores)))
+
+
+def every_searcher() -> list[str]:
+    """What can be run here; the space is never covered, so `exhaustive` says nothing."""
+    found = []
+    for engine in engine_names():
+        for strategy in strategy_names(engine) or (None,):
+            name = f"{engine}:{strategy}" if strategy else engine
+            try:
+                make_searcher(engine, strategy)
+            except InputError as error:
+                print(f"left out: {name}: {error}", file=sys.stderr)
+            else:
+                found.append(name)
+    return [name for name in found if name != "exhaustive"]
+
+
+def scored(
+    name: str, file: Path, files: tuple[Path, ...], budget: int, seeds: int, known: int | None
+) -> Efficiency:
+    """One searcher on one space, all seeds."""
+    warnings.simplefilter("ignore")
+    engine, _, strategy = name.partition(":")
+    recorded = loaded(file)
+    others = [] if known is None else [loaded(other) for other in files]
+    priors = priors_for(recorded, others, known or 0)
+    runs = [
+        replay(recorded, make_searcher(engine, strategy or None, priors=priors), budget=budget, seed=seed)
+        for seed in range(seeds)
+    ]
+    return efficiency(recorded, runs)
+
+
+@lru_cache
+def loaded(file: Path) -> Recorded:
+    """A file, read once by each process."""
+    return load(file)
+
+
+def markdown(scores: list[tuple[str, Efficiency]]) -> str:
+    """The rows of means, best first, with the lowest score of any space."""
+    names = list(dict.fromkeys(name for name, _ in scores))
+    by_name = {name: [score for other, score in scores if other == name] for name in names}
+    names.sort(key=lambda name: -mean(score.p400 for score in by_name[name]))
+    head = ("searcher", "P400", "lowest", "P", *COLUMNS[4:])
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    for name in names:
+        row = efficiency_rows([(name, score) for score in by_name[name]])[-1]
+        lowest = min(score.p400 for score in by_name[name])
+        lines.append(" | ".join((f"`{name}`", row[3], f"{lowest:.2f}", row[2], *row[4:])))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+/* Sine and cosine of n angles of any magnitude. Where an angle is large, the library's functions leave their
+ * short path for one that reduces the angle with hundreds of bits of pi (in CUDA's single precision above
+ * 48039); METHOD reduces the angle itself first, in double precision. BLOCK_SIZE and ANGLES_PER_THREAD shape
+ * the launch.
+ */
+#include "portable.h"
+
+/* The angle less whole turns, within +-pi: exact enough for angles up to 2^24. */
+DEVICE float reduced(float angle)
+{
+    const double turn = 6.283185307179586;
+    return (float)(angle - turn * rint(angle * (1 / turn)));
+}
+
+/* Sine and cosine of scale * x[i]; the product is rounded once. */
+KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
+sine(GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT sines, GLOBAL float *RESTRICT cosines, const float scale,
+     const unsigned long n)
+{
+    const size_t start = (size_t)BLOCK_INDEX(x) * BLOCK_SIZE * ANGLES_PER_THREAD + THREAD_INDEX(x);
+    UNROLL_LOOP(ANGLES_PER_THREAD)
+    for (int k = 0; k < ANGLES_PER_THREAD; k++) {
+        const size_t i = start + k * BLOCK_SIZE;
+        if (i < n) {
+            const float angle = scale * x[i];
+#if METHOD == METHOD_DIRECT
+            sines[i] = sin(angle);
+            cosines[i] = cos(angle);
+#elif METHOD == METHOD_REDUCED
+            sines[i] = sin(reduced(angle));
+            cosines[i] = cos(reduced(angle));
+#else /* reduced, and the hardware's functions */
+            sines[i] = FAST_SINE(reduced(angle));
+            cosines[i] = FAST_COSINE(reduced(angle));
+#endif
+        }
+    }
+}

@@ -1,0 +1,85 @@
+"""Every kernel computes what its reference says, on the CPU: all landmarks and 100 random configurations each.
+
+They are compiled without optimisation, which would take several times as long and checks the compiler, not the
+kernel; the sizes are the spaces' own awkward ones.
+"""
+
+import os
+import random
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autotune.bench import verify_once
+from autotune.candidates import CandidateMaker
+from autotune.compiling import CompilerPool, compiler_opener
+from autotune.devices import BACKENDS, COLD_CACHES, Address, backend
+from autotune.model import Config
+from autotune.sources import read_source
+from autotune.space import bind, load_space, problem_of
+from autotune.trials import Failure, Verdict
+from autotune.worker import Worker
+
+SPACES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
+RANDOM_CONFIGURATIONS = 100
+UNOPTIMISED = "-cl-opt-disable"
+CPU = Address("opencl", 0)
+
+
+def chosen(space, share):
+    """The landmarks that the device can run, the default, and a random share, in a fixed order."""
+    generator = random.Random(space.spec.kernel + space.problem.dtype)
+    picked = [space.config(row) for row in generator.sample(range(len(space)), min(share, len(space)))]
+    landmarks = [landmark.config for landmark in space.spec.landmarks if landmark.config in space]
+    return list(dict.fromkeys([Config(space.spec.default), *landmarks, *picked]))
+
+
+def candidates(spec, device):
+    """What to compile and run: the random configurations are shared out among the element types."""
+    for dtype in spec.dtypes:
+        space = bind(spec, device, problem_of(spec, device, dtype=dtype))
+        maker = CandidateMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect)
+        for config in chosen(space, RANDOM_CONFIGURATIONS // len(spec.dtypes)):
+            yield maker.make(config)
+
+
+def what_is_wrong(worker, candidate, binary):
+    """The first failure of a configuration at its sizes, or None."""
+    if isinstance(binary, Failure):
+        return binary
+    for case in candidate.checks:
+        verdict = worker.run(verify_once, binary, case, timeout_s=60)
+        failure = verdict.failure if isinstance(verdict, Verdict) else verdict
+        if failure is not None:
+            return failure
+    return None
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_landmarks_and_random_configurations_are_right(path, tmp_path):
+    spec = load_space(path)
+    if spec.dialect not in BACKENDS[CPU.backend].accepts:
+        pytest.skip(f"{spec.kernel} is written in dialect {spec.dialect}, which no OpenCL device takes")
+    device = backend(CPU.backend).list_devices()[CPU.index]
+    # kernels that are specialised at their first launch would be compiled a second time there
+    environment = COLD_CACHES | {"POCL_CACHE_DIR": str(tmp_path), "POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    with ExitStack() as opened:
+        pool = CompilerPool(
+            compiler_opener(CPU, device, spec.compiler),
+            workers=len(os.sched_getaffinity(0)),
+            timeout_s=120,
+            environment=environment,
+        )
+        opened.callback(pool.close)
+        worker = Worker(CPU, spec.reference, (), environment)
+        opened.callback(worker.close)
+        wanted = list(candidates(spec, device))
+        compiled = [pool.submit(one.source, (*one.options, UNOPTIMISED)) for one in wanted]
+        assert all(one.checks for one in wanted)
+        wrong = {}
+        for one, compilation in zip(wanted, compiled, strict=True):
+            failure = what_is_wrong(worker, one, compilation.result())
+            if failure is not None:
+                wrong[str(one.config)] = f"{failure.status.value}: {failure.detail}"
+    assert not wrong

@@ -1,0 +1,64 @@
+"""Kernels that launch kernels, with the real nvcc where there is one: a binary that a driver can load."""
+
+import random
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune.compiling import cuda_compiler
+from autotune.devices.base import CompileError
+from autotune.devices.cubin import read_resources
+from autotune.devices.nvcc_compiler import find_nvcc
+from autotune.errors import SetupError
+from autotune.sources import read_source, render
+from autotune.space import bind, load_space, problem_of
+from tests.space_example import GPU
+
+SPACES = [
+    path
+    for path in sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
+    if load_space(path).compiler == "nvcc"
+]
+EXECUTABLE = 2  # the ELF type of a file that needs no further linking
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nvcc():
+    try:
+        return find_nvcc()
+    except SetupError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_the_default_and_a_random_configuration_become_executable_binaries(path, architecture):
+    spec = load_space(path)
+    source, compiler = read_source(spec.source), cuda_compiler(architecture, "nvcc")
+    device = replace(GPU, backend="cuda", architecture=architecture)
+    space = bind(spec, device, problem_of(spec, device))
+    chosen = space.config(random.Random(architecture).randrange(len(space)))
+    for config in (spec.default, chosen):
+        binary = compiler.compile(render(source, space.macros(config)), space.options(config, "cuda"))
+        assert struct.unpack_from("<4s12xH", binary.data) == (b"\x7fELF", EXECUTABLE)
+        entries = {step.entry for step in space.launches(config)}
+        assert entries <= read_resources(binary.data).keys()
+        assert 0 < binary.registers < 100 and binary.shared_bytes < 1024  # the device runtime does not count
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_every_landmark_compiles(path):
+    spec = load_space(path)
+    source, compiler = read_source(spec.source), cuda_compiler("sm_90", "nvcc")
+    device = replace(GPU, backend="cuda")
+    space = bind(spec, device, problem_of(spec, device))
+    for landmark in spec.landmarks:
+        assert space.why_invalid(landmark.config) == ()
+        assert compiler.compile(render(source, space.macros(landmark.config)), ()).data[:4] == b"\x7fELF"
+
+
+def test_a_mistake_is_reported_at_its_line_of_the_users_file():
+    with pytest.raises(CompileError, match=r'mine\.cu\(7\): error: identifier "nothing" is undefined'):
+        cuda_compiler("sm_90", "nvcc").compile('#line 7 "mine.cu"\n__device__ int x = nothing;\n', ())

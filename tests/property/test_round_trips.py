@@ -1,0 +1,94 @@
+"""Whatever is recorded, every format gives it back: once through a format, nothing changes any more."""
+
+import math
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.interop import Costs, RecordedResult, Recording, read_recording
+from autotune.interop.formats import WRITERS
+from autotune.interop.recording import domains
+from autotune.model import Config
+from autotune.replay import prepare
+from autotune.trials import Status
+
+NAMES = st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda name: name not in ("time", "times", "timestamp") and not name.endswith("_time")
+)
+VALUES = st.one_of(
+    st.integers(-(2**40), 2**40),
+    st.booleans(),
+    st.floats(-1e6, 1e6),
+    st.text("abc_1", min_size=1, max_size=4),
+)
+TIMES = st.floats(1e-6, 1e9)
+
+
+@st.composite
+def recordings(draw):
+    names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    rows = draw(st.lists(st.tuples(*[VALUES for _ in names]), min_size=1, max_size=6, unique=True))
+    results = []
+    for row in rows:
+        status = draw(st.sampled_from(Status))
+        costs = draw(st.lists(st.none() | TIMES, min_size=5, max_size=5))
+        results.append(
+            RecordedResult(
+                config=Config(dict(zip(names, row, strict=True))),
+                status=status,
+                time_ms=draw(TIMES) if status is Status.OK else None,
+                detail="" if status is Status.OK else draw(st.text(max_size=8)),
+                samples_ms=tuple(draw(st.lists(TIMES, max_size=3))) if status is Status.OK else (),
+                costs=Costs(*costs),
+            )
+        )
+    sizes = draw(st.none() | st.dictionaries(NAMES, st.integers(1, 2**40), min_size=1, max_size=3))
+    parameters = domains(names, [result.config for result in results])
+    return Recording(
+        "kernel", draw(st.text("ab 1", min_size=1)), sizes, parameters, tuple(results), "made up"
+    )
+
+
+def through(recording, form):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recording"
+        path.write_text(WRITERS[form](recording), encoding="utf-8")
+        return read_recording(path)
+
+
+@pytest.mark.parametrize("form", WRITERS)
+@settings(max_examples=60, deadline=None)
+@given(recording=recordings())
+def test_once_through_a_format_nothing_changes_any_more(form, recording):
+    once = through(recording, form)
+    assert through(once, form) == once
+    assert (once.kernel, once.device) == (recording.kernel, recording.device)
+    for before, after in zip(recording.results, once.results, strict=True):
+        assert (before.config, before.time_ms) == (after.config, after.time_ms)
+        assert (before.status is Status.OK) == (after.status is Status.OK)
+        assert math.isclose(before.cost_s, after.cost_s, abs_tol=1e-9) or form == "kernel-tuner"
+
+
+@pytest.mark.parametrize("one", WRITERS)
+@pytest.mark.parametrize("other", WRITERS)
+@settings(max_examples=20, deadline=None)
+@given(recording=recordings())
+def test_the_way_through_another_format_changes_no_outcome(one, other, recording):
+    straight, detour = through(recording, other), through(through(recording, one), other)
+    for before, after in zip(straight.results, detour.results, strict=True):
+        assert (before.config, before.time_ms) == (after.config, after.time_ms)
+        assert (before.status is Status.OK) == (after.status is Status.OK)
+
+
+@settings(max_examples=60, deadline=None)
+@given(recording=recordings())
+def test_a_recorded_space_holds_the_recorded_configurations_and_no_other(recording):
+    recorded = prepare(recording)
+    times_ms = {result.config: result.time_ms for result in recording.results}
+    assert len(recorded.space) == len(times_ms) == len(recorded.trials)
+    for row, config in enumerate(recorded.space):
+        assert recorded.space.index(config) == row and not recorded.space.why_invalid(config)
+        assert recorded.trials[row].time_ms == times_ms[config]

@@ -1,0 +1,349 @@
+"""The C header: it compiles, in C and in C++, and answers as `best_config` does."""
+
+import random
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune import best_config
+from autotune.cache import store
+from autotune.cli import main
+from autotune.errors import InputError, NoConfig
+from autotune.expressions import parse
+from autotune.interop.c_expression import C_TYPES, INTEGER, TEXT, Term, Translator
+from autotune.interop.c_header import header
+from autotune.interop.c_template import HELPERS
+from autotune.model import Config, Entry, LaunchSpec, Parameter
+from tests.cache_example import DEVICE, PROVENANCE, record
+
+ROOT = Path(__file__).parents[2]
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+DOMAINS = {
+    "ALGORITHM": ("tree", "shuffle"),
+    "BLOCK": (32, 64, 128, 256),
+    "VECTOR": (1, 2, 4),
+    "UNROLL": (False, True),
+}
+DEVICES = (
+    replace(
+        DEVICE, name="NVIDIA H200", slug="nvidia-h200", vendor="NVIDIA Corporation", architecture="sm_90"
+    ),
+    replace(
+        DEVICE,
+        name="NVIDIA H100 PCIe",
+        slug="nvidia-h100-pcie",
+        vendor="NVIDIA",
+        architecture="sm_90",
+        has_shuffle=False,
+    ),
+    replace(
+        DEVICE,
+        name="NVIDIA A100",
+        slug="nvidia-a100",
+        vendor="NVIDIA",
+        architecture="sm_80",
+        max_threads_per_block=128,
+    ),
+    replace(
+        DEVICE,
+        name="AMD W6600",
+        slug="amd-w6600",
+        vendor="AMD",
+        architecture="gfx1032",
+        shared_bytes_per_block=600,
+    ),
+    replace(DEVICE, name="Some CPU", slug="cpu-some", vendor="Intel", architecture="x86", kind="cpu"),
+)
+# What a device without results is called in the header, and a name of such a device.
+STRANGERS = {"sm_80": "NVIDIA A30", "nvidia": "GeForce GTX 1630", "amd": "Radeon Nova", "other": "Unknownium"}
+CONSTRAINTS = (
+    "BLOCK <= device.max_threads_per_block",
+    "n % VECTOR == 0 or (ALGORITHM == 'tree' and not UNROLL)",
+    "ALGORITHM != 'shuffle' or device.has_shuffle",
+    "TILES >= 2 if UNROLL else DTYPE in ('int32', 'float32')",
+)
+
+
+def entry(draw, dtype, sizes):
+    def config():
+        return Config({name: draw.choice(values) for name, values in DOMAINS.items()})
+
+    times = {config(): draw.uniform(1, 9) for _ in range(draw.randint(1, 12))}
+    (best, time_ms), *others = sorted(times.items(), key=lambda item: item[1])
+    interval = (time_ms, time_ms)
+    return Entry(sizes, dtype, best, time_ms, interval, None, (), PROVENANCE, tuple(others))
+
+
+def make_cache(folder, seed, names):
+    """A cache of random results on some devices, for sizes of these names; the sizes are returned."""
+    draw = random.Random(seed)
+    stored = []
+    for device in DEVICES[: draw.randint(1, len(DEVICES))]:
+        own = [
+            {name: draw.choice((3, 64, 1000, 4096, 10_000)) for name in names}
+            for _ in range(draw.randint(1, 3))
+        ]
+        stored += own
+        entries = tuple(entry(draw, dtype, sizes) for dtype in ("int32", "float32") for sizes in own)
+        kernel = replace(
+            record(*entries),
+            constraints=CONSTRAINTS,
+            derived={"TILE": "BLOCK * VECTOR", "TILES": f"ceil_div({' * '.join(names)}, TILE)"},
+            launch=(
+                LaunchSpec("main", ("TILES",), ("BLOCK",), ("x",), "4 * BLOCK"),
+                LaunchSpec("last", ("1",), ("min(2 * BLOCK, 256)",), ("x",), when="TILES > 20"),
+            ),
+        )
+        store(folder, device, kernel)
+    return stored
+
+
+def ask(folder, kernel, names, questions):
+    """Compile the header of a kernel with a program that answers (device, dtype, sizes) lines, and run it."""
+    asked = ", ".join(f"size[{place}]" for place in range(len(names)))
+    prefix = f"autotune_{kernel}"
+    (folder / "ask.cpp").write_text(f"""\
+#include "{kernel}.h"
+#include <cstdio>
+int main() {{
+    char device[200];
+    int dtype;
+    long long size[{len(names)}];
+    while (std::scanf("%199s %d", device, &dtype) == 2) {{
+        for (long long &one : size) if (std::scanf("%lld", &one) != 1) return 1;
+        const auto best = {prefix}_best({prefix}_device_of(device), dtype, {asked});
+        std::printf("%d %s", best.tier, best.source);
+#define SHOW(field) std::printf(" " #field "=%lld", (long long)best.config.field);
+        {prefix}_MACROS(SHOW)
+        std::printf("\\n");
+    }}
+}}
+""")
+    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-O0"]
+    subprocess.run(["g++", *flags, "ask.cpp", "-o", "ask"], cwd=folder, check=True)
+    lines = "".join(f"{device} {dtype} {' '.join(map(str, sizes))}\n" for device, dtype, sizes in questions)
+    done = subprocess.run([folder / "ask"], input=lines, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def expected(kernel, device, dtype, sizes, cache):
+    """The line that the program must print."""
+    try:
+        best = best_config(kernel, device, dtype=dtype, cache=cache, **sizes)
+    except NoConfig:
+        return None
+    defines = best.defines
+    fields = " ".join(
+        f"{item.name}={defines.get(defines[item.name], defines[item.name])}"
+        for item in best.record.parameters
+    )
+    tiers = list(type(best.match.tier))
+    return f"{tiers.index(best.match.tier)} {best.source_device or ''} {fields}"
+
+
+@needs_compiler
+@pytest.mark.parametrize(("seed", "names"), [(1, ("n",)), (2, ("n",)), (3, ("d", "n")), (4, ("d", "n"))])
+def test_random_caches_give_the_same_answers(tmp_path, seed, names):
+    cache = tmp_path / "cache"
+    stored = make_cache(cache, seed, names)
+    (tmp_path / "reduce.h").write_text(header("reduce", cache))
+    draw, questions, wanted = random.Random(seed), [], []
+    held = {folder.name: folder.name for folder in cache.iterdir()}
+    strangers = {
+        slug: name for slug, name in STRANGERS.items() if f"_{slug}," in (tmp_path / "reduce.h").read_text()
+    }
+    for slug, name in (held | strangers).items():
+        for number in range(1000 // len(held | strangers) + 1):
+            sizes = (
+                draw.choice(stored)
+                if number % 8 == 0
+                else {size: int(2 ** draw.uniform(0, 20)) for size in names}
+            )
+            dtype = draw.randrange(2)
+            questions.append((slug, dtype, sizes.values()))
+            wanted.append(expected("reduce", name, ("int32", "float32")[dtype], sizes, cache))
+    for question, line, answer in zip(
+        questions, ask(tmp_path, "reduce", names, questions), wanted, strict=True
+    ):
+        assert line == answer or (answer is None and line.startswith("6 ")), question
+    assert len({line.split()[0] for line in wanted if line}) >= 3  # tiers that were met
+
+
+@needs_compiler
+def test_the_results_that_come_with_autotune_give_the_same_answers(tmp_path):
+    (tmp_path / "reduce.h").write_text(header("reduce", ROOT / "cache"))
+    draw, questions, wanted = random.Random(0), [], []
+    for _ in range(1000):
+        n, dtype = int(2 ** draw.uniform(0, 34)), draw.randrange(2)
+        questions.append(("nvidia-h200", dtype, [n]))
+        wanted.append(
+            expected("reduce", "nvidia-h200", ("int32", "float32")[dtype], {"n": n}, ROOT / "cache")
+        )
+    assert ask(tmp_path, "reduce", ("n",), questions) == wanted
+
+
+@needs_compiler
+def test_the_look_up_is_a_constant_and_the_header_is_c_too(tmp_path):
+    assert (
+        main(
+            [
+                "export",
+                "reduce",
+                "--format",
+                "c-header",
+                "-o",
+                str(tmp_path / "reduce.h"),
+                "--cache",
+                str(ROOT / "cache"),
+            ]
+        )
+        == 0
+    )
+    (tmp_path / "constant.cpp").write_text("""\
+#include "reduce.h"
+constexpr auto best = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 134217728);
+static_assert(best.tier == AUTOTUNE_EXACT && best.config.BLOCK_SIZE <= 1024, "");
+static_assert(autotune_reduce_device_of("nvidia-h200") == autotune_reduce_nvidia_h200, "");
+static_assert(autotune_reduce_device_of("voodoo") == autotune_reduce_OTHER, "");
+""")
+    (tmp_path / "plain.c").write_text("""\
+#include "reduce.h"
+int main(void) { return autotune_reduce_best(autotune_reduce_nvidia_h200, 0, 100).config.BLOCK_SIZE == 0; }
+""")
+    warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run(["g++", "-std=c++14", *warnings, "-c", "constant.cpp"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-std=c99", *warnings, "plain.c", "-o", "plain", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "plain"], check=True)
+
+
+@needs_compiler
+def test_an_edited_result_that_breaks_a_constraint_does_not_compile(tmp_path):
+    text = header("reduce", ROOT / "cache")
+    start = text.index("autotune_reduce_configs[]")
+    row = text[text.index("{", text.index("{", start) + 1) : text.index("},", start)]
+    (tmp_path / "reduce.h").write_text(text.replace(row, row.replace("LL", "9LL"), 1))
+    (tmp_path / "a.cpp").write_text('#include "reduce.h"\n')
+    done = subprocess.run(["g++", "-std=c++14", "-c", "a.cpp"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0 and "a stored result breaks a constraint of reduce" in done.stderr
+
+
+EXPRESSIONS = (
+    "a // b", "a % b", "-a // b", "a % -b", "ceil_div(a, b)", "round_up(a, b)", "a / b > 1.5", "gcd(a, b)",
+    "min(a, b, 7)", "max(a, 2.5) > b", "abs(a - b)", "is_power_of_two(a)", "log2(a) > b", "ceil(a / b)",
+    "floor(a / b)", "a << b", "a >> b", "a & b | 3 ^ a", "~a", "a ** 2 - b", "a or b", "a and b", "not a",
+    "a < b < 9", "a in (1, 2, b)", "a not in (1, b)", "t == 'x'", "t != 'y'", "t in ('x', 'z')", "t == 1",
+    "a if t == 'x' else b", "(a if a > b else 0.5) * 2 > 3", "b == 0 or a // b > 1", "a // b > 1 or b == 0",
+    "True + a", "-(a > b)", "ceil(a)", "1 <= a <= 2 or b in ()",
+)  # fmt: skip
+
+
+@needs_compiler
+def test_expressions_have_the_value_in_c_that_they_have_here(tmp_path):
+    numbers = {"x": 1, "y": 2, "z": 3}
+    names = {"a": Term("a", INTEGER), "b": Term("b", INTEGER), "t": Term("t", TEXT)}
+    translator = Translator(names, lambda text: numbers.setdefault(text, len(numbers) + 1))
+    terms = [translator.value(text) for text in EXPRESSIONS]
+    lines = [
+        f"{{ int flag = 1; int *ok = &flag; (void)ok; {C_TYPES[term.kind]} v = {term.text}; "
+        f'std::printf(flag ? "%.17g " : "error ", (double)v); }}'
+        for term in terms
+    ]
+    (tmp_path / "a.cpp").write_text(
+        f"{HELPERS}#include <cstdio>\nint main() {{\nlong long a, b; int t;\n"
+        f'while (std::scanf("%lld %lld %d", &a, &b, &t) == 3) {{\n{chr(10).join(lines)}\nstd::printf("\\n"); }} }}\n'
+    )
+    subprocess.run(["g++", "-std=c++14", "-w", "a.cpp", "-o", "a"], cwd=tmp_path, check=True)
+    cases = [(a, b, t) for a in (-7, -1, 0, 1, 2, 6, 64) for b in (-3, -1, 0, 1, 2, 4) for t in "xy"]
+    asked = "".join(f"{a} {b} {numbers[t]}\n" for a, b, t in cases)
+    done = subprocess.run([tmp_path / "a"], input=asked, capture_output=True, text=True, check=True)
+    for (a, b, t), line in zip(cases, done.stdout.splitlines(), strict=True):
+        for text, found in zip(EXPRESSIONS, line.split(), strict=True):
+            assert found == value_here(text, {"a": a, "b": b, "t": t}), (text, a, b, t)
+
+
+def value_here(text, values):
+    try:
+        value = parse(text)(values)
+    except InputError:
+        return "error"
+    return f"{float(value):.17g}"
+
+
+def changed(folder, **fields):
+    sizes = {"n": 64}
+    draw = random.Random(0)
+    store(folder, DEVICE, replace(record(entry(draw, "int32", sizes)), **fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"constraints": ("len < 3",)},
+            "constraint 'len < 3': `len` cannot be expressed in C",
+        ),
+        (
+            {"constraints": ("ALGORITHM < 'x'",)},
+            "`ALGORITHM` cannot be expressed in C: a text is only compared",
+        ),
+        ({"constraints": ("2 ** VECTOR > 3",)}, "a power in C has a constant, whole exponent"),
+        (
+            {"derived": {"TILE": "BLOCK % 1.5", "BLOCKS": "n"}},
+            "derived name TILE: `BLOCK % 1.5` cannot be expressed in C",
+        ),
+        ({"kernel": "other"}, "no results for a kernel 'reduce' in"),
+    ],
+)
+def test_what_c_cannot_express_is_refused_by_name(tmp_path, fields, message):
+    changed(tmp_path, **fields)
+    with pytest.raises(InputError) as error:
+        header("reduce", tmp_path)
+    assert message in str(error.value)
+
+
+def test_a_keyword_of_c_is_refused(tmp_path):
+    parameters = (*record().parameters, Parameter("register", (1, 2)))
+    entries = tuple(
+        replace(one, config=Config({**one.config, "register": 1}), measured=())
+        for one in (entry(random.Random(0), "int32", {"n": 64}),)
+    )
+    changed(tmp_path, parameters=parameters, entries=entries)
+    with pytest.raises(InputError, match="'register' is a keyword of C"):
+        header("reduce", tmp_path)
+
+
+@needs_compiler
+def test_the_example_compiles_and_prints_what_best_config_says(tmp_path):
+    (tmp_path / "reduce.h").write_text(header("reduce", ROOT / "cache"))
+    source = ROOT / "examples/cpp_header/main.cpp"
+    command = [
+        "g++",
+        "-std=c++14",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{tmp_path}",
+        source,
+        "-o",
+        tmp_path / "main",
+    ]
+    subprocess.run(command, check=True)
+
+    def printed(device):
+        done = subprocess.run(
+            [tmp_path / "main", device, "5000000"], capture_output=True, text=True, check=True
+        )
+        return done.stdout.splitlines()
+
+    best = best_config("reduce", "nvidia-h200", dtype="int32", cache=ROOT / "cache", n=5_000_000)
+    _, match, flags = printed("nvidia-h200")
+    assert match == "match: nearest size nvidia-h200"
+    numbers = dict(flag.removeprefix("-D").split("=") for flag in flags.split()[1:])
+    defines = best.defines
+    assert {name: str(defines.get(defines[name], defines[name])) for name in best} == {
+        name: numbers[name] for name in best
+    }
+    assert printed("voodoo")[1].startswith("match: portable nvidia-h200")

@@ -1,0 +1,111 @@
+"""The pool of compilers: binaries or failures, and which of them were kept from an earlier run."""
+
+import json
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.compiling import CompilerPool, cuda_compiler
+from autotune.journal import decode_trial, encode_trial, read_trials
+from autotune.model import Config
+from autotune.trials import Binary, Failure, Measurement, Status, Trial
+
+SOURCE = 'extern "C" __global__ void kernel(float* x) { x[threadIdx.x] *= %s; }'
+CL_SPACE = """
+schema: 1
+kernel: double
+dialect: opencl
+source: double.cl
+reference: reference.py
+sizes:
+  default: {n: 1000}
+dtypes: [int32]
+parameters:
+  A: [1, 2]
+default: {A: 1}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: in, fill: {integers: [-100, 100]}}
+  - {name: y, dtype: int32, shape: [n], role: out}
+launch:
+  - {entry: twice, grid: [n], block: [1], arguments: [x, y]}
+"""
+CL_KERNEL = """
+__kernel void twice(__global const int *x, __global int *y)
+{
+    y[get_global_id(0)] = x[get_global_id(0)] * 4 / (A + 2 - A);
+}
+"""
+
+
+def compiled(sources, kept, architecture="sm_90", workers=2):
+    pool = CompilerPool(
+        partial(cuda_compiler, architecture), workers=workers, timeout_s=60, kept=kept, environment={}
+    )
+    try:
+        return [future.result() for future in [pool.submit(source, ()) for source in sources]]
+    finally:
+        pool.close()
+
+
+def test_a_second_pool_takes_what_the_first_one_made(tmp_path):
+    sources = [SOURCE % number for number in range(4)]
+    first, second = compiled(sources, tmp_path), compiled(sources, tmp_path)
+    assert all(isinstance(item, Binary) and not item.cached and item.compile_ms > 0 for item in first)
+    assert all(item.cached and item.compile_ms == 0 for item in second)
+    for new, kept in zip(first, second, strict=True):
+        assert (new.data, new.sha256, new.registers) == (kept.data, kept.sha256, kept.registers)
+    (other,) = compiled(sources[:1], tmp_path, architecture="sm_80", workers=1)
+    (anew,) = compiled(sources[:1], None, workers=1)
+    assert not other.cached and not anew.cached and anew.data == first[0].data
+
+
+def test_what_does_not_compile_fails_every_time(tmp_path):
+    for _ in range(2):
+        (failure,) = compiled([SOURCE % "nothing"], tmp_path, workers=1)
+        assert isinstance(failure, Failure) and failure.status is Status.COMPILE_ERROR
+        assert 'identifier "nothing" is undefined' in failure.detail
+
+
+def test_a_search_says_which_binaries_were_kept(folder):
+    (folder.path / "double.cl").write_text(CL_KERNEL)
+    folder.space.write_text(CL_SPACE)
+    states = []
+    for _ in range(2):
+        done = folder.run("search", "double.yaml", "--device", "opencl", "--fresh", "--journal", "j.jsonl")
+        assert done.returncode == 0, done.stderr
+        assert ("2 of them with a binary of an earlier run" in done.stdout) is bool(states)
+        trials = read_trials(folder.path / "j.jsonl")
+        states.append([(trial.binary_cached, trial.compile_ms > 0) for trial in trials])
+    assert states == [[(False, True)] * 2, [(True, False)] * 2]
+
+
+numbers = st.none() | st.integers(0, 255)
+
+
+@given(
+    st.builds(
+        Trial,
+        config=st.just(Config({"A": 1})),
+        key=st.text(),
+        status=st.sampled_from(Status),
+        detail=st.text(),
+        measurement=st.none() | st.just(Measurement((1.0, 2.0), "steady", (3.0,), 4, {"clock": 5})),
+        compile_ms=st.floats(0, 1e6),
+        cost_s=st.floats(0, 1e6),
+        binary_sha256=st.text(),
+        binary_cached=st.booleans(),
+        registers=numbers,
+        spill_bytes=numbers,
+        shared_bytes=numbers,
+    )
+)
+def test_a_trial_comes_back_from_its_row_as_it_was(trial):
+    assert decode_trial(json.loads(json.dumps(encode_trial(trial)))) == trial
+
+
+@pytest.mark.parametrize("value", [0, None])
+def test_no_spills_and_unknown_spills_are_two_things(value):
+    trial = Trial(Config({"A": 1}), "key", Status.OK, spill_bytes=value)
+    assert encode_trial(trial).get("spill_bytes") == value

@@ -1,0 +1,172 @@
+"""A space is judged for architectures that are not there: what compiles, what fits, and why not."""
+
+import json
+
+import pytest
+
+from autotune.feasible import Settings, survey
+from autotune.model import Config
+from autotune.occupancy import architecture
+from autotune.targets import Target
+from autotune.trials import Status
+
+KERNEL = """
+extern "C" __global__ void scale(float* x, int n) {
+    extern __shared__ float room[];
+#if BROKEN
+    x[0] = nothing;
+#endif
+    room[threadIdx.x] = 2;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= room[0];
+}
+"""
+SPACE = """
+schema: 1
+kernel: scale
+dialect: cuda
+source: scale.cu
+reference: reference.py
+sizes:
+  default: {n: 1000}
+dtypes: [float32]
+parameters:
+  BLOCK_SIZE: [128, 1024, 2048]
+  SHARED_KIB: [8, 64, 200]
+  BROKEN: [false, true]
+  RANK: [1, 2]
+constraints:
+  - not BROKEN or BLOCK_SIZE == 128
+  - device.compute_units > 50 or SHARED_KIB > 8
+default: {BLOCK_SIZE: 128, SHARED_KIB: 64, BROKEN: false, RANK: 1}
+arguments:
+  - {name: x, dtype: float32, shape: [n], role: inout, fill: {integers: [-100, 100]}}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: scale, grid: ["ceil_div(n, BLOCK_SIZE)"], block: [BLOCK_SIZE],
+     shared_bytes: SHARED_KIB * 1024, arguments: [x, n], when: RANK == 1}
+  - {entry: scale_2, grid: [1], block: [BLOCK_SIZE], arguments: [x, n], when: RANK == 2}
+"""
+
+
+class Seen:
+    def __init__(self):
+        self.totals, self.results = {}, []
+
+    def started(self, architecture, total):
+        self.totals[architecture.name] = total
+
+    def checked(self, result):
+        self.results.append(result)
+
+
+@pytest.fixture
+def space(tmp_path):
+    (tmp_path / "scale.cu").write_text(KERNEL)
+    (tmp_path / "reference.py").touch()
+    path = tmp_path / "scale.yaml"
+    path.write_text(SPACE)
+    return path
+
+
+def look(space, *names, **settings):
+    seen = Seen()
+    found = survey(Target(space), [architecture(name) for name in names], Settings(**settings), seen)
+    return found, seen
+
+
+def outcome(found, **config):
+    wanted = {"BLOCK_SIZE": 128, "SHARED_KIB": 64, "BROKEN": False, "RANK": 1} | config
+    (one,) = [item for item in found.checked if item.config == Config(wanted)]
+    return one
+
+
+def test_every_configuration_is_judged_by_the_limits_of_each_architecture(space, tmp_path):
+    (turing, hopper), seen = look(space, "sm_75", "sm_90", workers=2, kept=tmp_path / "kept")
+    assert (turing.valid, hopper.valid) == (16, 24)  # a T4 has 40 units, and with them no 8 KiB
+    assert seen.totals == {"sm_75": 16, "sm_90": 24} and len(seen.results) == 40
+    good = outcome(hopper)
+    assert good.failure is None and good.registers >= 8 and good.shared_bytes == 65_536
+    assert (good.spill_bytes, good.local_bytes) == (0, 0)
+    assert (good.occupancy.blocks, good.occupancy.limit) == (3, "shared memory")
+    assert outcome(turing).occupancy.blocks == 1
+    assert outcome(hopper, SHARED_KIB=200).failure is None
+    refused = outcome(turing, SHARED_KIB=200).failure
+    assert refused.status is Status.LAUNCH_ERROR
+    assert refused.detail == "too much shared memory: 204,800 bytes in a block, at most 65,536 (scale)"
+    assert outcome(turing, SHARED_KIB=200).registers == outcome(turing).registers
+    assert outcome(hopper, BLOCK_SIZE=2048).failure.detail.startswith("block too large: 2048x1x1")
+    assert outcome(hopper, RANK=2).failure.detail == "no such kernel: scale_2; the source has scale"
+    broken = outcome(hopper, BROKEN=True)
+    assert broken.failure.status is Status.COMPILE_ERROR and "nothing" in broken.failure.detail
+    assert broken.registers is None and broken.occupancy is None
+    again, _ = look(space, "sm_90", workers=1, kept=tmp_path / "kept")
+    assert [item.cached for item in again[0].checked] == [
+        not item.config["BROKEN"] for item in hopper.checked
+    ]
+
+
+def test_a_sample_has_the_default_first_and_depends_on_the_seed(space):
+    (first,), _ = look(space, "sm_90", count=6, seed=1, workers=1)
+    (same,), _ = look(space, "sm_90", count=6, seed=1, workers=1)
+    (other,), _ = look(space, "sm_90", count=6, seed=2, workers=1)
+    configs = [[item.config for item in found.checked] for found in (first, same, other)]
+    assert configs[0] == configs[1] != configs[2]
+    assert len(set(configs[0])) == 6 and configs[0][0] == configs[2][0] == outcome(first).config
+
+
+def test_the_command_shows_a_table_and_every_reason(folder, space):
+    command = ("feasible", space, "--architectures", "sm_75,sm_90", "--budget", "all", "--workers", "1")
+    done = folder.run(*command)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[1].split()[:7] == ["sm_75", "NVIDIA", "T4", "(40", "units)", "16", "16"]
+    assert "too much shared memory: 204,800 bytes in a block" in done.stdout
+    assert "block too large" in done.stdout and 'identifier "nothing" is undefined' in done.stdout
+    whole = json.loads(folder.run(*command, "--json").stdout)
+    hopper = whole[1]
+    assert (hopper["architecture"], hopper["valid"], hopper["tried"]) == ("sm_90", 24, 24)
+    assert hopper["compile"] == 18 and hopper["can_launch"] == 6
+    assert hopper["compiled_before"] == 18  # by the first command
+    fresh = (*command[:2], "--architectures", "sm_90", "--budget", "2", "--json", "--no-binary-cache")
+    (anew,) = json.loads(folder.run(*fresh).stdout)
+    assert anew["compiled_before"] == 0
+    assert anew["configurations"][0] == hopper["configurations"][0] | {"cached": False}
+    states = {row["status"] for row in hopper["configurations"]}
+    assert states == {"ok", "launch_error", "compile_error"}
+
+
+def test_a_default_that_cannot_run_is_a_failure(folder, space):
+    space.write_text(SPACE.replace("default: {BLOCK_SIZE: 128", "default: {BLOCK_SIZE: 2048"))
+    done = folder.run("feasible", space, "--architectures", "sm_90", "--budget", "1")
+    assert done.returncode == 1
+    assert "the default configuration cannot run on sm_90: block too large" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--architectures", "sm_42"], "unknown architecture 'sm_42'; expected one of sm_75"),
+        (["--architectures", ","], "unknown architecture ''"),
+        (["--budget", "0"], "expected a whole number of at least 1"),
+        (["--size", "m=1"], "unknown size 'm'"),
+    ],
+)
+def test_bad_input_is_answered_in_one_line(folder, space, options, message):
+    done = folder.run("feasible", space, *options)
+    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_space_for_another_language_is_refused(folder):
+    done = folder.run("feasible", "double.yaml")
+    assert done.returncode == 2 and "dialect 'python', not for CUDA" in done.stderr
+
+
+def test_an_architecture_without_a_valid_configuration_says_so(folder, space):
+    space.write_text(
+        SPACE.replace("device.compute_units > 50 or SHARED_KIB > 8", "device.compute_units > 50")
+    )
+    done = folder.run("feasible", space, "--architectures", "sm_75,sm_90", "--budget", "1")
+    assert done.returncode == 0, done.stderr
+    assert "no configuration is valid on NVIDIA T4: nothing satisfies" in done.stdout

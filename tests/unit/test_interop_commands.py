@@ -1,0 +1,195 @@
+"""`import` and `export`, T1 spaces, and Optuna studies."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from autotune.cli import main
+from autotune.errors import InputError
+from autotune.interop import optuna_study, read_recording, read_t1
+from autotune.space import bind, load_space, problem_of
+from tests.recorded_files import CACHE, T4
+from tests.space_example import GPU, write_space
+
+T1 = {
+    "General": {"FormatVersion": 1},
+    "ConfigurationSpace": {
+        "TuningParameters": [
+            {"Name": "block_size_x", "Type": "int", "Values": "[16 * i for i in range(1, 5)] + [128]"},
+            {"Name": "tile", "Type": "uint", "Values": "list(range(1, 4))"},
+            {"Name": "scale", "Type": "float", "Values": "[1, 0.5]"},
+            {"Name": "use_shmem", "Type": "bool", "Values": "[true, false]"},
+            {"Name": "layout", "Type": "string", "Values": "['row', 'column']"},
+        ],
+        "Conditions": [
+            {
+                "Parameters": ["block_size_x", "tile"],
+                "Expression": "32 <= block_size_x * tile && block_size_x*tile <= 128",
+            },
+            {"Parameters": ["use_shmem", "layout"], "Expression": "!use_shmem || layout != 'column'"},
+        ],
+    },
+    "KernelSpecification": {"KernelName": "convolve", "Language": "CUDA"},
+}
+
+
+def write(folder, data):
+    path = folder / "input.json"
+    path.write_text(json.dumps(data))
+    return path
+
+
+def with_condition(text):
+    section = T1["ConfigurationSpace"] | {"Conditions": [{"Parameters": [], "Expression": text}]}
+    return T1 | {"ConfigurationSpace": section}
+
+
+def with_values(kind, text):
+    parameter = {"Name": "P", "Type": kind, "Values": text}
+    return T1 | {"ConfigurationSpace": {"TuningParameters": [parameter]}}
+
+
+def test_a_t1_space_is_enumerated_like_any_other(tmp_path):
+    spec = read_t1(write(tmp_path, T1))
+    space = bind(spec, GPU, problem_of(spec, GPU))
+    expected = {
+        (x, t, s, u, w)
+        for x in (16, 32, 48, 64, 128)
+        for t in (1, 2, 3)
+        for s in (1.0, 0.5)
+        for u in (True, False)
+        for w in ("row", "column")
+        if 32 <= x * t <= 128 and (not u or w != "column")
+    }
+    assert {tuple(config.values()) for config in space} == expected and len(space) == len(expected)
+    assert spec.kernel == "convolve"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("[1,2,4]", (1, 2, 4)),
+        ("(8, 8, 16)", (8, 16)),
+        ("range(0, 10, 5)", (0, 5)),
+        ("[2**i for i in range(3)]", (1, 2, 4)),
+        ("[i for i in [3, 5]]", (3, 5)),
+    ],
+)
+def test_lists_of_values_are_translated(tmp_path, text, values):
+    assert read_t1(write(tmp_path, with_values("int", text))).parameters[0].values == values
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (with_condition("ProblemSize[0] > 4"), "condition 'ProblemSize[0] > 4' cannot be translated"),
+        (
+            with_condition("tile < tiles"),
+            "condition 'tile < tiles' cannot be translated: unknown name 'tiles'",
+        ),
+        (with_condition("tile = 3"), "condition 'tile = 3' cannot be translated"),
+        (with_condition("open('x')"), "condition \"open('x')\" cannot be translated"),
+        (
+            with_values("int", "ProblemSize"),
+            "parameter P: Values 'ProblemSize' cannot be translated; expected",
+        ),
+        (with_values("int", "range(10**9)"), "parameter P: Values 'range(10**9)' cannot be translated"),
+        (with_values("int", "__import__('os').getcwd()"), "parameter P: Values"),
+        (with_values("int", "[0.5]"), "parameter P: Values '[0.5]': expected some of type int"),
+        (with_values("int", "[]"), "parameter P: Values '[]': expected some of type int"),
+        (with_values("vector", "[1]"), "TuningParameters: expected a Name and a Type of int, uint"),
+        (T1 | {"ConfigurationSpace": {}}, "TuningParameters: expected a list of parameters"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_by_name(tmp_path, data, message):
+    path = write(tmp_path, data)
+    with pytest.raises(InputError) as error:
+        read_t1(path)
+    assert str(error.value).startswith(f"{path}: ") and message in str(error.value)
+
+
+def test_importing_a_t1_input_prints_the_sections_of_a_space_file(tmp_path, capsys):
+    assert main(["import", str(write(tmp_path, T1))]) == 0
+    rest = """\
+source: reduce.cu
+reference: reduce.py
+sizes: {default: {n: 1024}}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: out}
+launch:
+  - {entry: convolve, grid: [1], block: [block_size_x], arguments: [x]}
+"""
+    spec = load_space(write_space(tmp_path, capsys.readouterr().out + rest))
+    default = {"block_size_x": 16, "tile": 1, "scale": 1.0, "use_shmem": True, "layout": "row"}
+    assert spec.kernel == "convolve" and spec.default == default
+    assert [len(parameter.values) for parameter in spec.parameters] == [5, 3, 2, 2, 2]
+    assert len(spec.constraints) == 2
+
+
+def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["import", str(T4), str(CACHE), "--device", "NVIDIA A100"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(
+        "convolution on NVIDIA A100: 39 results, 34 with a time; best 0.5536 ms with block_size_x="
+    )
+    assert second.endswith("recorded in runs/convolution_kernel.nvidia-a100.imported.jsonl")
+    journal = "runs/convolution.nvidia-a100.imported.jsonl"
+    assert main(["show", journal, "--limit", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["config"] == read_recording(T4).best.config
+    assert main(["replay", journal, "--budget", "5", "--seeds", "1"]) == 0
+
+
+def test_an_import_never_overwrites_other_results_unasked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = ["import", str(T4), "--journal", "x.jsonl"]
+    assert main(command) == main(command) == 0
+    other = ["import", str(CACHE), "--journal", "x.jsonl", "--json"]
+    capsys.readouterr()
+    assert main(other) == 2
+    assert "x.jsonl: holds other results; replace them with --fresh" in capsys.readouterr().err
+    assert main([*other, "--fresh"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["kernel"] == "convolution_kernel"
+
+
+@pytest.mark.parametrize("form", ["t4", "kernel-tuner", "journal"])
+@pytest.mark.parametrize("name", ["out.json", "deep/out.json.gz"])
+def test_what_is_exported_can_be_read_again(tmp_path, form, name, capsys):
+    path = tmp_path / name
+    assert main(["export", str(T4), "--format", form, "-o", str(path)]) == 0
+    again = [(result.config, result.time_ms) for result in read_recording(path).results]
+    assert again == [(result.config, result.time_ms) for result in read_recording(T4).results]
+
+
+@pytest.mark.parametrize(("make", "count"), [("{}/study.log", 39), ("sqlite:///{}/study.db", 3)])
+def test_an_optuna_study_holds_every_result(tmp_path, make, count):
+    import optuna
+
+    recording, target = read_recording(T4), make.format(tmp_path)
+    results = recording.results[:count]  # a database takes its time
+    name = optuna_study.export(replace(recording, results=results), target)
+    study = optuna.load_study(study_name=name, storage=optuna_study.storage(target))
+    assert [trial.value for trial in study.trials] == [result.time_ms for result in results]
+    assert [trial.params for trial in study.trials] == [result.config for result in results]
+    assert [trial.user_attrs["status"] for trial in study.trials] == [r.status.value for r in results]
+    assert study.best_value == min(result.time_ms for result in results if result.time_ms is not None)
+
+
+def test_a_study_that_exists_is_left_alone(tmp_path, capsys):
+    command = ["export", str(T4), "--format", "optuna", "-o", str(tmp_path / "study.log")]
+    assert main(command) == 0
+    assert "39 trials in the study 'convolution on A100' of" in capsys.readouterr().out
+    assert main(command) == 2
+    assert "has a study 'convolution on A100' already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["/nowhere/study.log", "sqlite:////nowhere/study.db", "odd://x"])
+def test_a_storage_that_cannot_be_written_is_one_line(target, capsys):
+    assert main(["export", str(T4), "--format", "optuna", "-o", target]) == 2
+    assert f"{target}: cannot be written" in capsys.readouterr().err
+
+
+def test_results_that_are_not_there_are_one_line(capsys):
+    assert main(["export", "reduce", "--format", "t4", "-o", "x.json"]) == 2
+    assert "reduce: no such file; --format t4 takes recorded results" in capsys.readouterr().err

@@ -1,0 +1,79 @@
+"""`autotune new`, as a user runs it: the files run as they are, and nothing is overwritten."""
+
+import json
+
+import pytest
+
+PORTABLE = """\
+#include "portable.h"
+
+KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
+blend(GLOBAL const DTYPE *x, GLOBAL const DTYPE *y, GLOBAL DTYPE *blended, const DTYPE share,
+    const unsigned long n)
+{
+    const size_t first = (size_t)BLOCK_INDEX(x) * BLOCK_SIZE * WORK_PER_THREAD + THREAD_INDEX(x);
+    for (int k = 0; k < WORK_PER_THREAD; k++)
+        if (first + k * BLOCK_SIZE < n)
+            blended[first + k * BLOCK_SIZE] =
+                share * x[first + k * BLOCK_SIZE] + (1 - share) * y[first + k * BLOCK_SIZE];
+}
+"""
+UNCHECKED = """\
+__kernel void shift(__global const float *x, __global float *y)
+{
+    const size_t i = get_global_id(0);
+    y[i] = x[(i + OFFSET) % get_global_size(0)];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [("blend.cu", PORTABLE, "guessed from its formula"), ("shift.cl", UNCHECKED, "nothing is compared")],
+    ids=["compared", "not compared"],
+)
+def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says):
+    (folder.path / name).write_text(text)
+    done = folder.run("new", name)
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout
+    space = name.replace(name[-2:], "yaml")
+    arguments = ("--device", "opencl:0", "--size", "n=8192", "--budget", "3", "--engine", "random", "--json")
+    done = folder.run("search", space, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["counts"] == {"ok": 3}
+
+
+def test_a_wrong_reference_of_a_new_space_is_noticed(folder):
+    (folder.path / "blend.cu").write_text(PORTABLE.replace("1 - share", "2 - share"))
+    assert folder.run("new", "blend.cu").returncode == 0
+    (folder.path / "blend.cu").write_text(PORTABLE)
+    done = folder.run("search", "blend.yaml", "--device", "opencl:0", "--size", "n=8192", "--budget", "1")
+    assert done.returncode == 1 and "wrong_result: blended[0]" in done.stderr
+
+
+@pytest.mark.parametrize("taken", ["blend.yaml", "blend.py"])
+def test_nothing_is_ever_overwritten(folder, taken):
+    (folder.path / "blend.cu").write_text(PORTABLE)
+    (folder.path / taken).write_text("mine")
+    before = folder.files()
+    done = folder.run("new", "blend.cu")
+    assert done.returncode == 2 and f"{taken}: already there" in done.stderr
+    assert folder.files() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.cu", None, "none.cu: cannot be read as a kernel source"),
+        ("empty.cu", "", "empty.cu: no kernel found"),
+        ("lost.cu", '#include "lost.h"\n' + PORTABLE, '#include "lost.h" is neither beside it'),
+    ],
+)
+def test_a_source_that_cannot_be_used_is_one_line(folder, name, text, message):
+    if text is not None:
+        (folder.path / name).write_text(text)
+    before = folder.files()
+    done = folder.run("new", name)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+    assert folder.files() == before

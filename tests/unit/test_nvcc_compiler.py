@@ -1,0 +1,84 @@
+"""Compiling with nvcc, a script in its place: what it is asked for, and that it always ends."""
+
+import os
+import time
+from functools import partial
+
+import pytest
+
+from autotune.compiling import CompilerPool, compiler_opener, cuda_compiler
+from autotune.devices import Address
+from autotune.devices.base import CompileError
+from autotune.errors import SetupError
+from autotune.trials import Failure, Status
+from tests.space_example import GPU
+
+SCRIPT = """\
+#!/bin/sh
+if [ "$1" = --version ]; then echo "stand-in 1.0"; exit; fi
+{body}
+"""
+
+
+@pytest.fixture
+def nvcc(tmp_path, monkeypatch):
+    """Put a script in the place of nvcc; its body runs for each compilation, in the compiler's folder."""
+
+    def install(body):
+        (tmp_path / "nvcc").write_text(SCRIPT.format(body=body))
+        (tmp_path / "nvcc").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        return cuda_compiler("sm_90", "nvcc")
+
+    return install
+
+
+def test_one_source_is_compiled_and_linked_with_the_device_runtime(nvcc):
+    compiler = nvcc('echo "$@" > kernel.cubin; cat kernel.cu >> kernel.cubin; echo "a warning" >&2')
+    binary = compiler.compile("the source", ("--maxrregcount=32",))
+    said, _, source = binary.data.decode().partition("\n")
+    expected = "--gpu-architecture=sm_90 --std=c++17 -rdc=true -dlink -cubin --maxrregcount=32"
+    assert said == f"{expected} -o kernel.cubin kernel.cu -lcudadevrt"
+    assert (source, binary.log, binary.registers) == ("the source", "a warning", None)
+    assert binary.compile_ms > 0 and len(binary.sha256) == 64
+
+
+def test_a_compiler_is_known_by_version_and_options(nvcc):
+    assert nvcc("").identity == "stand-in 1.0 --gpu-architecture=sm_90 --std=c++17 -rdc=true -dlink -cubin"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("echo 'kernel.cu(3): error: no such name' >&2; exit 2", "kernel.cu(3): error"),
+        ("exit 3", "exit code 3"),
+    ],
+)
+def test_a_source_that_is_refused_raises_the_log(nvcc, body, message):
+    compiler = nvcc(body)
+    with pytest.raises(CompileError) as error:
+        compiler.compile("", ())
+    assert message in str(error.value)
+
+
+def test_a_compilation_that_never_ends_is_killed_with_all_its_processes(nvcc, tmp_path):
+    nvcc(f"echo $$ > {tmp_path}/pid; sleep 600 & wait")
+    pool = CompilerPool(partial(cuda_compiler, "sm_90", "nvcc"), workers=1, timeout_s=2)
+    try:
+        failure = pool.submit("", ()).result()
+    finally:
+        pool.close()
+    assert isinstance(failure, Failure) and failure.status is Status.COMPILE_TIMEOUT
+    process = f"/proc/{(tmp_path / 'pid').read_text().strip()}"
+    deadline = time.monotonic() + 5
+    while os.path.exists(process) and time.monotonic() < deadline:  # noqa: PTH110 - the process, not a file
+        time.sleep(0.01)
+    assert not os.path.exists(process)  # noqa: PTH110
+
+
+def test_without_nvcc_a_space_that_asks_for_it_is_refused_before_anything_starts(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("autotune.devices.nvcc_compiler.find_nvidia_binary_utility", lambda name: None)
+    with pytest.raises(SetupError, match=r"nvcc is not found.*install the CUDA toolkit"):
+        compiler_opener(Address("cuda", 0), GPU, "nvcc")
+    compiler_opener(Address("opencl", 0), GPU, "nvcc")  # has its own compiler

@@ -1,0 +1,94 @@
+"""Occupancy against NVIDIA's own worked examples and the limits of each architecture."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.errors import InputError
+from autotune.model import Launch
+from autotune.occupancy import ARCHITECTURES, architecture, occupancy, why_refused
+
+H100, T4, L4 = (architecture(name) for name in ("sm_90", "sm_75", "sm_89"))
+
+
+def launch(block=(256, 1, 1), grid=(1, 1, 1), shared_bytes=0):
+    return Launch("kernel", grid, block, shared_bytes, ())
+
+
+@pytest.mark.parametrize(
+    ("where", "threads", "registers", "shared_bytes", "blocks", "share", "limit"),
+    [
+        # CUDA C++ Best Practices Guide, "Calculating Occupancy": 64 warps, 37 registers
+        (H100, 128, 37, 0, 12, 0.75, "registers"),
+        (H100, 320, 37, 0, 4, 0.625, "registers"),
+        # 32 registers are the most that leave room for 2048 threads; one more is as bad as eight more
+        (H100, 256, 32, 0, 8, 1.0, "warps"),
+        (H100, 256, 33, 0, 6, 0.75, "registers"),
+        (H100, 256, 40, 0, 6, 0.75, "registers"),
+        (H100, 1024, 64, 0, 1, 0.5, "registers"),
+        (H100, 32, 16, 0, 32, 0.5, "blocks"),
+        # 1 KiB of every block is the system's from Ampere on: 227 KiB are one block's, 113 KiB two's
+        (H100, 128, 16, 227 * 1024, 1, 4 / 64, "shared memory"),
+        (H100, 128, 16, 113 * 1024, 2, 8 / 64, "shared memory"),
+        (H100, 128, 16, 113 * 1024 + 1, 1, 4 / 64, "shared memory"),
+        (T4, 128, 16, 32 * 1024, 2, 8 / 32, "shared memory"),
+        (T4, 128, 16, 32 * 1024 + 1, 1, 4 / 32, "shared memory"),
+        (T4, 256, 64, 0, 4, 1.0, "warps"),
+        (L4, 1024, 32, 0, 1, 32 / 48, "warps"),
+        (L4, 33, 16, 0, 24, 1.0, "warps"),  # two warps for 33 threads
+    ],
+)
+def test_known_figures(where, threads, registers, shared_bytes, blocks, share, limit):
+    found = occupancy(where, threads, registers, shared_bytes)
+    assert (found.blocks, found.share, found.limit) == (blocks, pytest.approx(share), limit)
+
+
+@pytest.mark.parametrize(
+    ("plan", "registers", "shared_bytes", "max_threads", "reason"),
+    [
+        (launch((1024, 1, 1)), 64, 0, None, None),
+        (launch((1024, 1, 1)), 65, 0, None, "too many registers: 65 in each of 1024 threads take 73,728"),
+        (launch((32, 1, 1)), 255, 0, None, None),
+        (launch((1025, 1, 1)), 8, 0, None, "block too large: 1025x1x1"),
+        (launch((1, 1, 65)), 8, 0, None, "block too large: 1x1x65"),
+        (launch(grid=(2**31 - 1, 65_535, 1)), 8, 0, None, None),
+        (launch(grid=(1, 65_536, 1)), 8, 0, None, "grid too large: 1x65536x1"),
+        (launch((256, 1, 1)), 8, 0, 256, None),
+        (launch((257, 1, 1)), 8, 0, 256, "more threads than __launch_bounds__: 257"),
+        (launch(shared_bytes=227 * 1024), 8, 0, None, None),
+        (launch(shared_bytes=227 * 1024), 8, 4, None, "too much shared memory: 232,452 bytes"),
+    ],
+)
+def test_what_cannot_be_launched(plan, registers, shared_bytes, max_threads, reason):
+    found = why_refused(H100, plan, registers, shared_bytes, max_threads)
+    assert found == reason if reason is None else found.startswith(reason)
+
+
+@given(
+    st.sampled_from(list(ARCHITECTURES.values())),
+    st.integers(1, 1024),
+    st.integers(1, 255),
+    st.integers(0, 250_000),
+)
+def test_what_can_be_launched_fits_and_more_of_anything_never_fits_better(where, threads, registers, shared):
+    plan = launch((threads, 1, 1))
+    found = occupancy(where, threads, registers, shared)
+    if why_refused(where, plan, registers, shared, None) is None:
+        assert found.blocks >= 1 and 0 < found.share <= 1
+    assert occupancy(where, threads, min(255, registers + 1), shared).blocks <= found.blocks
+    assert occupancy(where, threads, registers, shared + 1).blocks <= found.blocks
+
+
+def test_an_unknown_architecture_is_answered_with_those_there_are():
+    with pytest.raises(InputError, match="unknown architecture 'sm_42'; expected one of sm_75, sm_80"):
+        architecture("sm_42")
+
+
+def test_what_a_block_may_have_follows_from_what_a_multiprocessor_has():
+    assert {name: item.device.shared_bytes_per_block // 1024 for name, item in ARCHITECTURES.items()} == {
+        **{"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163},
+        **{"sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99},
+    }
+    for name, item in ARCHITECTURES.items():
+        assert item.device.architecture == name
+        assert item.device.shared_bytes_per_block == item.shared_bytes_per_block

@@ -1,0 +1,251 @@
+"""First space files: what is read from a source, and that whatever comes out loads, binds and runs."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.errors import InputError
+from autotune.scaffold import scaffold
+from autotune.scaffold.outcome import Role, role_of
+from autotune.scaffold.reading import KernelArgument
+from autotune.sources import include_dir
+from autotune.space import bind, load_space, problem_of
+from tests.space_example import GPU
+
+ROOT = Path(__file__).parents[2]
+HEADER = (Path(include_dir()) / "portable.h").read_text()
+SAMPLES = sorted(
+    [
+        *(ROOT / "kernels").glob("*.cu"),
+        *(ROOT / "benchmarks/peers").glob("*.cu"),
+        *(ROOT / "tests/golden/new").glob("*.c[lu]"),
+    ]
+)
+
+
+def made(text, entry=None):
+    return scaffold("sample.cu", "sample", text, HEADER, entry)
+
+
+def kernel(body, arguments="const float *x, float *y, int n", before='extern "C" __global__ void'):
+    return f"{before} sample({arguments})\n{{\n{body}\n}}\n"
+
+
+def write(folder, result, text):
+    (folder / "sample.cu").write_text(text)
+    (folder / "sample.py").write_text(result.reference)
+    (folder / "sample.yaml").write_text(result.space)
+    return folder / "sample.yaml"
+
+
+def roles(result):
+    return {item.argument.name: item.role for item in result.guess.passed if item.role is not None}
+
+
+def values(result):
+    return {parameter.name: parameter.values for parameter in result.guess.parameters}
+
+
+@pytest.mark.parametrize("source", SAMPLES, ids=lambda path: path.stem)
+def test_every_kernel_at_hand_gets_a_space_that_binds_with_a_valid_default(tmp_path, source):
+    text = source.read_text()
+    first = made(text)
+    for found in first.source.kernels:
+        spec = load_space(write(tmp_path, made(text, found.entry), text))
+        space = bind(spec, GPU, problem_of(spec, GPU))
+        assert spec.default in space
+        assert [step.entry for step in space.launches(spec.default)] == [found.entry]
+
+
+@pytest.mark.parametrize(
+    ("body", "role"),
+    [
+        ("y[i] = x[i];", Role.OUT),
+        ("y[i] += x[i];", Role.INOUT),
+        ("y[i] = y[i] + x[i];", Role.INOUT),
+        ("y[i]++;", Role.INOUT),
+        ("y[i].x = 1;", Role.INOUT),
+        ("x[i] = y[i] == 1;", Role.IN),
+        ("x[y[i]] = 1;", Role.IN),
+        ("*y = 1;", Role.OUT),
+        ("helper(y);", Role.INOUT),
+        ("atomicAdd(&y[0], 1);", Role.SUM),
+        ("ATOMIC_ADD(y, 1);", Role.SUM),
+        ("atomicAdd(&y[0], 1); x[0] = y[1];", Role.INOUT),
+        ("", Role.INOUT),
+    ],
+)
+def test_a_role_follows_from_reads_and_writes(body, role):
+    assert role_of(KernelArgument("y", "int *y", "int32", 1, is_pointer=True, is_const=False), body) is role
+
+
+def test_a_const_pointer_is_an_input_whatever_is_done_with_it():
+    assert roles(made(kernel("y[0] = helper(x);")))["x"] is Role.IN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y[0] = BLOCK_SIZE;", {"BLOCK_SIZE": (32, 64, 128, 256, 512)}),
+        ("y[0] = TILE + ITEMS_PER_THREAD;", {"TILE": (8, 16, 32), "ITEMS_PER_THREAD": (1, 2, 4, 8)}),
+        ("#if USE_CACHE\n#endif", {"USE_CACHE": (False, True)}),
+        ("#ifdef DEBUG\n#endif", {"DEBUG": (True,)}),
+        ("#if MODE == MODE_FAST\n#elif MODE == MODE_EXACT\n#endif", {"MODE": ("fast", "exact")}),
+        ("#if MODE == MODE_FAST\n#else\n#endif", {"MODE": ("fast", "other")}),
+        ("#define MODE_FAST 3\n#if MODE == MODE_FAST || MODE == 4\n#endif", {"MODE": (3, 4)}),
+        ("#ifndef DEPTH\n#define DEPTH 6\n#endif\ny[0] = DEPTH;", {"DEPTH": (3, 6, 12)}),
+        ("#ifndef UNROLL\n#define UNROLL 3\n#endif\ny[0] = UNROLL;", {"UNROLL": (1, 2, 3, 4, 8)}),
+        ("#define ITEMS 4\ny[0] = ITEMS + INFINITY + FLT_MAX;", {}),
+        ('const int N = n; y[0] = N; // BLOCK_SIZE\nlog("WORDS");', {}),
+        ("y[0] = block_size_x;", {"block_size_x": (32, 64, 128, 256, 512)}),
+        ("#pragma unroll FACTOR\nfor (;;);", {"FACTOR": (1,)}),
+    ],
+)
+def test_macros_and_their_values_follow_from_name_and_use(text, expected):
+    found = values(made(kernel(text)))
+    found.pop("BLOCK_SIZE", None) if "BLOCK_SIZE" not in expected else None
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "dialect", "block"),
+    [
+        ("KERNEL KERNEL_BLOCK(A, 2, 1)", "portable", ("A", "2", "1")),
+        ("KERNEL", "portable", ("BLOCK_SIZE_X", "BLOCK_SIZE_Y")),
+        ("__kernel __attribute__((reqd_work_group_size(A, 1, 1))) void", "opencl", ("A", "1", "1")),
+        ("__kernel void __attribute__((vec_type_hint(float)))", "opencl", ("BLOCK_SIZE_X", "BLOCK_SIZE_Y")),
+        ("__global__ void __launch_bounds__(A)", "cuda", ("BLOCK_SIZE_X", "BLOCK_SIZE_Y")),
+        ("#define MINE KERNEL KERNEL_BLOCK(A, 1, 1)\nMINE", "portable", ("A", "1", "1")),
+    ],
+)
+def test_a_kernel_is_found_in_every_dialect_with_the_block_it_declares(before, dialect, block):
+    index = {"portable": "BLOCK_INDEX(y)", "opencl": "get_global_id(1)", "cuda": "blockIdx.y"}[dialect]
+    pointer = {"portable": "GLOBAL ", "opencl": "__global ", "cuda": ""}[dialect]
+    text = kernel(f"y[{index}] = A;", f"{pointer}float *y, int n", before)
+    result = made(text)
+    assert (result.source.dialect, result.guess.block) == (dialect, block)
+
+
+def test_a_plain_name_is_needed_to_launch_a_cuda_kernel_and_the_space_says_so():
+    assert 'needs extern "C"' not in made(kernel("y[0] = 1;")).space
+    assert (
+        'needs extern "C"'
+        not in made('extern "C" {\n' + kernel("y[0] = 1;", before="__global__ void") + "}").space
+    )
+    assert 'needs extern "C"' in made(kernel("y[0] = 1;", before="__global__ void")).space
+
+
+def test_a_formula_becomes_a_reference(tmp_path):
+    text = kernel(
+        "if (i < n)\n y[i] = a * (x[i] + 1.5f) - sqrtf(x[ i ]) / 2;",
+        "const float *x, float *y, float a, int n",
+    )
+    path = tmp_path / "sample.py"
+    path.write_text(made(text).reference)
+    specification = importlib.util.spec_from_file_location("sample_reference", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    x = np.array([0.25, 4], np.float32)
+    assert module.reference({"x": x}, {"n": 2})["y"].tolist() == [2 * 1.75 - 0.25, 2 * 5.5 - 1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[i] = x[i - 1] + x[i];",  # elements of two indices
+        "y[i] = x[i]; y[j] = 0;",  # two formulas
+        "float t = x[i]; y[i] = t;",  # a variable
+        "for (;;)\n y[i] += x[i];",  # how often?
+        "y[i] = x[i] > 0 ? x[i] : 0;",  # a choice
+    ],
+)
+def test_no_reference_is_guessed_from_what_is_no_single_formula(body):
+    result = made(kernel(body))
+    assert result.guess.reference == ()
+    assert roles(result)["y"] is Role.INOUT and "return {}" in result.reference
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "float twice(float x) { return 2 * x; }",
+            "no kernel found; expected a function that starts with KERNEL",
+        ),
+        ("__global__ void sample(float *x);", "no kernel found"),
+        ("template <typename T> __global__ void sample(T *x) {}", "sample is a template"),
+        (kernel("", "Matrix m"), "sample.cu: sample: the type 'Matrix' of m is not known"),
+        (kernel("", "float4 m"), "m is a vector passed by value"),
+        ("__kernel void sample(__local float *cells) {}", "cells takes dynamic local memory"),
+        ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
+    ],
+)
+def test_what_no_plan_can_launch_is_refused_in_one_line(text, message):
+    with pytest.raises(InputError) as error:
+        made(text)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_an_unknown_entry_is_answered_with_those_there_are():
+    with pytest.raises(InputError, match="no kernel is called 'smaple'; it has sample"):
+        made(kernel(""), "smaple")
+
+
+NAMES = st.sampled_from(
+    [
+        "n",
+        "m",
+        "k",
+        "width",
+        "rows",
+        "x",
+        "y",
+        "in",
+        "out",
+        "lambda",
+        "max",
+        "device",
+        "dtype",
+        "BLOCK",
+        "WPT",
+    ]
+)
+TYPES = st.sampled_from(
+    [
+        "const float *",
+        "float *",
+        "double *",
+        "const unsigned int *",
+        "int ",
+        "size_t ",
+        "float ",
+        "const float4 *",
+    ]
+)
+MACROS = st.sampled_from(
+    ["BLOCK_SIZE", "BLOCK_SIZE_Y", "WORK_PER_THREAD", "USE_X", "VECTOR", "ANYTHING", "TILE"]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arguments=st.dictionaries(NAMES, TYPES, min_size=1, max_size=6),
+    macros=st.lists(MACROS, unique=True, max_size=5),
+    axes=st.sampled_from(["", "threadIdx.y;", "threadIdx.y + blockIdx.z;"]),
+    writes=st.booleans(),
+)
+def test_any_kernel_gets_a_space_that_binds(tmp_path_factory, arguments, macros, axes, writes):
+    body = axes + " ".join(f"use({macro});" for macro in macros)
+    body += "".join(f"{name}[i] = 1;" for name, kind in arguments.items() if writes and kind.endswith("*"))
+    text = kernel(body, ", ".join(kind + name for name, kind in arguments.items()))
+    folder = tmp_path_factory.mktemp("any")
+    try:
+        spec = load_space(write(folder, made(text), text))
+        assert spec.default in bind(spec, GPU, problem_of(spec, GPU))
+    finally:
+        shutil.rmtree(folder)
