@@ -14,17 +14,21 @@ __all__ = [
     "DeviceInfo",
     "InputError",
     "Launch",
+    "LoadedKernel",
     "Match",
     "NoConfig",
+    "StaleWarning",
     "Tier",
     "best_config",
     "include_dir",
+    "load_kernel",
 ]
 
 TYPE_CHECKING = False  # as in typing, whose import would cost more than all of this file
 if TYPE_CHECKING:
     from autotune.best import Best
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
+    from autotune.kernel import LoadedKernel, StaleWarning, load_kernel
     from autotune.loader import best_config
     from autotune.model import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.sources import include_dir
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
+    "kernel": ("LoadedKernel", "StaleWarning", "load_kernel"),
     "loader": ("best_config",),
     "model": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
     "sources": ("include_dir",),

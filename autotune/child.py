@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
@@ -56,15 +56,20 @@ class Child:
     """One child process; `factory(*arguments)` runs in it first and makes the state of every call."""
 
     def __init__(
-        self, factory: Callable[..., Any], *arguments: Any, environment: Mapping[str, str] | None = None
+        self,
+        factory: Callable[..., Any],
+        *arguments: Any,
+        environment: Mapping[str, str] | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
+        """Start the process; `wrapper` is a command line that it is run by, such as a debugger's."""
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         ours, theirs = Pipe()
-        boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=os.getpid())
+        boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=0 if wrapper else os.getpid())
         self._process = subprocess.Popen(
-            [sys.executable, "-c", boot],
+            [*wrapper, sys.executable, "-c", boot],
             pass_fds=[theirs.fileno()],
             start_new_session=True,
             env=os.environ | dict(environment or {}),
@@ -118,6 +123,21 @@ class Child:
             raise ChildRaised(answer.kind, answer.message, answer.trace)
         return answer
 
+    def finish(self, timeout_s: float) -> tuple[int, str]:
+        """Let the child end by itself: its exit code, and what it and its wrapper printed.
+
+        Raises ChildTimeout when it does not end in time.
+        """
+        self._pipe.close()
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait()
+            raise ChildTimeout(f"did not end within {timeout_s:g} s") from None
+        self._errors.seek(0)
+        return code, self._errors.read().decode(errors="replace")
+
     def kill(self) -> None:
         """Kill the whole process group and wait for the child; harmless when it is gone already."""
         if self._pipe.closed:  # by now the number may be another process's
@@ -161,6 +181,8 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> t
 
 def _die_with_parent(parent: int) -> None:
     """Ask the kernel to kill this process when its parent dies, a kill -9 included."""
+    if not parent:  # run by a wrapper, which is in the same process group
+        return
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

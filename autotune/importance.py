@@ -1,6 +1,6 @@
-"""Which parameters decide on the time, and which of them only together: functional ANOVA of a search's trials.
+"""Which parameters decide on the time, and which only together: functional ANOVA of a search's trials.
 
-A random forest learns the logarithm of the time; the variance of what it predicts over all combinations of the
+A random forest learns the logarithm of the time; the variance of what it predicts over all combinations of
 values is split into the shares of single parameters and of pairs. Source: Hutter, Hoos and Leyton-Brown, "An
 Efficient Approach for Assessing Hyperparameter Importance", ICML 2014, section 3. The single shares are those
 of Optuna's evaluator, exact for its forest; those of pairs are averages of the same forest's predictions.
@@ -80,10 +80,12 @@ def _single(
 ) -> dict[str, float]:
     """Each parameter's own share, from Optuna."""
     import optuna
-    from optuna.distributions import IntDistribution
+    from optuna.distributions import BaseDistribution, IntDistribution
     from optuna.importance import FanovaImportanceEvaluator
 
-    spans = {item.name: IntDistribution(0, len(item.values) - 1) for item in parameters}
+    spans: dict[str, BaseDistribution] = {
+        item.name: IntDistribution(0, len(item.values) - 1) for item in parameters
+    }
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

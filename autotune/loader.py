@@ -18,7 +18,7 @@ from autotune.device_names import canonical, is_same
 from autotune.device_objects import identify
 from autotune.errors import ExpressionError, InputError, NoConfig
 from autotune.model import DeviceInfo, KernelRecord, Sizes, Tier
-from autotune.tiers import Holder, Question, default, foreign, target_of, tuned
+from autotune.tiers import Holder, Question, default, foreign, newest, target_of, tuned
 
 _T = TypeVar("_T")
 _Stamp = tuple[int, int, int] | None  # of a file as it was before it was read; None: there was none
@@ -72,6 +72,16 @@ def best_config(
         _answers.clear()
     _answers[key] = (tuple(shelf.stamps.items()), best)
     return best
+
+
+def newest_record(kernel: str, cache: files.Folder | None = None) -> KernelRecord:
+    """What the newest result of any device says of a kernel; raises NoConfig when there is none."""
+    shelf, roots = _Shelf(), files.read_roots(cache)
+    records = (shelf.record(root, folder, kernel) for root in roots for folder in shelf.holders(root, kernel))
+    found = [record for record in records if record is not None]
+    if not found:
+        raise NoConfig(_no_results(kernel, roots))
+    return max(found, key=newest)
 
 
 def _answer(
@@ -174,6 +184,14 @@ def _look_up(shelf: _Shelf, question: Question, roots: tuple[str, ...]) -> Best:
     raise NoConfig(_why_none(shelf, question, roots, places, reasons))
 
 
+def _no_results(kernel: str, roots: tuple[str, ...]) -> str:
+    known = sorted({name for root in roots for name in files.kernels(root)})
+    return (
+        f"no results for a kernel {kernel!r} in {' or '.join(roots)}; "
+        f"there are: {', '.join(known) or 'none, autotune search makes some'}"
+    )
+
+
 def _why_none(
     shelf: _Shelf,
     question: Question,
@@ -182,11 +200,7 @@ def _why_none(
     reasons: list[str],
 ) -> str:
     if not places:
-        known = sorted({name for root in roots for name in files.kernels(root)})
-        return (
-            f"no results for a kernel {question.kernel!r} in {' or '.join(roots)}; "
-            f"there are: {', '.join(known) or 'none, autotune search makes some'}"
-        )
+        return _no_results(question.kernel, roots)
     wanted = [places[0][1] or question.slug, question.dtype]
     wanted.append(size_text(question.sizes) if question.sizes else None)
     what = {

@@ -22,6 +22,7 @@ from autotune.devices import COLD_CACHES
 from autotune.evaluator import Evaluator
 from autotune.jobs import Protocol
 from autotune.journal import Journal
+from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.targets import Bound
 from autotune.trials import Budget, Objective, Trial
 from autotune.worker import Worker
@@ -57,6 +58,7 @@ class Options:
     stop_when_unlikely: bool = False
     objective: Objective = Objective.TIME
     cache: Path | None = None
+    sanitizer: bool = True  # have the winner looked at by compute-sanitizer, where there is one
     binary_cache: bool = True  # take binaries of earlier runs from the disk
 
 
@@ -89,6 +91,7 @@ class Rig:
     timeout_s: float
     protocol: Protocol
     objective: Objective
+    sanitizer: Sanitizer | None
 
 
 def default_journal(bound: Bound, suffix: str = "jsonl") -> Path:
@@ -136,11 +139,14 @@ def open_rig(
             on_trial=observer.tried,
             objective=options.objective,
         )
+        program = find_sanitizer(bound.address) if options.sanitizer else None
+        reference, environment = bound.spec.reference, environment_of_children
         yield Rig(
             *(bound, maker, pool, worker, journal, evaluator),
             timeout_s=options.timeout_s,
             protocol=protocol,
             objective=options.objective,
+            sanitizer=Sanitizer(program, bound.address, reference, environment) if program else None,
         )
 
 

@@ -90,9 +90,7 @@ def search(bound: Bound, options: Options, observer: Observer) -> Result:
     """
     engine, strategy = choose_engine(options, len(bound.space))
     priors = _priors(bound, options, engine)
-    searcher = make_searcher(
-        engine, strategy, priors=priors, stop_when_unlikely=options.stop_when_unlikely
-    )
+    searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=options.stop_when_unlikely)
     strategy = strategy or default_strategy(engine)
     root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
     _require_valid_default(bound)
@@ -185,7 +183,7 @@ def _settle(
     trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
     measurements = _last_round(rig, trials, observer)
     by_key = {trial.key: trial for trial in trials.values()}
-    winner = by_key[min(measurements, key=lambda key: measurements[key].score(rig.objective) or math.inf)]
+    winner = _best(measurements, rig, trials)
     final = measurements[winner.key]
     ties = tuple(
         by_key[key].config
@@ -244,9 +242,30 @@ def _last_round(rig: Rig, trials: dict[Config, Trial], observer: Observer) -> Ma
         for trial in chosen:
             if trial.key in outcome.rejected:
                 trials[trial.config] = _strike(rig, trial, outcome.rejected[trial.key])
-        if not outcome.rejected:
+        if outcome.rejected:
+            continue
+        winner = _best(outcome.measurements, rig, trials)
+        failure = _sanitized(rig, winner)
+        if failure is None:
             rig.journal.append_finals(outcome.measurements)
             return outcome.measurements
+        if winner == default:
+            raise SetupError(f"the default fails in the last round: {failure.detail}")
+        trials[winner.config] = _strike(rig, winner, failure)
+
+
+def _best(measurements: Mapping[str, Measurement], rig: Rig, trials: Mapping[Config, Trial]) -> Trial:
+    key = min(measurements, key=lambda key: measurements[key].score(rig.objective) or math.inf)
+    return next(trial for trial in trials.values() if trial.key == key)
+
+
+def _sanitized(rig: Rig, trial: Trial) -> Failure | None:
+    """What the sanitizer finds in the sizes to verify, where there is a sanitizer and there are sizes."""
+    candidate = rig.maker.make(trial.config)
+    if rig.sanitizer is None or not candidate.checks:
+        return None
+    binary = rig.pool.submit(candidate.source, candidate.options).result()
+    return binary if isinstance(binary, Failure) else rig.sanitizer.check(binary, candidate.checks)
 
 
 def _strike(rig: Rig, trial: Trial, failure: Failure) -> Trial:

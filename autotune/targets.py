@@ -11,6 +11,7 @@ from pathlib import Path
 
 from autotune.cache import folders, read_roots, slug
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+from autotune.device_names import traits_of_name
 from autotune.devices import BACKENDS, COLD_CACHES, Address, choose, list_devices
 from autotune.errors import InputError, SetupError
 from autotune.model import DeviceInfo
@@ -61,7 +62,7 @@ def find_devices() -> list[tuple[Address, DeviceInfo]]:
 def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:
     """A device of this machine, None meaning the one a search would take, or else one that a cache names.
 
-    Raises InputError for a device that is neither.
+    A name that tells its vendor is a device, too. Raises InputError for what is none of these.
     """
     devices = find_devices()
     known = [folder for root in read_roots(cache) for folder in folders(root)]
@@ -70,6 +71,8 @@ def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:
     try:
         return choose(wanted, devices)[1]
     except InputError as error:
+        if wanted is not None and traits_of_name(wanted).vendor is not None:
+            return wanted
         elsewhere = f", or of the cache: {', '.join(dict.fromkeys(known))}" if known else ""
         raise InputError(f"{error}{elsewhere}") from None
 

@@ -11,8 +11,9 @@ import warnings
 from typing import NamedTuple
 
 from autotune.cache import Folder, locked, replace_file, writable_root
+from autotune.device_names import is_same
 from autotune.errors import CacheError, InputError
-from autotune.model import Sizes
+from autotune.model import DeviceInfo, Sizes
 
 FILE = "wanted.jsonl"
 
@@ -24,6 +25,10 @@ class Wanted(NamedTuple):
     device: str | None
     dtype: str | None
     sizes: Sizes
+
+    def is_for(self, device: DeviceInfo) -> bool:
+        """Whether a device is the one that was asked for."""
+        return self.device is None or self.device == device.slug or is_same(self.device, device.name)
 
     @property
     def line(self) -> str:

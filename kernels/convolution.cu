@@ -183,7 +183,7 @@ DEVICE float weight(source_t source, unsigned int row, unsigned int column)
 /* sums = the thread's results. */
 DEVICE void convolve(source_t source, float sums[WORK_Y][WORK_X])
 {
-    const unsigned int top = THREAD_INDEX(y) * WORK_Y, left = THREAD_INDEX(x) * WORK_X;
+    const unsigned int top = THREAD_INDEX(y) * WORK_Y;
 #if REUSE == REUSE_FILTER_ROW /* a row of the filter meets the rows of the image below which it lies */
     UNROLL_LOOP(UNROLL_Y)
     for (int v = 0; v < FILTER_SIZE; v++) {
@@ -210,7 +210,7 @@ DEVICE void convolve(source_t source, float sums[WORK_Y][WORK_X])
             UNROLL_LOOP(COMPLETELY)
             for (int k = 0; k < WORK_Y * WORK_X; k++)
                 sums[k / WORK_X][k % WORK_X] +=
-                    element(source, top + k / WORK_X + v, left + k % WORK_X + u) * factor;
+                    element(source, top + k / WORK_X + v, THREAD_INDEX(x) * WORK_X + k % WORK_X + u) * factor;
         }
     }
 #endif

@@ -10,7 +10,7 @@
  *     grid                   the first block for all, after the grid that launches it has ended (tail launch)
  *   BLOCKS, BLOCK_SIZE, LEAF are powers of two; LEAF >= BLOCK_SIZE nests nothing
  *
- * A launch that the device refuses leaves a partial sum unwritten, and so a wrong result.
+ * The device keeps a limited number of launches waiting. A thread whose launch it refuses does the work itself.
  */
 
 /* Halves a block's cells, the sums of which stay the same, until `left` are left; gives the number left. */
@@ -26,6 +26,15 @@ __device__ unsigned int halve(DTYPE *cells, unsigned int count, unsigned int lef
 }
 
 __global__ void add_level(DTYPE *cells, unsigned int count, DTYPE *partials);
+
+/* One thread's sum of a block's cells. */
+__device__ void add_alone(const DTYPE *cells, unsigned int count, DTYPE *place)
+{
+    DTYPE sum = 0;
+    for (unsigned int cell = 0; cell < count; cell++)
+        sum += cells[cell];
+    *place = sum;
+}
 
 /* Leaves the sum of a block's cells in its place among the partial sums, now or by the levels below. Tail launches
  * of all blocks of a grid run one after the other, once the whole grid has ended. */
@@ -46,6 +55,10 @@ __device__ void finish(DTYPE *cells, unsigned int count, DTYPE *partials)
         add_level<<<1, count / 2, 0, cudaStreamFireAndForget>>>(own, count, place);
 #else
         add_level<<<1, count / 2>>>(own, count, place);
+#endif
+#if NESTING != NESTING_GRID
+        if (cudaGetLastError() != cudaSuccess)
+            add_alone(own, count, place);
 #endif
     }
 }

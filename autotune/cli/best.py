@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.model import Tier
 
 EXAMPLE = "autotune best reduce --size n=1000000"
 
@@ -16,39 +16,48 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     parser.add_argument(
         "--device",
-        help="opencl:0, a name or a slug (default: as `search`)",
+        help="opencl:0, a name or a slug, also of a device that nothing is known of (default: as `search`)",
     )
     opt.add_problem(parser)
     parser.add_argument(
         "--strict", action="store_true", help="accept only this device and exactly these sizes"
     )
+    parser.add_argument(
+        "--min-match",
+        metavar="TIER",
+        type=_tier,
+        default=Tier.DEFAULT,
+        help="the loosest tier to accept, such as same_vendor (default: default)",
+    )
     opt.add_cache(parser, "the cache to look in")
     opt.add_json(parser)
+
+
+def _tier(text: str) -> Tier:
+    """A tier as it stands in JSON."""
+    try:
+        return Tier(text.lower())
+    except ValueError:
+        known = ", ".join(tier.value for tier in Tier)
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {known}") from None
 
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
     from autotune.loader import best_config
+    from autotune.report.best import best_json, best_text
     from autotune.targets import resolve_device
 
     sizes = opt.sizes(parsed)
     device = resolve_device(parsed.device, parsed.cache)
     found = best_config(
-        parsed.kernel, device, dtype=parsed.dtype, strict=parsed.strict, cache=parsed.cache, **sizes
+        parsed.kernel,
+        device,
+        dtype=parsed.dtype,
+        strict=parsed.strict,
+        min_match=parsed.min_match,
+        on_miss=None,
+        cache=parsed.cache,
+        **sizes,
     )
-    if parsed.json:
-        match = asdict(found.match) | {"tier": found.match.tier.value}
-        emit(
-            {
-                "config": dict(found),
-                "defines": found.defines,
-                "match": match,
-                "time_ms": found.time_ms,
-                "stale": found.stale_reasons,
-            }
-        )
-        return
-    time_text = f"{found.time_ms:.4g} ms" if found.time_ms is not None else "not timed"
-    how = f"{found.match.tier.value}: {found.match.detail} ({time_text})"
-    lines = [str(found.config), how, *(f"stale: {reason}" for reason in found.stale_reasons)]
-    emit("\n".join([*lines, " ".join(found.flags)]))
+    emit(best_json(found) if parsed.json else best_text(found))

@@ -19,7 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="+",
         type=Path,
-        help="T4 results, a Kernel Tuner cache or a T1 input, gzipped or not",
+        help="T4 results, a cache or stored results of Kernel Tuner, or a T1 input; gzipped or not",
     )
     parser.add_argument(
         "--kernel", metavar="NAME", help="the kernel's name here (default: what the file says)"
@@ -41,22 +41,20 @@ def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
     from dataclasses import replace
 
-    from autotune.interop import journals, read_recording, read_t1
+    from autotune.interop import journals, read_recordings, read_t1
     from autotune.report.interop import imported_json, imported_text, space_text
 
-    if parsed.journal and len(parsed.files) > 1:
-        raise InputError("--journal FILE takes the results of one file; import them one by one")
+    spaces = {path: read_t1(path) for path in parsed.files}
+    found = [one for path, space in spaces.items() if space is None for one in read_recordings(path)]
+    if parsed.journal and len(found) > 1:
+        raise InputError("--journal FILE takes the results of one device and problem; leave it out")
     done = []
-    for path in parsed.files:
-        space = read_t1(path)
-        if space is not None:
-            emit(space_text(space))
-            continue
-        recording = read_recording(path)
-        recording = replace(
-            recording, kernel=parsed.kernel or recording.kernel, device=parsed.device or recording.device
-        )
-        journal = journals.store(recording, parsed.journal, fresh=parsed.fresh)
-        done.append(imported_json(recording, journal) if parsed.json else imported_text(recording, journal))
-    if done:
-        emit(done if parsed.json else "\n".join(map(str, done)))
+    for one in found:
+        named = replace(one, kernel=parsed.kernel or one.kernel, device=parsed.device or one.device)
+        done.append((named, journals.store(named, parsed.journal, fresh=parsed.fresh)))
+    for space in filter(None, spaces.values()):
+        emit(space_text(space))
+    if parsed.json and done:
+        emit([imported_json(*one) for one in done])
+    elif done:
+        emit("\n".join(imported_text(*one) for one in done))

@@ -37,19 +37,22 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
     return found
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """The space, the device and the problem."""
-    add_space(parser)
+def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """The space, which may be left out when it is optional, the device and the problem."""
+    add_space(parser, optional=optional)
     parser.add_argument(
         "--device", help="opencl:0, a backend, a name or a slug (default: the first GPU, else the CPU)"
     )
     add_problem(parser)
 
 
-def add_space(parser: argparse.ArgumentParser) -> None:
+def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """The space."""
     parser.add_argument(
-        "space", type=Path, help="a space file, or the name of one that comes with autotune: reduce"
+        "space",
+        type=Path,
+        nargs="?" if optional else None,
+        help="a space file, or the name of one that comes with autotune: reduce",
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.errors import InputError, SetupError
 from autotune.rig import DEFAULT_BUDGET, Options
 from autotune.trials import Budget, Objective
 
@@ -14,7 +15,13 @@ EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    opt.add_target(parser)
+    opt.add_target(parser, optional=True)
+    parser.add_argument(
+        "--wanted",
+        action="store_true",
+        help="tune what programs asked of this device and did not find (best_config with on_miss); "
+        "with a space, only of its kernel",
+    )
     how = parser.add_argument_group("how to search")
     how.add_argument(
         "--engine",
@@ -53,6 +60,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stop once something faster among the untried configurations is unlikely",
     )
+    how.add_argument(
+        "--no-sanitizer",
+        dest="sanitizer",
+        action="store_false",
+        help="do not have the winner looked at by compute-sanitizer",
+    )
     opt.add_run(parser)
     opt.add_cache(parser, "where the result is kept")
     opt.add_json(parser)
@@ -65,7 +78,38 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.session import search
     from autotune.targets import bind_target
 
-    options = Options(
+    options = _options(parsed)
+    if parsed.wanted:
+        _work_off(parsed, options)
+        return
+    if parsed.space is None:
+        raise InputError("autotune search: name a space, or give --wanted")
+    with SearchProgress() as progress:
+        result = search(bind_target(opt.target(parsed)), options, progress)
+    emit(result_json(result) if parsed.json else result_text(result))
+
+
+def _work_off(parsed: argparse.Namespace, options: Options) -> None:
+    """Search what is on the list for this device; whatever fails stays on it and is told in the end."""
+    from autotune.backlog import open_questions, work_off
+    from autotune.progress import SearchProgress
+    from autotune.report.search import result_json, result_text
+
+    if parsed.journal or parsed.size or parsed.dtype:
+        raise InputError("autotune search --wanted: the list says the sizes and types; leave out the options")
+    questions = open_questions(parsed.cache, parsed.device, parsed.space)
+    with SearchProgress() as progress:
+        results, failures = work_off(questions, options, progress)
+    if parsed.json:
+        emit([result_json(result) for result in results])
+    else:
+        emit("\n\n".join(map(result_text, results)) or "nothing that is wanted of this device was tuned")
+    if failures:
+        raise SetupError(f"{len(failures)} of {len(questions)} stay on the list: {'; '.join(failures)}")
+
+
+def _options(parsed: argparse.Namespace) -> Options:
+    return Options(
         engine=parsed.engine,
         strategy=parsed.strategy,
         budget=_budget(parsed),
@@ -79,11 +123,9 @@ def run(parsed: argparse.Namespace) -> None:
         transfer=not parsed.no_transfer,
         stop_when_unlikely=parsed.stop_when_unlikely,
         binary_cache=parsed.binary_cache,
+        sanitizer=parsed.sanitizer,
         cache=parsed.cache,
     )
-    with SearchProgress() as progress:
-        result = search(bind_target(opt.target(parsed)), options, progress)
-    emit(result_json(result) if parsed.json else result_text(result))
 
 
 def _budget(parsed: argparse.Namespace) -> Budget:

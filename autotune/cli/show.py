@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", metavar="N", type=opt.at_least(1), help="the first N only")
     parser.add_argument(
-        "--importance", action="store_true", help="which parameters decide on the time, and which pairs of them"
+        "--importance", action="store_true", help="which parameters decide on the time, alone or in pairs"
     )
     opt.add_json(parser)
 

@@ -68,18 +68,17 @@ def _difference(differs: NDArray[np.bool_]) -> Difference | None:
     return (int(np.argmax(differs)), count) if count else None
 
 
-def cuda_source() -> str:
-    """The same rule as CUDA kernels, one for each size of an element: `compare_4` for 4 bytes.
+def cuda_source(item_bytes: int) -> str:
+    """The same rule as a CUDA kernel `compare` for elements of so many bytes.
 
     `kind` is the type's place in KINDS, `special` the bits that are set in infinities and NaN (0: there are
     none), `gap` how many elements after the first `ends` are left out. `result` starts and ends as
     `difference_of` says. What is equal bit by bit, nearly everything, takes the short way; four elements
     are under way at a time in each thread, which is what the memory's bandwidth takes.
     """
-    cases = [
-        _CASE.format(kind=kind, type=C_TYPES[name]) for kind, name in enumerate(KINDS) if name != "float16"
-    ]
-    return _CUDA.replace("CASES", "".join(cases))
+    names = [name for name in KINDS if np.dtype(name).itemsize == item_bytes and name != "float16"]
+    cases = [_CASE.format(kind=KINDS.index(name), type=C_TYPES[name]) for name in names]
+    return f"typedef {C_TYPES[f'uint{8 * item_bytes}']} Bits;\n" + _CUDA.replace("CASES", "".join(cases))
 
 
 def special_bits(dtype: str) -> int:
@@ -120,9 +119,8 @@ __device__ __noinline__ void judge(const void *actual, const void *expected, Cou
     atomicAdd(result + 1, 1ull);
 }
 
-template <typename Bits>
-__device__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends, Count gap,
-                        Count special, int kind, double rtol, double atol, Count *result)
+extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends, Count gap,
+                                   Count special, int kind, double rtol, double atol, Count *result)
 {
     const Count stride = (Count)gridDim.x * blockDim.x, visited = count - gap;
     const Bits mask = (Bits)special;
@@ -147,15 +145,6 @@ __device__ void compare(const Bits *actual, const Bits *expected, Count count, C
         }
     }
 }
-
-#define KERNEL(SIZE, BITS) extern "C" __global__ void compare_##SIZE( \\
-    const BITS *actual, const BITS *expected, Count count, Count ends, Count gap, Count special, int kind, \\
-    double rtol, double atol, Count *result) \\
-{ compare(actual, expected, count, ends, gap, special, kind, rtol, atol, result); }
-KERNEL(1, unsigned char)
-KERNEL(2, unsigned short)
-KERNEL(4, unsigned int)
-KERNEL(8, unsigned long long)
 """
 
 

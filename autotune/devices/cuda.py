@@ -69,7 +69,7 @@ class CudaDevice(ComparedOnGpu):
 
     def load(self, binary: Binary) -> Program:
         """Load a cubin; its kernels are looked up by name when they are launched."""
-        return _Module(binary)
+        return Module(binary)
 
     def run(
         self,
@@ -127,7 +127,7 @@ class CudaDevice(ComparedOnGpu):
         return self._gpu.create_event(EventOptions(timing_enabled=True))
 
 
-class _Module:
+class Module:
     """A loaded cubin and the kernels that were asked for."""
 
     def __init__(self, binary: Binary) -> None:

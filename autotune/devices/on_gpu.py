@@ -65,8 +65,9 @@ class ComparedOnGpu:
         self.info = info
         self._gauge = Gauge(pci_bus_id)
         self._flush_ratio = 0.0
-        self._comparer: Program = None
-        self._compiling = ThreadPoolExecutor(1).submit(_comparer, info.architecture)  # others have work, too
+        self._comparers: dict[int, Program] = {}
+        thread = ThreadPoolExecutor(1)  # the compiler works while memory is filled
+        self._compiling = {size: thread.submit(_comparer, info.architecture, size) for size in (4, 8, 2, 1)}
         self._verdicts: Buffer = None
         self._most_verdicts = 0
         self._flush: Buffer = None
@@ -126,8 +127,9 @@ class ComparedOnGpu:
     def _comparison(
         self, wanted: Comparison, position: int
     ) -> tuple[Program, Launch, Mapping[str, Buffer | np.generic]]:
-        if self._comparer is None:
-            self._comparer = self.load(self._compiling.result())
+        item_bytes = np.dtype(wanted.dtype).itemsize
+        if item_bytes not in self._comparers:
+            self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
         result = self.region(self._verdicts, _RESULT_BYTES * position, _RESULT_BYTES)
         gap = 0 if wanted.inside else wanted.count - 2 * wanted.ends
         counts = (wanted.count, wanted.ends, gap, special_bits(wanted.dtype))
@@ -135,14 +137,12 @@ class ComparedOnGpu:
         tolerances = (np.float64(wanted.rtol), np.float64(wanted.atol))
         values = (wanted.actual, wanted.expected, *numbers, *tolerances, result)
         blocks = max(1, min(8 * self.info.compute_units, -(-(wanted.count - gap) // 512)))
-        step = Launch(
-            f"compare_{np.dtype(wanted.dtype).itemsize}", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS
-        )
-        return self._comparer, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
+        step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS)
+        return self._comparers[item_bytes], step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
 
 
-def _comparer(architecture: str) -> Binary:
-    return CudaCompiler(architecture).compile(cuda_source(), ())
+def _comparer(architecture: str, item_bytes: int) -> Binary:
+    return CudaCompiler(architecture).compile(cuda_source(item_bytes), ())
 
 
 def classified(error: Exception) -> LaunchError | DeviceLost:

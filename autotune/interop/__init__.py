@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from autotune.errors import InputError
-from autotune.interop import journals, kernel_tuner_cache, t1, t4
+from autotune.interop import journals, kernel_tuner_cache, kernel_tuner_stored, t1, t4
 from autotune.interop.files import parse_json, read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording
 from autotune.space import SpaceSpec
 
-__all__ = ["Costs", "RecordedResult", "Recording", "read_recording", "read_t1"]
+__all__ = ["Costs", "RecordedResult", "Recording", "read_recording", "read_recordings", "read_t1"]
 
 
 def read_t1(path: Path) -> SpaceSpec | None:
@@ -23,18 +23,28 @@ def read_t1(path: Path) -> SpaceSpec | None:
 
 
 def read_recording(path: Path) -> Recording:
-    """The results of a journal, a T4 file or a Kernel Tuner cache, compressed or not; the content decides.
+    """The results of a file of one device and problem; raises InputError as `read_recordings` does."""
+    recordings = read_recordings(path)
+    if len(recordings) > 1:
+        raise InputError(f"{path}: holds results of {len(recordings)} devices or sizes; use autotune import")
+    return recordings[0]
 
-    Raises InputError when the file is none of them, or is damaged.
+
+def read_recordings(path: Path) -> tuple[Recording, ...]:
+    """The results of a journal, of T4 or of Kernel Tuner (cache or stored results), compressed or not.
+
+    The content decides, not the name. Raises InputError when the file is none of them, or is damaged.
     """
     text = read_text(path)
     if journals.is_journal(text):
-        return journals.read(text, path)
+        return (journals.read(text, path),)
     if kernel_tuner_cache.is_kernel_tuner_cache(text):
-        return kernel_tuner_cache.read(kernel_tuner_cache.parse(text, path), path)
+        return (kernel_tuner_cache.read(kernel_tuner_cache.parse(text, path), path),)
     data = parse_json(text, path)
     if t4.is_t4(data):
-        return t4.read(data, path)
+        return (t4.read(data, path),)
+    if kernel_tuner_stored.is_stored(data):
+        return kernel_tuner_stored.read(data, path)
     raise InputError(
         f"{path}: not recorded results: expected a journal of autotune, T4 results or a Kernel Tuner cache"
     )

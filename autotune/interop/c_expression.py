@@ -80,7 +80,7 @@ class Translator:
                 return Term(self._truth(node), TRUTH)
             case ast.UnaryOp(op=unary, operand=operand):
                 inner = self._number(operand)
-                symbol = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(unary)]  # type: ignore[index]
+                symbol = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(unary)]
                 kind = INTEGER if inner.kind == TRUTH else inner.kind
                 return Term(f"({symbol}({C_TYPES[kind]}){inner.text})", kind)
             case ast.BoolOp():

@@ -19,9 +19,9 @@ from autotune.plan import macro_name
 NAME = "c-header"
 _RECORDS = {  # struct types of the tables, with their fields
     "place": "int device, dtype, rules, first, count",
-    "scope": "int device, dtype, tier, first_group, groups, first_list",
+    "scope": "int device, dtype, tier, first_group, groups, first_list, lists",
     "group": "int first, count",
-    "list": "int first, count",
+    "list": "int first_near, first, count",
     "rank": "int config, source",
     "default": "int device, dtype, rules, config",
 }
@@ -122,6 +122,8 @@ def _results(tables: Tables) -> Iterator[str]:
     yield from _table(tables, "place", "places", tables.places)
     yield from _table(tables, "scope", "scopes", tables.scopes)
     yield from _table(tables, "group", "groups", tables.groups)
+    nears = ", ".join(str(place) for place in tables.nears) or "0"
+    yield f"AUTOTUNE_TABLE int {prefix}_nears[] = {{{nears}}};"
     yield from _table(tables, "list", "lists", tables.lists)
     yield from _table(tables, "rank", "ranked", tables.ranked)
     yield from _table(tables, "default", "defaults", tables.defaults)

@@ -64,7 +64,7 @@ def rules_function(
     yield f"    const int dtype_text = {words.prefix}_dtype_texts[dtype];"
     unused = ["c", "d", "ok", "dtype_text", *(f"size_{name}" for name in words.sizes)]
     for name, text in record.derived.items():
-        term = _translated(record, f"derived name {name}", lambda text=text: translator.value(text))
+        term = _translated(record, f"derived name {name}", translator.value, text)
         names[name] = Term(f"derived_{name}", term.kind)
         unused.append(names[name].text)
         condition = "d->is_known" if parse(text).names & needs_device else "1"
@@ -75,7 +75,7 @@ def rules_function(
         yield "    if (!flag) return 0;"
     yield f"    {' '.join(f'(void){name};' for name in unused)}"
     for text in record.constraints:
-        holds = _translated(record, f"constraint {text!r}", lambda text=text: translator.condition(text))
+        holds = _translated(record, f"constraint {text!r}", translator.condition, text)
         condition = "d->is_known" if parse(text).names & needs_device else "1"
         yield f"    if ({condition}) {{ /* {text.replace('*/', '* /')} */"
         yield f"        const int holds = {holds};"
@@ -89,7 +89,7 @@ def rules_function(
 def _limits(record: KernelRecord, translator: Translator) -> Iterator[str]:
     for step in record.launch:
         what = f"launch of {step.entry}"
-        taken = _translated(record, what, lambda step=step: translator.condition(step.when))
+        taken = _translated(record, what, translator.condition, step.when)
         threads = " * ".join(_whole(record, what, translator, text) for text in step.block)
         shared = _whole(record, what, translator, step.shared_bytes)
         yield "    if (d->is_known) {"
@@ -105,15 +105,15 @@ def _limits(record: KernelRecord, translator: Translator) -> Iterator[str]:
 
 def _whole(record: KernelRecord, what: str, translator: Translator, text: str) -> str:
     """A whole number of an expression, as `expressions.integer` has it: a truth value is none."""
-    term = _translated(record, what, lambda: translator.value(text))
+    term = _translated(record, what, translator.value, text)
     if term.kind in (TRUTH, TEXT):
         raise InputError(f"{record.kernel}: {what}: {text!r}: expected a whole number")
     return term.text if term.kind == INTEGER else f"autotune_whole({term.text}, ok)"
 
 
-def _translated(record: KernelRecord, what: str, translate: Callable[[], _T]) -> _T:
+def _translated(record: KernelRecord, what: str, translate: Callable[[str], _T], text: str) -> _T:
     try:
-        return translate()
+        return translate(text)
     except ExpressionError as error:
         raise InputError(f"{record.kernel}: {what}: {error}") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import inf, log2, prod
+from math import inf, isqrt, log2, prod
 from pathlib import Path
 
 from autotune.best import check
@@ -21,7 +21,8 @@ from autotune.interop.c_rules import Vocabulary
 from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Sizes, Traits, Value
 from autotune.tiers import newest
 
-MOST_LISTS = 4096  # of ranked configurations: one for each way in which sizes can lie near the known ones
+MOST_LISTS = 4096  # of ranked configurations, one for each way in which sizes lie near the known ones
+_Run = tuple[tuple[int, ...], ...]  # the sizes of a device's results, in their order
 # Keywords of C or C++, besides those that Python has too and no space may use.
 _KEYWORDS = """
     alignas alignof asm auto bool case catch char compl const constexpr default delete do double enum explicit
@@ -58,6 +59,7 @@ class Tables:
     places: list[str] = field(default_factory=list)
     scopes: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    nears: list[int] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     ranked: list[str] = field(default_factory=list)
     defaults: list[str] = field(default_factory=list)
@@ -207,26 +209,43 @@ def _add_foreign(
 
 
 def _add_scope(tables: Tables, scope: Sequence[Known], slugs: Sequence[str], latest: KernelRecord) -> str:
-    """The lists of a tier's devices. Devices with results for the same sizes share a group."""
-    grouped: dict[tuple[tuple[int, ...], ...], int] = {}
-    runs = [
-        tuple(tuple(entry.sizes[name] for name in tables.words.sizes) for entry in one.entries)
-        for one in scope
-    ]
-    row = [len(tables.groups), 0, len(tables.lists)]
-    for one, run in zip(scope, runs, strict=True):
-        if run not in grouped:
-            grouped[run] = len(grouped)
-            tables.groups.append(f"{{{tables.run_of(one.entries, latest)}, {len(run)}}}")
-    row[1] = len(grouped)
-    if prod(len(run) for run in grouped) > MOST_LISTS:
-        raise InputError(
-            f"{latest.kernel}: its devices have results for too many different sizes for a header"
-        )
-    for near in product(*(range(len(run)) for run in grouped)):
-        chosen = [one.entries[near[grouped[run]]] for one, run in zip(scope, runs, strict=True)]
-        _add_list(tables, [entry.relative_times for entry in chosen], scope, slugs, latest)
-    return ", ".join(str(number) for number in row)
+    """The lists of a tier's devices, one for each way in which sizes can lie near those of the results.
+
+    Devices with results for the same sizes, in the same order, share a group.
+    """
+    names = tables.words.sizes
+    runs = [tuple(tuple(entry.sizes[name] for name in names) for entry in one.entries) for one in scope]
+    groups = {run: number for number, run in enumerate(dict.fromkeys(runs))}
+    first_group, first_list = len(tables.groups), len(tables.lists)
+    for run in groups:
+        first = tables.run_of(scope[runs.index(run)].entries, latest)
+        tables.groups.append(f"{{{first}, {len(run)}}}")
+    ways = _ways(list(groups), latest.kernel)
+    for near in ways:
+        chosen = [one.entries[near[groups[run]]] for one, run in zip(scope, runs, strict=True)]
+        first_near = len(tables.nears)
+        tables.nears += near
+        _add_list(tables, [entry.relative_times for entry in chosen], scope, slugs, latest, first_near)
+    return f"{first_group}, {len(groups)}, {first_list}, {len(ways)}"
+
+
+def _ways(runs: Sequence[_Run], kernel: str) -> list[tuple[int, ...]]:
+    """Which results can be the nearest ones together, as one place for each run.
+
+    With one size these are found where the nearest changes, at the geometric means of two of a run's sizes.
+    With more it may be any combination.
+    """
+    if len(runs[0][0]) > 1:
+        if prod(len(run) for run in runs) > MOST_LISTS:
+            raise InputError(f"{kernel}: its devices have results for too many different sizes for a header")
+        return list(product(*(range(len(run)) for run in runs)))
+    edges = {isqrt(one * other) for run in runs for (one,) in run for (other,) in run}
+    probes = sorted({1} | edges | {edge + 1 for edge in edges})
+    return list(dict.fromkeys(tuple(_nearest(run, probe) for run in runs) for probe in probes))
+
+
+def _nearest(run: _Run, size: int) -> int:
+    return min(range(len(run)), key=lambda place: abs(log2(run[place][0]) - log2(size)))
 
 
 def _add_list(
@@ -235,6 +254,7 @@ def _add_list(
     scope: Sequence[Known],
     slugs: Sequence[str],
     latest: KernelRecord,
+    first_near: int,
 ) -> None:
     """Configurations in the order in which a tier tries them, each with the device it is best on."""
     first = len(tables.ranked)
@@ -243,7 +263,7 @@ def _add_list(
             factors = [column.get(config, inf) for column in columns]
             source = slugs.index(scope[factors.index(min(factors))].folder)
             tables.ranked.append(f"{{{tables.config(config)}, {source}}}")
-    tables.lists.append(f"{{{first}, {len(tables.ranked) - first}}}")
+    tables.lists.append(f"{{{first_near}, {first}, {len(tables.ranked) - first}}}")
 
 
 def _add_defaults(

@@ -107,6 +107,15 @@ AUTOTUNE_FUNCTION int NAME_nearest(int first, int count, const double *log2_size
     }
     return found;
 }
+/* Whether a list is the one for the results that are nearest. */
+AUTOTUNE_FUNCTION int NAME_is_for(const NAME_list *list, const NAME_scope *scope, const double *log2_sizes) {
+    for (int g = 0; g < scope->groups; ++g) {
+        const NAME_group *group = &NAME_groups[scope->first_group + g];
+        int nearest = NAME_nearest(group->first, group->count, log2_sizes, -1, -1);
+        if (nearest - group->first != NAME_nears[list->first_near + g]) return 0;
+    }
+    return 1;
+}
 /* The best known configuration for a device of NAME_devices; tier AUTOTUNE_NONE: nothing may be served. */
 AUTOTUNE_FUNCTION NAME_best_t NAME_best(int device, int dtype, SIZE_PARAMETERS) {
     const double log2_sizes[NAME_SIZES] = {SIZE_LOGS};
@@ -132,12 +141,8 @@ AUTOTUNE_FUNCTION NAME_best_t NAME_best(int device, int dtype, SIZE_PARAMETERS) 
     for (int s = 0; s < NAME_SCOPES; ++s) { /* results of other devices, closest tier first */
         const NAME_scope *scope = &NAME_scopes[s];
         if (scope->device != device || scope->dtype != dtype) continue;
-        int place = 0;
-        for (int g = scope->first_group; g < scope->first_group + scope->groups; ++g) {
-            int nearest = NAME_nearest(NAME_groups[g].first, NAME_groups[g].count, log2_sizes, -1, -1);
-            place = place * NAME_groups[g].count + nearest - NAME_groups[g].first;
-        }
-        const NAME_list *list = &NAME_lists[scope->first_list + place];
+        const NAME_list *list = &NAME_lists[scope->first_list];
+        for (int l = 1; l < scope->lists && !NAME_is_for(list, scope, log2_sizes); ++l) ++list;
         for (int i = list->first; i < list->first + list->count; ++i) {
             const NAME_config *config = &NAME_configs[NAME_ranked[i].config];
             if (NAME_valid(NAME_NEWEST, config, target, dtype, SIZE_NAMES)) {

@@ -62,12 +62,14 @@ def write(recording: Recording) -> str:
 
 
 def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
-    """Write a recording as a journal, by default `runs/KERNEL.DEVICE.imported.jsonl`; returns the path.
+    """Write a recording as a journal, by default `runs/KERNEL.DEVICE.SIZES.imported.jsonl`; returns the path.
 
     Raises InputError when there is a file with other rows already, unless it is to be replaced.
     """
     kernel = recording.kernel if recording.kernel.isidentifier() else slug(recording.kernel)
-    path = path or Path("runs") / f"{kernel}.{slug(recording.device)}.{IMPORTED}.jsonl"
+    sizes = "-".join(f"{name}{size}" for name, size in sorted((recording.sizes or {}).items()))
+    name = ".".join(filter(None, (kernel, slug(recording.device), sizes, IMPORTED, "jsonl")))
+    path = path or Path("runs") / name
     text = write(recording)
     if path.exists() and not fresh and read_text(path) != text:
         raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")

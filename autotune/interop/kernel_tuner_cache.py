@@ -36,7 +36,7 @@ _COSTS = {
     "strategy_time": "search_ms",
 }
 _HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
-_SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels know them
+SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels know them
 
 
 def is_kernel_tuner_cache(text: str) -> bool:
@@ -151,8 +151,9 @@ def _parameters(
     parameters = []
     for parameter in occurring:
         listed = declared.get(parameter.name)
-        is_plain = isinstance(listed, list) and all(isinstance(x, bool | int | float | str) for x in listed)
-        values = tuple(listed) if is_plain else ()
+        values = tuple(listed) if isinstance(listed, list) else ()
+        if not all(isinstance(value, bool | int | float | str) for value in values):
+            values = ()
         is_whole = set(parameter.values) <= set(values) and len(set(values)) == len(values)
         parameters.append(Parameter(parameter.name, values) if is_whole else parameter)
     return tuple(parameters)
@@ -160,8 +161,8 @@ def _parameters(
 
 def _sizes(problem_size: object) -> Sizes | None:
     extents = [problem_size] if isinstance(problem_size, int) else problem_size
-    if not isinstance(extents, list) or not extents or len(extents) > len(_SIZE_NAMES):
+    if not isinstance(extents, list) or not extents or len(extents) > len(SIZE_NAMES):
         return None
     if not all(isinstance(extent, int) and extent >= 1 for extent in extents):
         return None
-    return dict(zip(_SIZE_NAMES, extents, strict=False))
+    return dict(zip(SIZE_NAMES, extents, strict=False))

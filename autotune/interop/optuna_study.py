@@ -47,10 +47,12 @@ def export(recording: Recording, target: str) -> str:
 
 
 def _trials(recording: Recording) -> Iterator[Any]:
-    from optuna.distributions import CategoricalDistribution
+    from optuna.distributions import BaseDistribution, CategoricalDistribution
     from optuna.trial import FrozenTrial, TrialState
 
-    domains = {item.name: CategoricalDistribution(item.values) for item in recording.parameters}
+    domains: dict[str, BaseDistribution] = {
+        item.name: CategoricalDistribution(item.values) for item in recording.parameters
+    }
     began = _BEGAN.replace(tzinfo=None)
     for number, result in enumerate(recording.results):
         ended = began + timedelta(seconds=result.cost_s)

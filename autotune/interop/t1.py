@@ -67,8 +67,8 @@ def read(data: Mapping[str, Any], path: Path) -> SpaceSpec:
 
 
 def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
-    name, kind, text = (row.get(key) for key in ("Name", "Type", "Values"))
-    if not isinstance(name, str) or kind not in _TYPES:
+    name, kind, text = row.get("Name"), row.get("Type"), row.get("Values")
+    if not isinstance(name, str) or not isinstance(kind, str) or kind not in _TYPES:
         raise InputError(
             f"{path}: TuningParameters: expected a Name and a Type of {', '.join(_TYPES)}; found {dict(row)}"
         )

@@ -1,22 +1,24 @@
 """Every kernel's CUDA side, without a GPU: NVRTC makes a real binary for four architectures."""
 
-import random
+import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from autotune.compiling import CompilerPool, cuda_compiler
 from autotune.devices import backend
 from autotune.devices.base import CompileError
 from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.model import Config
 from autotune.plan import macros
 from autotune.sources import read_source, render
-from autotune.space import bind, load_space, problem_of
+from autotune.space import load_space
+from autotune.trials import Binary
+from tests.sampled_configurations import sampled
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
 SPACES = [path for path in FILES if load_space(path).compiler == "nvrtc"]
-RANDOM_CONFIGURATIONS = 50
 
 
 def _gpu(architecture):
@@ -24,19 +26,27 @@ def _gpu(architecture):
     return replace(fake, backend="cuda", name=architecture, architecture=architecture)
 
 
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.fixture(scope="module", params=["sm_75", "sm_80", "sm_90", "sm_100"])
+def compilers(request):
+    """An architecture, and a process per core that compiles for it."""
+    cores = len(os.sched_getaffinity(0))
+    pool = CompilerPool(partial(cuda_compiler, request.param), workers=cores, timeout_s=120)
+    yield request.param, pool
+    pool.close()
+
+
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
-def test_landmarks_and_random_configurations_compile(path, architecture):
-    spec = load_space(path)
-    source, compiler, device = read_source(spec.source), CudaCompiler(architecture), _gpu(architecture)
-    for dtype in spec.dtypes:
-        space = bind(spec, device, problem_of(spec, device, dtype=dtype))
-        generator = random.Random(architecture + dtype)
-        chosen = [space.config(generator.randrange(len(space))) for _ in range(RANDOM_CONFIGURATIONS)]
-        landmarks = [landmark.config for landmark in spec.landmarks]
-        for config in {*landmarks, *chosen, Config(spec.default)}:
-            assert space.why_invalid(config) == (), config
-            binary = compiler.compile(render(source, space.macros(config)), space.options(config, "cuda"))
+def test_landmarks_and_random_configurations_compile(path, compilers):
+    architecture, pool = compilers
+    spec, device = load_space(path), _gpu(architecture)
+    source = read_source(spec.source)
+    for space, configs in sampled(spec, device):
+        assert {landmark.config for landmark in spec.landmarks} <= set(configs)
+        texts = [(render(source, space.macros(one)), space.options(one, "cuda")) for one in configs]
+        compiled = [pool.submit(*text) for text in texts]
+        for config, future in zip(configs, compiled, strict=True):
+            binary = future.result()
+            assert isinstance(binary, Binary), f"{config}: {binary.detail}"
             assert binary.data[:4] == b"\x7fELF", config
 
 

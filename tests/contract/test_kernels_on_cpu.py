@@ -1,11 +1,10 @@
-"""Every kernel computes what its reference says, on the CPU: all landmarks and 100 random configurations each.
+"""Every kernel computes what its reference says, on the CPU: all landmarks and 100 random configurations.
 
-They are compiled without optimisation, which would take several times as long and checks the compiler, not the
-kernel; the sizes are the spaces' own awkward ones.
+They are compiled without optimisation, which would take several times as long and checks the compiler rather
+than the kernel; the sizes are the spaces' own awkward ones.
 """
 
 import os
-import random
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,33 +14,22 @@ from autotune.bench import verify_once
 from autotune.candidates import CandidateMaker
 from autotune.compiling import CompilerPool, compiler_opener
 from autotune.devices import BACKENDS, COLD_CACHES, Address, backend
-from autotune.model import Config
 from autotune.sources import read_source
-from autotune.space import bind, load_space, problem_of
+from autotune.space import load_space
 from autotune.trials import Failure, Verdict
 from autotune.worker import Worker
+from tests.sampled_configurations import sampled
 
 SPACES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
-RANDOM_CONFIGURATIONS = 100
 UNOPTIMISED = "-cl-opt-disable"
 CPU = Address("opencl", 0)
 
 
-def chosen(space, share):
-    """The landmarks that the device can run, the default, and a random share, in a fixed order."""
-    generator = random.Random(space.spec.kernel + space.problem.dtype)
-    picked = [space.config(row) for row in generator.sample(range(len(space)), min(share, len(space)))]
-    landmarks = [landmark.config for landmark in space.spec.landmarks if landmark.config in space]
-    return list(dict.fromkeys([Config(space.spec.default), *landmarks, *picked]))
-
-
 def candidates(spec, device):
-    """What to compile and run: the random configurations are shared out among the element types."""
-    for dtype in spec.dtypes:
-        space = bind(spec, device, problem_of(spec, device, dtype=dtype))
+    """What to compile and run."""
+    for space, configs in sampled(spec, device):
         maker = CandidateMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect)
-        for config in chosen(space, RANDOM_CONFIGURATIONS // len(spec.dtypes)):
-            yield maker.make(config)
+        yield from map(maker.make, configs)
 
 
 def what_is_wrong(worker, candidate, binary):

@@ -253,7 +253,8 @@ def test_expressions_have_the_value_in_c_that_they_have_here(tmp_path):
     ]
     (tmp_path / "a.cpp").write_text(
         f"{HELPERS}#include <cstdio>\nint main() {{\nlong long a, b; int t;\n"
-        f'while (std::scanf("%lld %lld %d", &a, &b, &t) == 3) {{\n{chr(10).join(lines)}\nstd::printf("\\n"); }} }}\n'
+        'while (std::scanf("%lld %lld %d", &a, &b, &t) == 3) {\n'
+        + "\n".join([*lines, r'std::printf("\n"); } }', ""])
     )
     subprocess.run(["g++", "-std=c++14", "-w", "a.cpp", "-o", "a"], cwd=tmp_path, check=True)
     cases = [(a, b, t) for a in (-7, -1, 0, 1, 2, 6, 64) for b in (-3, -1, 0, 1, 2, 4) for t in "xy"]

@@ -229,11 +229,14 @@ def test_every_word_of_the_portable_header_is_described():
 
 
 @pytest.mark.parametrize("kernel", sorted((ROOT / "kernels").glob("*.cu")), ids=lambda path: path.stem)
-def test_every_kernel_has_a_space_a_reference_and_landmarks(kernel):
+def test_every_kernel_has_a_space_a_reference_landmarks_and_a_page_with_them(kernel):
     spec = load_space(ROOT / "spaces" / f"{kernel.stem}.yaml")
     assert spec.kernel == kernel.stem and spec.source.samefile(kernel)
     assert spec.reference.samefile(kernel.with_suffix(".py"))
     assert spec.landmarks
+    names = [landmark.name for landmark in spec.landmarks]
+    pages = [text for text in map(Path.read_text, DOCS.glob("*.md")) if f"spaces/{kernel.stem}.yaml" in text]
+    assert any(not described(text, names) for text in pages), f"no page of docs has all of {names}"
 
 
 def test_every_landmark_of_the_ladder_is_on_its_page():

@@ -134,7 +134,9 @@ def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monk
     assert first.startswith(
         "convolution on NVIDIA A100: 39 results, 34 with a time; best 0.5536 ms with block_size_x="
     )
-    assert second.endswith("recorded in runs/convolution_kernel.nvidia-a100.imported.jsonl")
+    assert second.endswith(
+        "recorded in runs/convolution_kernel.nvidia-a100.problem_size_x4096-problem_size_y4096.imported.jsonl"
+    )
     journal = "runs/convolution.nvidia-a100.imported.jsonl"
     assert main(["show", journal, "--limit", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["config"] == read_recording(T4).best.config
@@ -193,3 +195,55 @@ def test_a_storage_that_cannot_be_written_is_one_line(target, capsys):
 def test_results_that_are_not_there_are_one_line(capsys):
     assert main(["export", "reduce", "--format", "t4", "-o", "x.json"]) == 2
     assert "reduce: no such file; --format t4 takes recorded results" in capsys.readouterr().err
+
+
+def stored(folder, **changes):
+    """What Kernel Tuner's own function writes for two devices and two sizes."""
+    from kernel_tuner.integration import store_results
+
+    path = folder / "stored.json"
+    domains = {"A": [1, 2], "B": ["x", "y"]}
+    for device, size, scale in (
+        ("NVIDIA H200", 64, 1.0),
+        ("NVIDIA H200", (64, 8), 2.0),
+        ("AMD W6600", 64, 3.0),
+    ):
+        results = [{"A": a, "B": b, "time": scale * (1 + a / 1000)} for a in (1, 2) for b in "xy"]
+        store_results(str(path), "k", "", domains, size, results, {"device_name": device})
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:The metaschema specified:DeprecationWarning")
+def test_stored_results_become_a_journal_for_each_device_and_size(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = stored(tmp_path)
+    assert main(["import", str(path), "--kernel", "mine"]) == 0
+    assert capsys.readouterr().out.count("mine on ") == 3
+    journal = read_recording(
+        tmp_path / "runs/mine.nvidia-h200.problem_size_x64-problem_size_y8.imported.jsonl"
+    )
+    assert (journal.kernel, journal.device) == ("mine", "NVIDIA H200")
+    assert [result.time_ms for result in journal.results] == [2.002, 2.002, 2.004, 2.004]
+    assert main(["import", str(path), "--journal", "one.jsonl", "--fresh"]) == 2
+    assert "--journal FILE takes the results of one device and problem" in capsys.readouterr().err
+    with pytest.raises(InputError, match="holds results of 3 devices or sizes; use autotune import"):
+        read_recording(path)
+
+
+@pytest.mark.filterwarnings("ignore:The metaschema specified:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objective": "energy"}, "objective: expected time, found 'energy'"),
+        ({"data": []}, "data: expected a list with an entry for each configuration"),
+        (
+            {"data": [{"tunable_parameters": {"A": 1, "B": "x"}}]},
+            "data[0].time: expected a number, found None",
+        ),
+    ],
+)
+def test_stored_results_that_cannot_be_read_are_refused(tmp_path, changes, message):
+    with pytest.raises(InputError) as error:
+        read_recording(stored(tmp_path, **changes))
+    assert message in str(error.value)

@@ -16,7 +16,7 @@ SHORTEST_S = 1e-6
 
 
 class Observations:
-    """Rows of the space with the logs of their score, mostly a time (nan: failed), and cost (nan: unknown)."""
+    """Rows of the space with the logs of their time or other score (nan: failed) and cost (nan: unknown)."""
 
     def __init__(self) -> None:
         self._rows: list[int] = []

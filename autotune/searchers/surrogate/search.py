@@ -111,8 +111,9 @@ class _Course:
         known = self._knowledge.rows(DESIGN_SAMPLE)
         if not len(known):
             return self._design(OPENING)
-        foresight = self._knowledge.foresee(known, positions_of(self._space.rows[known], self._axes))
-        best = [int(known[place]) for place in portfolio(foresight)]
+        positions = positions_of(self._space.rows[known], self._axes)
+        foresight = self._knowledge.foresee(known, positions)
+        best = [int(known[place]) for place in portfolio(foresight, self._axes, positions)]
         hedge = [row for row in self._design(HEDGE) if row not in best]
         return [*best[:1], *hedge, *best[1:]]
 

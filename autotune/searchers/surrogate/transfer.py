@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,12 @@ from autotune.space.enumeration import find_rows
 
 FEWEST = 3  # results that a model of a device is made of
 MOST_MODELLED = 400  # results that it is made of at most: half of them the fastest
+KINDS = 4  # configurations of other devices that are tried before there is a model
 COVERED = 0.97  # a device is served when a proposal reaches this share of its best
+SCALE_SAMPLE = 2000  # rows by which devices are put on one scale
+FAST = 0.1  # the share of each device's fastest configurations, where devices are compared
+FEWEST_FOR_LESSON, MOST_FOR_LESSON = 20, 240  # configurations that two devices are compared on
+LEAST_NOISE = 1e-3
 TRUST_IN_FAILURES = 0.3  # probability to fail here of what failed everywhere else
 
 
@@ -80,12 +86,21 @@ class Knowledge:
     def __init__(
         self, space: Space, axes: tuple[Axis, ...], priors: Sequence[Prior], rng: np.random.Generator
     ) -> None:
+        self._space = space
         self._axes = axes
         self.devices: list[Elsewhere] = []
         for prior in priors:
             rows, log_ms = _known(space, prior)
             if (~np.isnan(log_ms)).sum() >= FEWEST:
                 self.devices.append(Elsewhere(space, axes, rows, log_ms, rng))
+        self._scale, self._centres, self._best = 1.0, np.zeros(0), np.zeros(0)
+        if self.devices:
+            sample = np.unique(rng.integers(0, len(space), SCALE_SAMPLE))
+            log_ms = self._log_ms(sample)
+            self._scale = max(float(log_ms.std(axis=0).mean()), 1e-3)
+            self._centres = log_ms.mean(axis=0)
+            self._best = np.array([device.best for device in self.devices])
+        self._before = self._belief(rng)
 
     def rows(self, count: int) -> Indices:
         """The fastest known rows of every device, `count` in all."""
@@ -98,39 +113,74 @@ class Knowledge:
         if not self.devices:
             zeros = np.zeros(len(rows))
             none = np.empty((len(rows), 0))
-            return Foresight(1.0, none, zeros, none, zeros > 0, zeros, belief(len(self._axes)))
+            return Foresight(1.0, none, zeros, none, zeros > 0, zeros, self._before)
         expected = [device.expect(rows, positions) for device in self.devices]
         log_ms = np.column_stack([times for times, _, _ in expected])
-        best = np.array([device.best for device in self.devices])
-        scale = max(float(log_ms.std(axis=0).mean()), 1e-3)
-        functions = (log_ms - log_ms.mean(axis=0)) / scale
+        functions = (log_ms - self._centres) / self._scale
         return Foresight(
-            scale=scale,
+            scale=self._scale,
             functions=functions,
             mean=functions.mean(axis=1),
-            share=np.exp(np.minimum(best - log_ms, 0.0)),
+            share=np.exp(np.minimum(self._best - log_ms, 0.0)),
             observed=np.any([runs for _, runs, _ in expected], axis=0),
             failing=TRUST_IN_FAILURES * np.mean([failed for _, _, failed in expected], axis=0),
-            before=self._before(),
+            before=self._before,
         )
 
-    def _before(self) -> Belief:
-        """The difference between devices is expected to vary along the axes as their times do."""
-        count = len(self._axes)
-        before = belief(count, len(self.devices))
-        mean = before.mean.copy()
-        mean[0] = 2 * math.log(0.5)
+    def _log_ms(self, rows: Indices) -> Floats:
+        positions = positions_of(self._space.rows[rows], self._axes)
+        return np.column_stack([device.expect(rows, positions)[0] for device in self.devices])
+
+    def _belief(self, rng: np.random.Generator) -> Belief:
+        """How this device may differ: as much as each of the others differs from the rest of them.
+
+        With a single one, its times tell along which axes differences are to be expected, not how large.
+        """
+        count, others = len(self._axes), len(self.devices)
+        plain = belief(count, others)
+        if not others:
+            return plain
+        mean, spread = plain.mean.copy(), plain.spread.copy()
+        mean[0], spread[0] = 2 * math.log(0.5), 1.0
         alike = np.mean([device.kernel.values for device in self.devices], axis=0)
         mean[2 : 2 + 2 * count] = alike[2 : 2 + 2 * count]
-        spread = before.spread.copy()
-        spread[0] = 1.0
-        return replace(before, mean=mean, spread=spread)
+        before = replace(plain, mean=mean, spread=spread)
+        lessons = [
+            lesson
+            for left_out in range(others)
+            if (lesson := self._lesson(left_out, before, rng)) is not None
+        ]
+        if lessons:
+            learnt = np.mean(lessons, axis=0)
+            learnt[:2] = np.maximum(learnt[:2], [mean[0], math.log(LEAST_NOISE)])  # all may differ from the next
+            mean = np.concatenate([learnt[: 2 + 2 * count], np.full(others, learnt[2 + 2 * count :].mean())])
+        return replace(before, mean=mean)
+
+    def _lesson(self, left_out: int, before: Belief, rng: np.random.Generator) -> Floats | None:
+        """Hyperparameters of the difference between one device and the mean of the others, where it matters."""
+        if len(self.devices) < 2:
+            return None
+        device = self.devices[left_out]
+        rows = device.rows[~np.isnan(device.log_ms)]
+        functions = (self._log_ms(rows) - self._centres) / self._scale
+        fast = functions <= np.quantile(functions, FAST, axis=0)
+        chosen = np.flatnonzero(fast.any(axis=1))
+        if len(chosen) < FEWEST_FOR_LESSON:
+            return None
+        chosen = rng.choice(chosen, min(len(chosen), MOST_FOR_LESSON), replace=False)
+        others = np.delete(functions[chosen], left_out, axis=1)
+        targets = functions[chosen, left_out] - others.mean(axis=1)
+        own = replace(before, mean=before.mean[:-1], spread=before.spread[:-1])
+        positions = positions_of(self._space.rows[rows[chosen]], self._axes)
+        return fit(Kernel(self._axes, own.mean), own, positions, targets - targets.mean(), others).values
 
 
-def portfolio(foresight: Foresight) -> list[int]:
-    """Candidates by which every device is served by its best, or nearly: the most useful one first.
+def portfolio(foresight: Foresight, axes: tuple[Axis, ...], positions: Positions) -> list[int]:
+    """Candidates to begin with, the most useful one first: every device's best, then their next best kinds.
 
-    Each is the one that adds most to the mean over devices of the best share so far (greedy coverage).
+    First those by which every device is served by its best or nearly, each the one that adds most to the
+    mean over devices of the best share so far (greedy coverage). Then, the devices in turns, what is fast
+    and unlike all before it: the share times the variance that the others leave unexplained.
     """
     served = np.zeros(foresight.share.shape[1])
     usable = np.where(foresight.observed, 1.0 - foresight.failing, 0.0)
@@ -142,6 +192,14 @@ def portfolio(foresight: Foresight) -> list[int]:
         best = int(np.argmax(gain))
         chosen.append(best)
         served = np.maximum(served, foresight.share[best])
+    kernel = Kernel(axes, foresight.before.mean)
+    for device in cycle(range(len(served))):
+        if len(chosen) >= min(KINDS, len(usable)):
+            break
+        alike = kernel.covariance(positions, positions[chosen]).max(axis=1) / kernel.variance
+        gain = foresight.share[:, device] * usable * (1.0 - alike**2)
+        gain[chosen] = -1.0
+        chosen.append(int(np.argmax(gain)))
     return chosen
 
 

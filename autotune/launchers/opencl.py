@@ -1,0 +1,69 @@
+"""Arrays and buffers of pyopencl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyopencl as cl
+
+from autotune.device_objects import opencl_device
+from autotune.devices.base import CompileError, LaunchError
+from autotune.errors import InputError
+from autotune.launchers import View
+from autotune.model import Launch
+
+
+class OpenCLLauncher:
+    """One command queue."""
+
+    dialect = "opencl"
+
+    def __init__(self, queue: cl.CommandQueue) -> None:
+        self.device = opencl_device(queue.device)
+        self.place = (queue.context.int_ptr, queue.device.int_ptr)
+        self._queue = queue
+        self._event: cl.Event | None = None
+
+    def view(self, array: Any) -> View:
+        """An Array that is contiguous and begins where its buffer does, or a Buffer."""
+        if isinstance(array, cl.MemoryObject):
+            return View(array, None, None, array.size)
+        if not array.flags.c_contiguous or array.offset:
+            raise ValueError("is not contiguous from the start of its buffer on")
+        return View(array.base_data, array.dtype.name, array.shape, array.nbytes)
+
+    def compile(self, source: str, options: Sequence[str]) -> cl.Program:
+        """Build for the queue's device."""
+        try:
+            program = cl.Program(self._queue.context, source)
+            return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
+        except cl.Error as error:
+            raise CompileError(str(error)) from None
+
+    def scratch(self, size_bytes: int) -> cl.Buffer:
+        """A buffer; OpenCL keeps it until the kernels that use it are done."""
+        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+
+    def launch(self, program: cl.Program, step: Launch, arguments: Mapping[str, Any]) -> None:
+        """Enqueue after the launch before; a queue may be out of order."""
+        total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
+        earlier = None if self._event is None else [self._event]
+        try:
+            kernel = cl.Kernel(program, step.entry)  # of this call alone: its arguments are state
+            kernel.set_args(*(arguments[name] for name in step.arguments))
+            self._event = cl.enqueue_nd_range_kernel(self._queue, kernel, total, step.block, wait_for=earlier)
+        except cl.Error as error:
+            raise LaunchError(f"{step.entry}: {error}") from None
+
+    def finish(self) -> cl.Event | None:
+        """The event of the last launch."""
+        return self._event
+
+
+def open_launcher(arrays: Sequence[Any], stream: cl.CommandQueue | None) -> OpenCLLauncher:
+    """The queue that is given, else that of the first array that has one."""
+    queue = stream or next((array.queue for array in arrays if getattr(array, "queue", None)), None)
+    if queue is None:
+        raise InputError("these buffers belong to no queue; give one as stream=")
+    return OpenCLLauncher(queue)

@@ -1,0 +1,68 @@
+"""What NVIDIA's compute-sanitizer says of a configuration: accesses out of bounds that no guard zone sees.
+
+A kernel that reads past its shared memory, or far beyond an array, usually runs and is right by luck. Under
+the sanitizer it runs on small problems and in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.bench import Bench, verify_once
+from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+from autotune.devices import BACKENDS, Address
+from autotune.jobs import Case
+from autotune.trials import Binary, Failure, Status
+
+TIMEOUT_S = 120.0
+_FOUND = 86  # the exit code that is asked for when something was found
+_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+_FIRST_ERROR = re.compile(
+    r"^=+ ((?:Invalid|Misaligned|Program hit|Race|Barrier|Uninitialized).*)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Sanitizer:
+    """The sanitizer for the device of one search."""
+
+    program: str
+    address: Address
+    reference: Path
+    environment: Mapping[str, str]
+
+    def check(self, binary: Binary, cases: tuple[Case, ...]) -> Failure | None:
+        """Run a configuration on some problems; a Failure if the sanitizer finds something.
+
+        A sanitizer that does not work here finds nothing.
+        """
+        wrapper = (self.program, "--tool", "memcheck", "--error-exitcode", str(_FOUND), "--print-limit", "1")
+        child = Child(
+            Bench, self.address, self.reference, cases, environment=self.environment, wrapper=wrapper
+        )
+        try:
+            for case in cases:
+                child.call(verify_once, binary, case, timeout_s=TIMEOUT_S)
+            code, output = child.finish(TIMEOUT_S)
+        except (ChildDied, ChildRaised, ChildTimeout):
+            return None
+        finally:
+            child.kill()
+        if code != _FOUND:
+            return None
+        first = _FIRST_ERROR.search(output)
+        what = first[1].strip() if first else "an error"
+        return Failure(Status.OUT_OF_BOUNDS, f"compute-sanitizer found: {what}")
+
+
+def find_sanitizer(address: Address) -> str | None:
+    """The program, for a device that it can look at and where it is installed."""
+    if BACKENDS[address.backend].dialect != "cuda":
+        return None
+    usual = os.pathsep.join(_USUAL_PLACES)
+    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=usual)

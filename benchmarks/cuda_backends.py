@@ -1,0 +1,94 @@
+"""The two CUDA back-ends beside each other: the same configurations of reduce, timed by both.
+
+    python benchmarks/cuda_backends.py [--configurations 30] [--rounds 3] [--size N] [--seed 0]
+
+The configurations are drawn at random with `--seed`. The back-ends take turns in fresh processes; each
+verifies every configuration and times it in full (30 samples, 0.3 s or known to 1%; nothing is given up
+early). A configuration's time is the median over the rounds of the medians. Needs the extras `cuda` and
+`pycuda`. Prints the largest and the median difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from autotune.errors import AutotuneError
+from autotune.progress import SearchProgress
+from autotune.rig import FULL_PROTOCOL, Options, open_rig
+from autotune.targets import Target, bind_target
+from autotune.trials import Budget
+
+
+def timed(backend: str, parsed: argparse.Namespace) -> list[tuple[str, float | None]]:
+    """Each configuration with its median in ms, None where it failed; in this process's own worker."""
+    bound = bind_target(Target(Path("reduce"), backend, {"n": parsed.size}))
+    rows = random.Random(parsed.seed).sample(range(len(bound.space)), parsed.configurations)
+    configs = [bound.space.config(row) for row in rows]
+    with tempfile.TemporaryDirectory() as folder, SearchProgress() as progress:
+        options = Options(
+            budget=Budget(trials=len(configs)), journal=Path(folder) / "journal.jsonl", binary_cache=False
+        )
+        with open_rig(bound, options, progress, FULL_PROTOCOL) as rig:
+            return [(str(trial.config), trial.time_ms) for trial in rig.evaluator(configs)]
+
+
+def in_fresh_process(backend: str) -> dict[str, float | None]:
+    """The same from a process of its own."""
+    command = [sys.executable, *sys.argv, "--only", backend]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{backend} failed, see above")
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    """Let the back-ends take turns and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--backends", nargs=2, default=["cuda:0", "pycuda:0"], help="default: %(default)s")
+    parser.add_argument("--configurations", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--size", type=int, default=2**27)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    parsed = parser.parse_args()
+    if parsed.only:
+        try:
+            print(json.dumps(timed(parsed.only, parsed)))
+        except AutotuneError as error:
+            sys.exit(f"error: {error}")
+        return
+    rounds = [
+        [in_fresh_process(backend) for backend in parsed.backends] for _ in range(max(1, parsed.rounds))
+    ]
+    first, second = parsed.backends
+    print(f"{first + ' ms':>14}{second + ' ms':>14}{'ratio':>9}  configuration")
+    ratios = []
+    for config in rounds[0][0]:
+        times = [[taken[side].get(config) for taken in rounds] for side in (0, 1)]
+        if any(time_ms is None for side in times for time_ms in side):
+            print(f"{'failed':>37}  {config}")
+            continue
+        one, other = (median(side) for side in times)
+        ratios.append(other / one)
+        print(f"{one:14.4f}{other:14.4f}{ratios[-1]:9.4f}  {config}")
+    worst = max(ratios, key=lambda ratio: abs(ratio - 1))
+    middle = median(abs(ratio - 1) for ratio in ratios)
+    print(
+        f"{len(ratios)} configurations, {len(rounds)} rounds: {second} over {first}: worst {worst:.4f}, "
+        f"median difference {middle:.2%}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""A cached configuration is compiled and called with a program's own arrays, here those of pyopencl."""
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
+import pytest
+
+from autotune import StaleWarning, best_config, load_kernel
+from autotune.device_objects import identify
+from autotune.errors import InputError, NoConfig, SetupError
+from autotune.model import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
+from autotune.sources import read_source
+from tests.cache_example import PROVENANCE, entry, record
+from tests.cache_files import write
+
+SOURCE = """\
+#include "portable.h"
+
+KERNEL scale(GLOBAL const DTYPE *x, GLOBAL DTYPE *part, DTYPE factor, int n)
+{
+    const int i = BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x);
+    if (i < n) part[i] = factor * x[i];
+}
+
+KERNEL add(GLOBAL const DTYPE *part, GLOBAL DTYPE *out, int m, int n)
+{
+    const int row = BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x);
+    if (row >= m) return;
+    DTYPE sum = 0;
+    for (int column = 0; column < n / m; ++column) sum += part[row * (n / m) + column];
+    out[row] = sum;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def queue():
+    return cl.CommandQueue(cl.create_some_context(interactive=False))
+
+
+@pytest.fixture
+def rows(tmp_path, queue, monkeypatch):
+    """A kernel that sums the rows of a matrix times a factor, with one result for this device."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernels").mkdir()
+    path = tmp_path / "kernels/rows.cu"
+    path.write_text(SOURCE)
+    origin = replace(PROVENANCE, source_sha256=read_source(path).sha256)
+    device = identify(queue.device)
+    origin = replace(origin, driver=device.driver, runtime=device.runtime)
+    found = replace(
+        entry(1, provenance=origin), sizes={"rows": 8, "columns": 32}, config=Config({"BLOCK": 64})
+    )
+    held = replace(
+        record(found, kernel="rows", default=Config({"BLOCK": 32})),
+        parameters=(Parameter("BLOCK", (32, 64, 128)),),
+        constraints=("BLOCK <= device.max_threads_per_block",),
+        derived={"n": "rows * columns"},
+        compiler_options={},
+        arguments=(
+            ArgumentSpec("x", "DTYPE", "in", ("rows", "columns")),
+            ArgumentSpec("part", "DTYPE", "scratch", ("n",)),
+            ArgumentSpec("out", "DTYPE", "out", ("rows",)),
+            ArgumentSpec("unused", "uint32", "inout", ("1",)),
+            ArgumentSpec("factor", "DTYPE", "scalar", value="2"),
+            ArgumentSpec("m", "int32", "scalar", value="rows"),
+            ArgumentSpec("n", "int32", "scalar", value="n"),
+        ),
+        launch=(
+            LaunchSpec("scale", ("ceil_div(n, BLOCK)",), ("BLOCK",), ("x", "part", "factor", "n")),
+            LaunchSpec("add", ("ceil_div(rows, BLOCK)",), ("BLOCK",), ("part", "out", "m", "n")),
+        ),
+    )
+    return write(tmp_path / "cache", device, held)
+
+
+def matrix(rows: int, columns: int, dtype="int32"):
+    return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_grid_scratch_and_sizes_follow_from_the_arrays(rows, queue, dtype):
+    kernel = load_kernel("rows")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for shape in ((8, 32), (3, 100), (100, 4)):
+            x = matrix(*shape, dtype)
+            out = cl_array.zeros(queue, shape[0], dtype)
+            kernel(cl_array.to_device(queue, x), out).wait()
+            assert (out.get() == 2 * x.sum(axis=1)).all()
+
+
+def test_arrays_and_scalars_may_be_named_and_buffers_need_sizes_and_a_queue(rows, queue):
+    kernel = load_kernel("rows")
+    x = matrix(4, 16)
+    source = cl.Buffer(queue.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
+    target = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 16)
+    out = np.empty(4, np.int32)
+    event = kernel(out=target, x=source, factor=5, rows=4, columns=16, stream=queue)
+    cl.enqueue_copy(queue, out, target, wait_for=[event])
+    assert (out == 5 * x.sum(axis=1)).all()
+    with pytest.raises(InputError, match="rows: no array tells columns, rows; give it: columns="):
+        kernel(source, target, stream=queue)
+    with pytest.raises(InputError, match=r"rows: x: expected int32 of shape \(9, 16\), 576 bytes, found 256"):
+        kernel(source, target, rows=9, columns=16, stream=queue)
+    with pytest.raises(InputError, match="belong to no queue; give one as stream="):
+        kernel(source, target, rows=4, columns=16)
+
+
+def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
+    kernel = load_kernel("rows")
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+
+    def complaint(*arrays, **named) -> str:
+        with pytest.raises(InputError) as caught:
+            kernel(*arrays, **named)
+        return str(caught.value)
+
+    assert complaint(x, cl_array.zeros(queue, 7, np.int32)) == (
+        "rows: out has shape (7,): rows would be 7, and is 8"
+    )
+    assert complaint(x, out, rows=9).startswith("rows: x has shape (8, 32): rows would be 8, and is 9")
+    assert "out: expected int32 of shape (8,), found float32" in complaint(x, out.astype(np.float32))
+    assert "out: expected int32 of shape (8,), found none" in complaint(x)
+    assert complaint(x[:, ::2], out) == "rows: x: is not contiguous from the start of its buffer on"
+    assert complaint(x, out, x=x).startswith("rows: x was not expected or is given twice; there are x, out")
+    assert complaint(x, out, speed=3).startswith("rows: speed was not expected")
+    assert "takes the arrays x, out, unused; 4 were given" in complaint(x, out, None, None)
+    assert "dtype 'float64': expected one of int32, float32" in complaint(x.astype(np.float64), out)
+    assert (
+        "expected arrays on a GPU: of cupy, torch, pycuda, cuda.core or pyopencl; found ndarray"
+        in complaint(matrix(8, 32), np.zeros(8, np.int32))
+    )
+    assert "expected arrays on a GPU" in complaint()
+
+
+def test_a_package_without_unsigned_types_may_pass_signed_ones(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.uint32)
+    load_kernel("rows", dtype="int32")(x, out).wait()
+    assert (out.get() == 2 * matrix(8, 32).sum(axis=1)).all()
+
+
+def test_another_source_than_the_tuned_one_is_said_once(rows, queue):
+    source = rows.parents[2] / "kernels/rows.cu"
+    source.write_text(SOURCE + "\n/* changed */\n")
+    kernel = load_kernel("rows")
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.warns(StaleWarning, match="rows.cu is not the source that was tuned"):
+        kernel(x, out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel(x, out).wait()
+
+
+def test_a_kernel_that_does_not_compile_or_is_not_there_is_named(rows, queue, tmp_path):
+    (tmp_path / "broken.cu").write_text("KERNEL scale(")
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.raises(SetupError, match=r"broken\.cu: .*BLOCK=64"), pytest.warns(StaleWarning):
+        load_kernel("rows", source=tmp_path / "broken.cu")(x, out)
+    (tmp_path / "kernels/rows.cu").unlink()
+    with pytest.raises(InputError, match=r"rows: no source at kernels/rows\.cu or .*; name it as source="):
+        load_kernel("rows")
+    with pytest.raises(NoConfig, match=r"no results for a kernel 'cows' in cache or .*; there are: .*rows"):
+        load_kernel("cows", source=tmp_path / "broken.cu")
+
+
+def test_a_match_that_is_not_close_enough_is_refused(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(4, 8)), cl_array.zeros(queue, 4, np.int32)
+    load_kernel("rows", min_match=Tier.NEAREST_SIZE)(x, out)
+    with pytest.raises(NoConfig):
+        load_kernel("rows", min_match=Tier.EXACT)(x, out)
+
+
+def test_the_device_of_the_arrays_decides_and_a_queue_s_device_is_one(rows, queue):
+    best = best_config("rows", queue.device, rows=8, columns=32)
+    assert best.match.tier is Tier.EXACT and best.config == Config(best)
+    assert best.device == identify(queue.device)
+
+
+@pytest.mark.parametrize("name", ["production_opencl.py"])
+def test_the_example_gets_a_right_sum(root, tmp_path, name):
+    done = subprocess.run(
+        [sys.executable, root / "examples" / name], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "right"

@@ -1,0 +1,42 @@
+"""What `autotune best` prints, and for which devices."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.cache_example import DEVICE, entry, record
+from tests.cache_files import write
+
+HOPPER = replace(DEVICE, name="NVIDIA H200", slug="nvidia-h200", vendor="NVIDIA", architecture="sm_90")
+
+
+@pytest.fixture
+def best(folder):
+    """Run the command in a folder whose cache has results of one GPU for two sizes."""
+    write(folder.path / "cache", HOPPER, record(entry(64, BLOCK=32), entry(1024, BLOCK=128)))
+    return lambda *arguments: folder.run("best", "reduce", *arguments)
+
+
+def test_a_gpu_that_nothing_is_known_of_is_answered_by_its_name(best):
+    done = best("--device", "NVIDIA H100 PCIe", "--size", "n=64", "--json")
+    found = json.loads(done.stdout)
+    assert (found["match"]["tier"], found["match"]["source_device"]) == ("same_architecture", "nvidia-h200")
+    assert found["expected_slowdown"] is None and found["config"]["BLOCK"] == 32
+    done = best("--device", "NVIDIA H100 PCIe", "--size", "n=64")
+    assert "expected slowdown: not known\n" in done.stdout and done.stdout.rstrip().endswith("-DUNROLL=0")
+
+
+def test_an_exact_answer_expects_no_slowdown(best):
+    done = best("--device", "nvidia-h200", "--size", "n=64")
+    assert "exact: tuned on nvidia-h200 for n=64 (" in done.stdout
+    assert "slowdown" not in done.stdout
+
+
+def test_a_loose_match_is_refused_with_what_there_is(best):
+    arguments = ("--device", "NVIDIA H100 PCIe", "--size", "n=64", "--min-match")
+    assert best(*arguments, "same_architecture").returncode == 0
+    done = best(*arguments, "nearest_size")
+    assert done.returncode != 0 and "nothing as close as nearest_size for nvidia-h100-pcie" in done.stderr
+    done = best(*arguments, "near")
+    assert done.returncode == 2 and "expected one of exact, nearest_size, same_architecture" in done.stderr

@@ -1,0 +1,77 @@
+"""The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
+
+import pytest
+
+from autotune.bench import Bench, verify_once
+from autotune.child import Child, ChildTimeout
+from autotune.devices import Address, backend
+from autotune.jobs import Array, Case, Scalar
+from autotune.model import Launch
+from autotune.sanitizer import Sanitizer, find_sanitizer
+from autotune.trials import Problem, Status
+
+FAKE = Address("fake", 0)
+KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
+CASE = Case(
+    Problem({"n": 4}, "float32"),
+    (Array("x", "float32", (4,), "inout", ("constant", 1)),),
+    (Scalar("n", "int32", 4),),
+    (Launch("double", (1, 1, 1), (1, 1, 1), 0, ("x", "n")),),
+    0.0,
+    0.0,
+)
+
+
+@pytest.fixture
+def binary():
+    return backend("fake").open_compiler(0).compile(KERNEL, ())
+
+
+@pytest.fixture
+def reference(tmp_path):
+    path = tmp_path / "reference.py"
+    path.write_text("def reference(inputs, sizes):\n    return {'x': inputs['x'] * 2}\n")
+    return path
+
+
+@pytest.fixture
+def stand_in(tmp_path, reference):
+    """A program that runs what follows its options, and then says and does what it is told to."""
+
+    def make(words, code):
+        program = tmp_path / "compute-sanitizer"
+        program.write_text(f'#!/bin/sh\nshift 6\n"$@"\necho "{words}"\nexit {code}\n')
+        program.chmod(0o755)
+        return Sanitizer(str(program), FAKE, reference, {})
+
+    return make
+
+
+def test_what_it_finds_is_a_failure_with_its_first_words(stand_in, binary):
+    words = "========= Invalid __shared__ read of size 4 bytes"
+    failure = stand_in(words, 86).check(binary, (CASE,))
+    assert failure.status is Status.OUT_OF_BOUNDS
+    assert failure.detail == "compute-sanitizer found: Invalid __shared__ read of size 4 bytes"
+
+
+def test_a_clean_run_is_no_failure(stand_in, binary):
+    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(binary, (CASE,)) is None
+
+
+def test_a_sanitizer_that_does_not_work_finds_nothing(stand_in, binary, tmp_path, reference):
+    assert stand_in("========= Error: the device is not supported", 1).check(binary, (CASE,)) is None
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    assert Sanitizer(str(broken), FAKE, reference, {}).check(binary, (CASE,)) is None
+
+
+def test_only_nvidia_gpus_have_one():
+    assert find_sanitizer(FAKE) is None and find_sanitizer(Address("opencl", 0)) is None
+
+
+def test_a_child_that_does_not_end_is_killed(binary, reference):
+    child = Child(Bench, FAKE, reference, (CASE,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
+    assert child.call(verify_once, binary, CASE, timeout_s=60).failure is None
+    with pytest.raises(ChildTimeout):
+        child.finish(0.5)
