@@ -75,7 +75,8 @@ def run_job(bench: Bench, job: Job) -> Outcome:
             return Outcome(verdict.failure)
         stopwatch = Stopwatch(bench.device, program, job.case, workspace, repeatable=verdict.repeatable)
         measurement = measure(stopwatch, job.protocol, job.incumbent_ms, verdict.run_ms)
-        measurement = replace(measurement, conditions=bench.device.conditions())
+        if measurement.rule not in ("hopeless", "screened"):
+            measurement = replace(measurement, conditions=bench.device.conditions())
         failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
         return Outcome(failure, measurement)
     except LaunchError as error:

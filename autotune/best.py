@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from autotune.carry_over import Slowdown, expected_slowdown
 from autotune.errors import ExpressionError, InputError
 from autotune.expressions import integer, parse
 from autotune.model import (
@@ -28,6 +27,9 @@ from autotune.model import (
     Value,
 )
 from autotune.plan import arguments, compiler_options, known_values, launches, macros
+
+if TYPE_CHECKING:
+    from autotune.carry_over import Slowdown
 
 _T = TypeVar("_T")
 
@@ -79,8 +81,11 @@ class Best(Mapping[str, Value]):
 
         1 for an EXACT match. Learnt by leaving out each device or size that is known; see docs/production.md.
         """
-        tier = self.match.tier
-        return 1.0 if tier is Tier.EXACT else expected_slowdown(self.evidence(), tier)
+        if self.match.tier is Tier.EXACT:
+            return 1.0
+        from autotune.carry_over import expected_slowdown  # an exact answer need not import it
+
+        return expected_slowdown(self.evidence(), self.match.tier)
 
     @property
     def provenance(self) -> Provenance | None:
@@ -133,7 +138,8 @@ class Best(Mapping[str, Value]):
 
     def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], _T]) -> _T:
         require_sizes(self.record, sizes)
-        violations = check(self.record, self.config, self.device, sizes, self.dtype).violations
+        registers = self.entry.registers_of(self.config) if self.entry else None
+        violations = check(self.record, self.config, self.device, sizes, self.dtype, registers).violations
         if violations:
             raise InputError(
                 f"{self.record.kernel}: this configuration is not valid for {size_text(sizes)}: "
@@ -147,13 +153,18 @@ class Best(Mapping[str, Value]):
 
 
 def check(
-    record: KernelRecord, config: Config, device: DeviceInfo | None, sizes: Sizes | None, dtype: str
+    record: KernelRecord,
+    config: Config,
+    device: DeviceInfo | None,
+    sizes: Sizes | None,
+    dtype: str,
+    registers: int | None = None,
 ) -> Check:
     """Hold a configuration against the kernel's parameters and constraints as they are now, and the device.
 
-    Blocks have no more threads, and no more dynamic shared memory in bytes, than the device takes. What
-    reads a device or sizes that are not known (None) is left unchecked. Raises ExpressionError when the
-    record has something that is no expression.
+    Blocks have no more threads, no more dynamic shared memory in bytes, and with so many registers a thread
+    no more registers than the device takes. What reads a device or sizes that are not known (None) is left
+    unchecked. Raises ExpressionError when the record has something that is no expression.
     """
     names = {parameter.name for parameter in record.parameters}
     if config.keys() != names:
@@ -174,14 +185,14 @@ def check(
         violations=(
             *strange,
             *(item.text for item in known if not item.holds(values)),
-            *_beyond_limits(record, device, values),
+            *_beyond_limits(record, device, values, registers),
         ),
         unchecked=tuple(item.text for item in constraints if item not in known),
     )
 
 
 def _beyond_limits(
-    record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any]
+    record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
 ) -> Iterator[str]:
     """What launches ask for that the device does not take, as far as that is known."""
     if device is None:
@@ -189,6 +200,7 @@ def _beyond_limits(
     limits = (
         ("threads", device.max_threads_per_block),
         ("bytes of shared memory", device.shared_bytes_per_block),
+        ("registers", device.registers_per_block),
     )
     for step in record.launch:
         texts = (*step.block, step.shared_bytes, step.when)
@@ -198,12 +210,12 @@ def _beyond_limits(
             if not parse(step.when)(values):
                 continue
             threads = prod(integer(parse(text), values) for text in step.block)
-            wanted = (threads, integer(parse(step.shared_bytes), values))
+            wanted = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
         except ExpressionError as error:
             yield str(error)
             continue
         for amount, (what, limit) in zip(wanted, limits, strict=True):
-            if amount > limit:
+            if limit is not None and amount > limit:
                 yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
 
 

@@ -43,7 +43,7 @@ def device_path(root: str, folder: str) -> str:
 
 
 def objective_root(root: str, objective: str) -> str:
-    """Where results are kept that make something else than the time small; folders with a dot are no device's."""
+    """Where results are kept that make something else than the time small; no device's folder has a dot."""
     return root if objective == "time" else f"{root}/objective.{objective}"
 
 

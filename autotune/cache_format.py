@@ -26,10 +26,11 @@ from autotune.model import (
 )
 
 SCHEMA = 1
-_LATER_KEYS = {"measured"}  # left out when empty: files from before they existed are read and written alike
+# Left out when empty: files from before they existed are read, and written alike.
+_LATER_KEYS = {"measured", "registers"}
 # There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
-_MEASURED = re.compile(r'^ {6}"measured": \[$.*?^ {6}\]', re.MULTILINE | re.DOTALL)
-_BROKEN_ROW = re.compile(r"\n {10,}|\n {8}(?=\])")
+_MEASURED = r'(?ms)^ {6}"measured": \[$.*?^ {6}\]'
+_BROKEN_ROW = r"\n {10,}|\n {8}(?=\])"
 
 _Read = Callable[[Any, str], Any]  # a JSON value and its place in the file, to a field's value
 _T = TypeVar("_T")
@@ -78,7 +79,7 @@ def _dump(data: dict[str, Any], subject: str) -> str:
         )
     except ValueError:
         raise CacheError(f"{subject}: a number of its results is not finite and cannot be stored") from None
-    return _MEASURED.sub(lambda block: _BROKEN_ROW.sub(" ", block[0]), text) + "\n"
+    return re.sub(_MEASURED, lambda block: re.sub(_BROKEN_ROW, " ", block[0]), text) + "\n"
 
 
 def _plain(value: Any) -> Any:
@@ -154,6 +155,8 @@ def _mapping(read_item: _Read) -> _Read:
 
 
 def _config(value: Any, place: str) -> Config:
+    if isinstance(value, dict) and _PLAIN.issuperset(map(type, value.values())):
+        return Config(value)  # there are many of them, and few have a float
     return Config(_mapping(_value)(value, place))
 
 
@@ -171,6 +174,7 @@ def _derived(value: Any, place: str) -> dict[str, str]:
     return {item["name"]: item["expression"] for item in items}
 
 
+_PLAIN = {int, str, bool}
 _text = _one_of("text", str)
 _integer = _one_of("a whole number", int)
 _number = _one_of("a finite number", int, float)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop
-from math import exp, hypot, log, log2
+from math import exp, log
 from typing import NamedTuple
 
-from autotune.model import Config, Entry, Sizes, Tier, Traits
+from autotune.device_names import Traits
+from autotune.model import Config, Entry, Sizes, Tier, distance
 
 COVERAGE = 0.9  # how often the true slowdown should lie below the expected one
 MOST = 1e6  # what is foretold beyond it would only be a larger way of saying that nothing is known
@@ -37,11 +38,6 @@ class Slowdown(NamedTuple):
     factor: float
     exact: bool
     tier: Tier
-
-
-def distance(one: Sizes, other: Sizes) -> float:
-    """Euclidean distance of two sets of sizes in log2 space: every dimension counts, not the volume."""
-    return hypot(*(log2(one[name]) - log2(other[name]) for name in one))
 
 
 def nearest(entries: Sequence[Entry], sizes: Sizes) -> Entry:

@@ -1,9 +1,7 @@
 """A child process that holds one state and answers one call at a time, and that can always be killed.
 
 The child leads its own process group, dies with its parent (Linux), and is replaced rather than
-repaired. It is started by command line, not by fork or by re-importing the caller's main module, so a
-script that uses autotune needs no `if __name__ == "__main__"` guard. Functions travel by their import
-path, values by pickle.
+repaired. Functions travel by their import path, values by pickle.
 """
 
 from __future__ import annotations
@@ -15,15 +13,15 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
-_BOOT = "import sys; sys.path[:] = {path!r}; from autotune.child import serve; serve({fd}, {parent})"
+from autotune.process import start, take
+
 _PR_SET_PDEATHSIG = 1
 _STDERR_TAIL_BYTES = 2000
 
@@ -61,28 +59,18 @@ class Child:
         *arguments: Any,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
+        kind: str = "",
     ) -> None:
-        """Start the process; `wrapper` is a command line that it is run by, such as a debugger's."""
+        """Start the process, or take one that was kept ready for this `kind` of work.
+
+        `wrapper` is a command line that it is run by, such as a debugger's.
+        """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
-        ours, theirs = Pipe()
-        boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=0 if wrapper else os.getpid())
-        self._process = subprocess.Popen(
-            [*wrapper, sys.executable, "-c", boot],
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-            env=os.environ | dict(environment or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=self._errors,
-            stderr=self._errors,
-        )
-        theirs.close()
-        self._pipe: Connection[Any, Any] = ours
-        with contextlib.suppress(
-            ConnectionError
-        ):  # a child that is dead already is reported by the first call
-            self._pipe.send((factory, arguments))
+        process = start(wrapper=wrapper) if wrapper else take(kind)
+        self._process, self._pipe, self._errors = process.popen, process.pipe, process.output
+        with contextlib.suppress(ConnectionError):  # one that is dead already is reported by the first call
+            self._pipe.send((dict(environment or {}), factory, arguments))
 
     @property
     def pid(self) -> int:
@@ -162,7 +150,8 @@ def serve(descriptor: int, parent: int) -> None:
     _die_with_parent(parent)
     pipe: Connection[Any, Any] = Connection(descriptor)
     try:
-        factory, arguments = pipe.recv()
+        environment, factory, arguments = pipe.recv()
+        os.environ.update(environment)
         state, broken = _attempt(factory, *arguments)
         while True:
             function, arguments, options = pipe.recv()

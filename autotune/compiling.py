@@ -21,6 +21,7 @@ from autotune.model import DeviceInfo
 from autotune.trials import Binary, Failure, Status
 
 Compilation = Binary | Failure
+COMPILER_PROCESS = "compiler"  # of the processes that may be kept ready
 
 
 class CompilerPool:
@@ -62,7 +63,9 @@ class CompilerPool:
         self._threads.shutdown(wait=True)
 
     def _start(self) -> Child:
-        child = Child(_open, self._open_compiler, self._kept, environment=self._environment)
+        child = Child(
+            _open, self._open_compiler, self._kept, environment=self._environment, kind=COMPILER_PROCESS
+        )
         self._idle.put(child)
         return child
 

@@ -9,8 +9,9 @@ serve each other as SAME_ARCHITECTURE, which is said, and never as EXACT.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
-from autotune.model import DeviceInfo, Traits
+from autotune.model import DeviceInfo
 
 # Words of a name that tell no device from another one.
 BRANDS = frozenset(
@@ -70,6 +71,14 @@ ARCHITECTURES = {
     "gfx1030": "w6800",
     "gfx1032": "w6600",
 }
+
+
+class Traits(NamedTuple):
+    """What decides whether results of one device are near another's; None: not known."""
+
+    kind: str | None = None
+    vendor: str | None = None
+    architecture: str | None = None
 
 
 def canonical(name: str) -> str:

@@ -56,7 +56,7 @@ class Protocol:
     Where energy counts, runs of `energy_s` in all follow, unless the configuration is hopeless.
     """
 
-    hopeless_factor: float = 4.0
+    hopeless_factor: float = 2.5
     warmups: int = 1
     screen: int = 3
     screen_factor: float = 1.25

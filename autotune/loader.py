@@ -14,16 +14,14 @@ from typing import Any, Literal, TypeVar, cast
 from autotune import cache as files
 from autotune.best import Best, size_text
 from autotune.cache_format import damaged
-from autotune.device_names import canonical, is_same
-from autotune.device_objects import identify
 from autotune.errors import ExpressionError, InputError, NoConfig
 from autotune.model import DeviceInfo, KernelRecord, Sizes, Tier
-from autotune.tiers import Holder, Question, default, foreign, newest, target_of, tuned
+from autotune.tiers import Question, tuned
 
 _T = TypeVar("_T")
 _Stamp = tuple[int, int, int] | None  # of a file as it was before it was read; None: there was none
 
-_VARIABLE, _LOOSEST = files.VARIABLE, Tier.DEFAULT
+_VARIABLE, _LOOSEST, _PLAIN = files.VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
 _MEMO_LIMIT = 10_000  # a program that asks for ever new sizes must not grow without bound
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, _Stamp], ...], Best]] = {}
 _contents: dict[str, tuple[_Stamp, Any]] = {}
@@ -52,7 +50,7 @@ def best_config(
     Raises NoConfig, which lists what exists, when nothing may be served, InputError for wrong sizes, an
     unknown dtype or an object that is no device, and CacheError for a damaged file.
     """
-    asked = device if type(device) is str else identify(device)
+    asked = device if isinstance(device, _PLAIN) else _identified(device)
     least = None if min_match is _LOOSEST else min_match  # to hash None is much cheaper
     key = (kernel, asked, dtype, strict, least, on_miss, cache, os.environ.get(_VARIABLE), *sizes.items())
     try:
@@ -74,6 +72,12 @@ def best_config(
     return best
 
 
+def _identified(device: object) -> str | DeviceInfo | None:
+    from autotune.device_objects import identify  # a name or a description needs none of it
+
+    return identify(device)
+
+
 def newest_record(kernel: str, cache: files.Folder | None = None) -> KernelRecord:
     """What the newest result of any device says of a kernel; raises NoConfig when there is none."""
     shelf, roots = _Shelf(), files.read_roots(cache)
@@ -81,6 +85,8 @@ def newest_record(kernel: str, cache: files.Folder | None = None) -> KernelRecor
     found = [record for record in records if record is not None]
     if not found:
         raise NoConfig(_no_results(kernel, roots))
+    from autotune.foreign import newest
+
     return max(found, key=newest)
 
 
@@ -226,6 +232,8 @@ def _choose(shelf: _Shelf, root: str, holders: list[str], question: Question) ->
     slug = question.slug
     if slug is None:
         return holders[0] if len(holders) == 1 else None
+    from autotune.device_names import canonical
+
     words = {*canonical(slug).split()}
     for folder in holders:  # a folder may say more than the name does, such as cpu-
         if words <= {*canonical(folder).split()} and _is_it(shelf.device(root, folder), question):
@@ -235,10 +243,17 @@ def _choose(shelf: _Shelf, root: str, holders: list[str], question: Question) ->
 
 def _is_it(known: DeviceInfo, question: Question) -> bool:
     """Whether a device of the cache is the one that is asked for, by its slug or its full name."""
-    if question.given:
-        same_make = known.architecture == question.given.architecture
-        return same_make and is_same(known.name, question.given.name)
-    return question.slug == known.slug or is_same(known.name, question.slug or "")
+    given = question.given
+    if (
+        (known.name, known.architecture) == (given.name, given.architecture)
+        if given
+        else known.slug == question.slug
+    ):
+        return True
+    from autotune.device_names import is_same  # the same name under the same slug is the rule
+
+    name = given.name if given else question.slug or ""
+    return is_same(known.name, name) and (given is None or known.architecture == given.architecture)
 
 
 def _serve_tuned(
@@ -254,6 +269,8 @@ def _serve_others(
     shelf: _Shelf, places: Sequence[tuple[str, str | None]], question: Question, reasons: list[str]
 ) -> Best | None:
     """An answer from all devices of all caches, the first cache with a device being used for it."""
+    from autotune.foreign import Holder, default, foreign, target_of  # only who has no results imports it
+
     found: dict[str, Holder] = {}
     for root, _ in places:
         for folder in shelf.holders(root, question.kernel):

@@ -12,6 +12,7 @@ from autotune.jobs import Case, Protocol
 from autotune.trials import Measurement
 from autotune.workspace import Slot, Workspace
 
+LAUNCH_MS = 0.02  # what a first run alone may take beside its work
 ENERGY_BATCH_MS = 20.0  # runs that are queued at once, so that the device is never idle in between
 
 
@@ -74,7 +75,8 @@ def measure(
     stopwatch: Stopwatch, protocol: Protocol, incumbent_ms: float | None, verified_ms: float
 ) -> Measurement:
     """Follow the protocol until one of its rules stops it; `verified_ms` is what the verification took."""
-    if incumbent_ms is not None and verified_ms > protocol.hopeless_factor * incumbent_ms:
+    lapse_ms = verified_ms - LAUNCH_MS
+    if incumbent_ms is not None and lapse_ms > protocol.hopeless_factor * incumbent_ms:
         return Measurement((verified_ms,), "hopeless")
     warmups = tuple(stopwatch.sample_ms() for _ in range(protocol.warmups))
     stopwatch.choose_batch(min(warmups, default=0.0), protocol.batch_ms)

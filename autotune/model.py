@@ -11,13 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from math import inf
-from typing import NamedTuple
+from math import hypot, inf, log2
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
 Grid = tuple[int, int, int]
 Measured = tuple[tuple["Config", float], ...]  # configurations with their times in ms, fastest first
+
+
+def distance(one: Sizes, other: Sizes) -> float:
+    """Euclidean distance of two sets of sizes in log2 space: every dimension counts, not the volume."""
+    return hypot(*(log2(one[name]) - log2(other[name]) for name in one))
 
 
 class Config(Mapping[str, Value]):
@@ -167,6 +171,11 @@ class Entry:
     ties: tuple[Config, ...]  # configurations that the measurement cannot tell from the best
     provenance: Provenance
     measured: Measured = ()  # others that the search verified and timed
+    registers: int | None = None  # a thread of the best, where the compiler says
+
+    def registers_of(self, config: Config) -> int | None:
+        """Registers of a thread in a configuration; None: not known."""
+        return self.registers if config == self.config else None
 
     @cached_property
     def relative_times(self) -> Mapping[Config, float]:
@@ -208,14 +217,6 @@ class Tier(Enum):
         """Whether this tier is at least as close a match as another."""
         tiers = list(Tier)
         return tiers.index(self) <= tiers.index(least)
-
-
-class Traits(NamedTuple):
-    """What decides whether results of one device are near another's; None: not known."""
-
-    kind: str | None = None
-    vendor: str | None = None
-    architecture: str | None = None
 
 
 @dataclass(frozen=True)

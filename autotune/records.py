@@ -57,6 +57,7 @@ def kernel_record(
         ties=ties,
         provenance=_provenance(bound, engine, seed, trials, protocol),
         measured=others,
+        registers=winner.registers,
     )
     return KernelRecord(
         kernel=spec.kernel,

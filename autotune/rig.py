@@ -12,21 +12,24 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol as Interface
 
 from autotune.binary_cache import default_folder
 from autotune.candidates import CandidateMaker, environment
-from autotune.compiling import CompilerPool, compiler_opener
+from autotune.compiling import COMPILER_PROCESS, CompilerPool, compiler_opener
 from autotune.devices import COLD_CACHES
 from autotune.evaluator import Evaluator
 from autotune.jobs import Protocol
 from autotune.journal import Journal
+from autotune.process import discard_spares, keep_ready
 from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.targets import Bound
 from autotune.trials import Budget, Objective, Trial
-from autotune.worker import Worker
+from autotune.worker import DEVICE_PROCESS, Worker
 
+_NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 DEFAULT_BUDGET = Budget(trials=100)
 PROTOCOL = Protocol()
 # energy is no matter of the fastest samples: a slower configuration may use less, so none is given up early
@@ -101,6 +104,16 @@ def default_journal(bound: Bound, suffix: str = "jsonl") -> Path:
     return Path("runs") / f"{bound.spec.kernel}.{bound.device.slug}.{sizes}.{problem.dtype}.{suffix}"
 
 
+def get_ready(device: str | None, workers: int | None = None) -> None:
+    """Start the processes that a search on an NVIDIA GPU will need, while files are read and devices found."""
+    wants_cuda = device is None or device.startswith("cuda")
+    if wants_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
+        keep_ready(DEVICE_PROCESS, 1, ("autotune.bench", "autotune.devices.cuda"))
+        keep_ready(
+            COMPILER_PROCESS, workers or _compiler_processes("gpu"), ("autotune.devices.cuda_compiler",)
+        )
+
+
 @contextmanager
 def open_rig(
     bound: Bound, options: Options, observer: Observer, protocol: Protocol = PROTOCOL
@@ -109,6 +122,7 @@ def open_rig(
     maker = CandidateMaker(bound.space, bound.source, bound.dialect)
     default = maker.make(bound.spec.default)
     with ExitStack() as opened:
+        opened.callback(discard_spares)
         journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
         opened.callback(journal.close)
         scratch = opened.enter_context(
@@ -118,7 +132,7 @@ def open_rig(
         environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
         pool = CompilerPool(
             compiler_opener(bound.address, bound.device, bound.spec.compiler),
-            workers=options.workers or _compiler_processes(bound),
+            workers=options.workers or _compiler_processes(bound.device.kind),
             timeout_s=options.compile_timeout_s,
             kept=default_folder() if options.binary_cache else None,
             environment=environment_of_children,
@@ -150,10 +164,10 @@ def open_rig(
         )
 
 
-def _compiler_processes(bound: Bound) -> int:
+def _compiler_processes(kind: str) -> int:
     """One per core; where a GPU computes, two cores are left to the worker and to this process."""
     cores = len(os.sched_getaffinity(0))
-    return cores if bound.device.kind == "cpu" else max(1, cores - 2)
+    return cores if kind == "cpu" else max(1, cores - 2)
 
 
 def _header(bound: Bound) -> dict[str, str]:

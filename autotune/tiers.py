@@ -1,39 +1,23 @@
-"""The tiers: which of a kernel's results, if any, may be served for a question.
+"""The tiers of a device's own results: which of them, if any, may be served for a question.
 
 Pure functions of records; where records come from is the loader's business. Whatever is served is valid
-for the device and the sizes of the question, as far as these are known.
+for the device and the sizes of the question, as far as these are known. The tiers of other devices are in
+`foreign`, apart from this module so that a program whose device is tuned need not import them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from autotune.best import Best, Check, check, require_sizes, size_text
+from autotune.best import Best, check, require_sizes, size_text
 from autotune.cache import slug
-from autotune.carry_over import (
-    Known,
-    Slowdown,
-    across_devices,
-    across_sizes,
-    columns,
-    distance,
-    nearest,
-    of_default,
-    ranked,
-    scopes,
-)
-from autotune.device_names import traits_of, traits_of_name
 from autotune.errors import InputError
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, Traits
+from autotune.model import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 
-_RELATIONS = {
-    Tier.SAME_ARCHITECTURE: "a device of the same architecture",
-    Tier.SAME_VENDOR: "a device of the same vendor",
-    Tier.PORTABLE: "the least worst over all devices that are known",
-}
+if TYPE_CHECKING:
+    from autotune.carry_over import Slowdown
 
 
 class Question(NamedTuple):
@@ -58,38 +42,13 @@ class Question(NamedTuple):
         return self.device if isinstance(self.device, DeviceInfo) else None
 
 
-class Holder(NamedTuple):
-    """A device of a cache with a kernel's results on it."""
-
-    folder: str
-    device: DeviceInfo
-    record: KernelRecord
-
-
-class Target(NamedTuple):
-    """The device that is to run the kernel: what to call it, and what is known of it."""
-
-    label: str
-    device: DeviceInfo | None
-    traits: Traits
-
-
-def target_of(question: Question, device: DeviceInfo | None) -> Target:
-    """The device of a question; a name alone tells its vendor and architecture when they are in the table."""
-    if device is not None:
-        return Target(device.slug, device, traits_of(device))
-    if isinstance(question.device, str):
-        return Target(slug(question.device), None, traits_of_name(question.device))
-    return Target("this machine, where no GPU was found", None, Traits())
-
-
 def tuned(
     folder: str, record: KernelRecord, device: DeviceInfo, question: Question, reasons: list[str]
 ) -> Best | None:
     """The EXACT or NEAREST_SIZE answer; adds to `reasons` why a result may not be served."""
-    dtype = _dtype(record, question)
+    dtype = dtype_of(record, question)
     entries = [entry for entry in record.entries if entry.dtype == dtype]
-    sizes = question.sizes if question.sizes is not None else _only_sizes(folder, entries, question)
+    sizes = question.sizes if question.sizes is not None else only_sizes(folder, entries, question)
     if question.sizes is not None:
         require_sizes(record, sizes)
     alike = [entry for entry in entries if entry.sizes.keys() == sizes.keys()]
@@ -98,115 +57,24 @@ def tuned(
         match = _match(folder, entry, sizes)
         if not match.tier.reaches(question.least):
             break
-        violations = check(record, entry.config, device, sizes, dtype).violations
+        violations = check(record, entry.config, device, sizes, dtype, entry.registers).violations
         if violations:
             reasons.append(
                 f"the result for {size_text(entry.sizes)} is not valid here: {' and '.join(violations)}"
             )
             continue
-        stale = _stale(entry, record, question.given)
-        evidence = partial(across_sizes, alike, match.distance)
-        return Best(entry.config, dtype, match, stale, record, device, entry, evidence)
+        stale = stale_reasons(entry, record, question.given)
+        return Best(entry.config, dtype, match, stale, record, device, entry, _evidence(alike, match))
     return None
 
 
-def foreign(holders: Sequence[Holder], target: Target, question: Question, reasons: list[str]) -> Best | None:
-    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer; adds to `reasons` why there is none in a tier.
+def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[Slowdown]]:
+    """How the slowdowns are found that tell what another size's result may cost."""
+    if match.tier is Tier.EXACT:
+        return tuple
+    from autotune.carry_over import across_sizes  # an exact answer need not import it
 
-    The record with the newest result says what the kernel's parameters, constraints and plan are now.
-    """
-    if not Tier.SAME_ARCHITECTURE.reaches(question.least):
-        return None
-    record = max((holder.record for holder in holders), key=newest)
-    dtype = _dtype(record, question)
-    if question.sizes is not None:
-        require_sizes(record, question.sizes)
-    known, sizes = _known(holders, dtype, question)
-    for tier, scope in scopes(target.traits, known):
-        if not tier.reaches(question.least):
-            break
-        refused: Check | None = None
-        for config in ranked(columns(scope, sizes)):
-            verdict = check(record, config, target.device, question.sizes, dtype)
-            if not verdict.violations:
-                source = _source(scope, sizes, config)
-                entry = nearest(source.entries, sizes)
-                match = _foreign_match(tier, source.folder, entry, config, sizes)
-                match = replace(match, detail=match.detail + _unchecked(verdict))
-                evidence = partial(across_devices, known, sizes)
-                stale = _stale(entry, record, None)
-                return Best(config, dtype, match, stale, record, target.device, entry, evidence)
-            refused = refused or verdict
-        if refused:
-            reasons.append(f"nothing of {tier.value} is valid here: {' and '.join(refused.violations)}")
-    return None
-
-
-def default(
-    holders: Sequence[Holder], own: Holder | None, target: Target, question: Question, reasons: list[str]
-) -> Best | None:
-    """The DEFAULT answer by the device's own record, else the newest; adds to `reasons` why there is none."""
-    if not Tier.DEFAULT.reaches(question.least):
-        return None
-    record = own.record if own else max((holder.record for holder in holders), key=newest)
-    dtype = _dtype(record, question)
-    if question.sizes is not None:
-        require_sizes(record, question.sizes)
-    verdict = check(record, record.default, target.device, question.sizes, dtype)
-    if verdict.violations:
-        reasons.append(f"the kernel's default is not valid here: {' and '.join(verdict.violations)}")
-        return None
-    detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
-    match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
-    evidence = partial(_default_evidence, holders, dtype, question)
-    return Best(record.default, dtype, match, (), record, target.device, None, evidence)
-
-
-def _known(holders: Sequence[Holder], dtype: str, question: Question) -> tuple[list[Known], Sizes]:
-    """The devices with results of this type for sizes of these names, and the sizes to look near."""
-    rows = [
-        (holder, [entry for entry in holder.record.entries if entry.dtype == dtype]) for holder in holders
-    ]
-    sizes = question.sizes
-    for holder, entries in rows:
-        if sizes is None and entries:
-            sizes = _only_sizes(holder.folder, entries, question)
-    wanted = sizes or {}
-    alike = [
-        Known(
-            holder.folder,
-            traits_of(holder.device),
-            tuple(entry for entry in entries if entry.sizes.keys() == wanted.keys()),
-        )
-        for holder, entries in rows
-    ]
-    return [one for one in alike if one.entries], wanted
-
-
-def _default_evidence(holders: Sequence[Holder], dtype: str, question: Question) -> list[Slowdown]:
-    known, sizes = _known(holders, dtype, question)
-    return of_default(known, sizes)
-
-
-def _source(scope: Sequence[Known], sizes: Sizes, config: Config) -> Known:
-    """The device on which the configuration is closest to the best, the first of equals."""
-    factors = [column.get(config) for column in columns(scope, sizes)]
-    place = min((factor, place) for place, factor in enumerate(factors) if factor is not None)[1]
-    return scope[place]
-
-
-def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:
-    detail = f"tuned on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
-    if config != entry.config:
-        detail += f", where it takes {entry.relative_times[config]:.3g} times as long as the best"
-    away = distance(entry.sizes, sizes)
-    return Match(tier, folder, entry.sizes, away, detail)
-
-
-def _unchecked(verdict: Check) -> str:
-    if not verdict.unchecked:
-        return ""
-    return f"; device or sizes not known, so not checked: {' and '.join(verdict.unchecked)}"
+    return partial(across_sizes, entries, match.distance)
 
 
 def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
@@ -217,7 +85,7 @@ def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
     return Match(Tier.NEAREST_SIZE, folder, entry.sizes, away, f"{detail}, the nearest to {size_text(sizes)}")
 
 
-def _only_sizes(folder: str, entries: Sequence[Entry], question: Question) -> Sizes:
+def only_sizes(folder: str, entries: Sequence[Entry], question: Question) -> Sizes:
     """The sizes of a device's only result; raises InputError when there are several."""
     if len(entries) > 1:
         listed = " or ".join(size_text(entry.sizes) for entry in entries)
@@ -225,19 +93,15 @@ def _only_sizes(folder: str, entries: Sequence[Entry], question: Question) -> Si
     return entries[0].sizes if entries else {}
 
 
-def _dtype(record: KernelRecord, question: Question) -> str:
+def dtype_of(record: KernelRecord, question: Question) -> str:
+    """The element type asked for, else the first declared; raises InputError for one that is not declared."""
     dtype = question.dtype or record.dtypes[0]
     if dtype not in record.dtypes:
         raise InputError(f"{question.kernel}: dtype {dtype!r}: expected one of {', '.join(record.dtypes)}")
     return dtype
 
 
-def newest(record: KernelRecord) -> str:
-    """When the youngest result was found: ISO 8601 in UTC, so that texts compare as times."""
-    return max((entry.provenance.tuned_at for entry in record.entries), default="")
-
-
-def _stale(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
+def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
     """Sentences on what has changed since a result was found, as the cache and the given device say."""
     origin = entry.provenance
     newest = max((one.provenance for one in record.entries), key=lambda provenance: provenance.tuned_at)

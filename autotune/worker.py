@@ -14,6 +14,7 @@ from autotune.jobs import Case
 from autotune.trials import Failure, Status
 
 SETUP_TIMEOUT_S = 600.0
+DEVICE_PROCESS = "device"  # of the processes that may be kept ready
 
 
 class Worker:
@@ -42,7 +43,12 @@ class Worker:
         """Start the child unless there is one; it opens its device while the caller goes on."""
         if self._child is None:
             self._child = Child(
-                Bench, self._address, self._reference, self._cases, environment=self._environment
+                Bench,
+                self._address,
+                self._reference,
+                self._cases,
+                environment=self._environment,
+                kind=DEVICE_PROCESS,
             )
             self._is_ready = False
 

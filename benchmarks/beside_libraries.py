@@ -14,6 +14,7 @@ from statistics import median
 import cupy
 import numpy as np
 import torch
+from cuda.bindings import driver
 
 from autotune import best_config
 from autotune.devices import backend
@@ -25,6 +26,7 @@ from autotune.space import Space, bind, load_space, problem_of
 from autotune.targets import locate
 
 ROUNDS = 40
+_SHARED_LIMIT = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
@@ -94,13 +96,16 @@ def plan(space: Space, config: Config, arrays: dict[str, cupy.ndarray]) -> Calla
             step.grid,
             step.block,
             tuple(values[name] for name in step.arguments),
+            step.shared_bytes,
         )
         for step in space.launches(config)
     ]
+    for kernel, *_, shared_bytes in steps:
+        cupy.cuda.driver.funcSetAttribute(kernel.ptr, int(_SHARED_LIMIT), shared_bytes)
 
     def run() -> None:
-        for kernel, grid, block, given in steps:
-            kernel(grid, block, given)
+        for kernel, grid, block, given, shared_bytes in steps:
+            kernel(grid, block, given, shared_bytes)
 
     return run
 
@@ -127,9 +132,10 @@ def take_turns(contenders: Mapping[str, Callable[[], object]]) -> dict[str, floa
     return {name: median(samples) for name, samples in times.items()}
 
 
-def show(times_ms: Mapping[str, float], moved_bytes: Mapping[str, int]) -> None:
-    """A line per contender: its time, the rate of its bytes, and the first one's rate over its own."""
-    rates = {name: moved_bytes[name] / time_ms * 1e-6 for name, time_ms in times_ms.items()}
+def show(times_ms: Mapping[str, float], amounts: Mapping[str, int], unit: str = "GB/s") -> None:
+    """A line per contender: its time, the rate of its amount, and the first one's rate over its own."""
+    rates = {name: amounts[name] / time_ms * 1e-6 for name, time_ms in times_ms.items()}
     first = next(iter(rates.values()))
     for name, time_ms in times_ms.items():
-        print(f"{name:24}{time_ms:10.4f} ms{rates[name]:10.0f} GB/s{first / rates[name]:9.3f} times its rate")
+        rate = f"{rates[name]:10.0f} {unit}{first / rates[name]:9.3f} times its rate"
+        print(f"{name:24}{time_ms:10.4f} ms{rate}")

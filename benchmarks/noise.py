@@ -5,7 +5,7 @@
 1. A/A: a configuration takes part in a last round twice, with one binary, and what the two medians differ by
    is the noise (a search reports it for its own last round). `--pairs` configurations of at least 50 us,
    drawn at random among the faster half of those that the first search tried, each in a fresh process.
-2. The same search twice, with the seeds 0 and 1 and nothing carried over from one to the other. The two
+2. The same search twice, with the seeds 0 and 1, each without any knowledge of earlier ones. The two
    winners are then timed in turns in one last round: 8 rounds of 3 samples each, in a fresh process.
 
 Prints the largest A/A difference and the winners' difference in percent.
@@ -99,7 +99,7 @@ def main() -> None:
     sizes = {name: int(size) for name, size in (text.split("=") for text in parsed.size)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        options = Options(engine=parsed.engine, budget=Budget(trials=parsed.budget))
+        options = Options(engine=parsed.engine, budget=Budget(trials=parsed.budget), transfer=False)
         try:
             bound = bind_target(Target(Path(parsed.kernel), parsed.device, sizes))
             results = [searched(bound, options, folder, seed) for seed in SEEDS]

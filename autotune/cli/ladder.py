@@ -27,10 +27,11 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.progress import SearchProgress
     from autotune.report.ladder import ladder_table
     from autotune.report.tables import console
-    from autotune.rig import Options
+    from autotune.rig import Options, get_ready
     from autotune.session import ladder
     from autotune.targets import bind_target
 
+    get_ready(parsed.device, parsed.workers)
     bound = bind_target(opt.target(parsed))
     options = Options(
         budget=Budget(),

@@ -75,6 +75,7 @@ def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
     from autotune.progress import SearchProgress
     from autotune.report.search import result_json, result_text
+    from autotune.rig import get_ready
     from autotune.session import search
     from autotune.targets import bind_target
 
@@ -84,6 +85,7 @@ def run(parsed: argparse.Namespace) -> None:
         return
     if parsed.space is None:
         raise InputError("autotune search: name a space, or give --wanted")
+    get_ready(parsed.device, parsed.workers)
     with SearchProgress() as progress:
         result = search(bind_target(opt.target(parsed)), options, progress)
     emit(result_json(result) if parsed.json else result_text(result))

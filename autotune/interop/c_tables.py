@@ -15,11 +15,11 @@ from pathlib import Path
 from autotune.best import check
 from autotune.cache import Folder, device_path, folders, read_device, read_record, read_roots, record_path
 from autotune.carry_over import Known, ranked, scopes
-from autotune.device_names import traits_of
+from autotune.device_names import Traits, traits_of
 from autotune.errors import InputError
+from autotune.foreign import newest
 from autotune.interop.c_rules import Vocabulary
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Sizes, Traits, Value
-from autotune.tiers import newest
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Sizes, Value
 
 MOST_LISTS = 4096  # of ranked configurations, one for each way in which sizes lie near the known ones
 _Run = tuple[tuple[int, ...], ...]  # the sizes of a device's results, in their order

@@ -84,7 +84,7 @@ class CudaLauncher:
 
 
 def open_launcher(arrays: Sequence[Any], stream: Any) -> CudaLauncher:
-    """The GPU of the first array, which must be current, on the stream that is given, else the array's own."""
+    """The GPU of the first array, which must be current, on the given stream, else the array's own."""
     number = _gpu_of(_pointer(arrays[0]))
     result, current = driver.cuCtxGetDevice()
     if result != driver.CUresult.CUDA_SUCCESS:

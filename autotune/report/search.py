@@ -87,14 +87,16 @@ def _group_json(group: Group) -> dict[str, Any]:
     return {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
 
 
+def _group(group: Group) -> str:
+    time = f"{group.best.median_ms:.4g} ms" if group.best else "has no time"
+    return f"{group.name} {time} ({group.tried} tried)"
+
+
 def _groups(result: Result) -> list[str]:
     """Which of the groups that the space sets against each other wins."""
     if not result.groups:
         return []
-    each = ", ".join(
-        f"{group.name} {f'{group.best.median_ms:.4g} ms' if group.best else 'has no time'} ({group.tried} tried)"
-        for group in result.groups
-    )
+    each = ", ".join(_group(group) for group in result.groups)
     decided = verdict(result.groups, result.objective)
     return [f"groups  {each}" + (f": {decided}" if decided else "")]
 

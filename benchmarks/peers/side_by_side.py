@@ -26,7 +26,7 @@ import numpy as np
 from autotune.errors import AutotuneError
 from autotune.model import Config
 from autotune.progress import SearchProgress
-from autotune.rig import Options
+from autotune.rig import Options, get_ready
 from autotune.session import search
 from autotune.targets import Bound, Target, bind_target
 from autotune.trials import Budget
@@ -124,6 +124,7 @@ def compete(
     parsed = parser.parse_args()
     if parsed.only:
         try:
+            get_ready("cuda:0")  # as the command line does; modules are imported on both sides by now
             bound = bind_target(Target(space, "cuda:0", sizes(parsed)))
             print(json.dumps(tuners[parsed.only](bound, parsed)))
         except AutotuneError as error:

@@ -1,9 +1,12 @@
 """Whatever is recorded, every format gives it back: once through a format, nothing changes any more."""
 
+import json
 import math
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from autotune.model import Config
 from autotune.replay import prepare
 from autotune.trials import Status
 
+SCHEMA = json.loads(files("kernel_tuner").joinpath("schema/T4/1.0.0/results-schema.json").read_text())
 NAMES = st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
     lambda name: name not in ("time", "times", "timestamp") and not name.endswith("_time")
 )
@@ -92,3 +96,9 @@ def test_a_recorded_space_holds_the_recorded_configurations_and_no_other(recordi
     for row, config in enumerate(recorded.space):
         assert recorded.space.index(config) == row and not recorded.space.why_invalid(config)
         assert recorded.trials[row].time_ms == times_ms[config]
+
+
+@settings(max_examples=60, deadline=None)
+@given(recording=recordings())
+def test_whatever_is_recorded_makes_valid_t4(recording):
+    jsonschema.validate(json.loads(WRITERS["t4"](recording)), SCHEMA)

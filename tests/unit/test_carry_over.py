@@ -13,13 +13,13 @@ from autotune.carry_over import (
     Slowdown,
     across_devices,
     across_sizes,
-    distance,
     expected_slowdown,
     of_default,
     ranked,
     scopes,
 )
-from autotune.model import Config, Tier, Traits
+from autotune.device_names import Traits
+from autotune.model import Config, Tier, distance
 from tests.cache_example import entry
 
 A, B, C, D = (Config({"BLOCK": block}) for block in (32, 64, 128, 256))

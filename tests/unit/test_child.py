@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+from autotune.process import _spares, discard_spares, keep_ready
 
 
 def add(state, number):
@@ -33,6 +34,10 @@ def crash(state):
 def leave(state, code):
     os.write(2, b"last words\n")
     os._exit(code)
+
+
+def variable(state, name):
+    return os.environ[name]
 
 
 def fail(state):
@@ -103,3 +108,26 @@ def test_a_killed_child_is_a_dead_child(child):
     with pytest.raises(ChildDied, match="SIGKILL"):
         child.call(add, 2)
     child.kill()
+
+
+def test_a_process_that_was_kept_ready_is_taken_once_by_its_kind(tmp_path, monkeypatch):
+    keep_ready("sums", 1, ["tests.unit.test_child"])
+    try:
+        (ready,) = [process.popen.pid for waiting in _spares.values() for process in waiting]
+        monkeypatch.chdir(tmp_path)  # a process of another folder would read other files
+        assert Child(int, kind="sums").pid != ready
+        monkeypatch.undo()
+        assert Child(int, kind="other").pid != ready
+        child = Child(int, 1, kind="sums", environment={"AUTOTUNE_TEST": "x"})
+        assert child.pid == ready and child.call(add, 1, timeout_s=30) == 2
+        assert child.call(variable, "AUTOTUNE_TEST", timeout_s=30) == "x"
+        assert Child(int, kind="sums").pid != ready
+    finally:
+        discard_spares()
+
+
+def test_processes_that_nobody_took_end():
+    keep_ready("sums", 2, [])
+    pids = [process.popen.pid for waiting in _spares.values() for process in waiting]
+    discard_spares()
+    assert len(pids) == 2 and not any(map(_alive, pids))

@@ -4,8 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.device_names import ALIASES, ARCHITECTURES, canonical, is_same, traits_of, traits_of_name
-from autotune.model import Traits
+from autotune.device_names import (
+    ALIASES,
+    ARCHITECTURES,
+    Traits,
+    canonical,
+    is_same,
+    traits_of,
+    traits_of_name,
+)
 from tests.cache_example import DEVICE
 
 

@@ -100,6 +100,15 @@ def test_the_threads_and_the_shared_memory_of_the_launches_are_limited_without_a
     assert own["BLOCK"] == 128 and own.match.tier is Tier.SAME_ARCHITECTURE
 
 
+def test_registers_are_limited_where_the_compiler_told_them(root):
+    hungry = (replace(entry(n, BLOCK=256), registers=128) for n in (64, 4096))
+    cache.store(root, HOPPER, record(*hungry))
+    assert best_config("reduce", replace(HOPPER, registers_per_block=16_384), n=64)["BLOCK"] != 256
+    assert best_config("reduce", replace(HOPPER, registers_per_block=32_768), n=64)["BLOCK"] == 256
+    with pytest.raises(NoConfig, match="main needs 32768 registers a block, the device has 16384"):
+        best_config("reduce", replace(HOPPER, registers_per_block=16_384), n=64, strict=True)
+
+
 def test_the_newest_result_says_what_the_kernel_is_now(root):
     later = replace(PROVENANCE, tuned_at="2026-01-01T00:00:00+00:00", source_sha256="7" * 64)
     grown = replace(

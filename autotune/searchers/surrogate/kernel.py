@@ -90,8 +90,12 @@ class Kernel:
         return found
 
 
-def fit(kernel: Kernel, before: Belief, positions: Positions, targets: Floats, functions: Floats) -> Kernel:
-    """The most probable hyperparameters given targets, from those of `kernel` on.
+def fit(
+    kernel: Kernel, before: Belief, positions: Positions, targets: Floats, functions: Floats
+) -> tuple[Kernel, float]:
+    """The most probable hyperparameters given targets, from those of `kernel` on, and what speaks for them.
+
+    The latter is the log of likelihood times prior, up to a constant for the number of targets.
 
     positions (n, axes), targets (n,) with mean about 0, functions (n, functions).
     """
@@ -100,7 +104,7 @@ def fit(kernel: Kernel, before: Belief, positions: Positions, targets: Floats, f
     found = minimize(
         objective, kernel.values, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS}
     )
-    return replace(kernel, values=found.x)
+    return replace(kernel, values=found.x), -float(found.fun)
 
 
 class _Objective:

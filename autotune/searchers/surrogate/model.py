@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.surrogate.acquisition import log_expected_improvement
-from autotune.searchers.surrogate.encoding import Axis, Floats, positions_of
+from autotune.searchers.surrogate.encoding import Axis, Floats, Positions, positions_of
 from autotune.searchers.surrogate.kernel import Kernel, belief, fit
 from autotune.searchers.surrogate.observations import Observations
 from autotune.searchers.surrogate.pool import Indices, candidates
 from autotune.searchers.surrogate.posterior import Posterior
-from autotune.searchers.surrogate.transfer import Knowledge
+from autotune.searchers.surrogate.transfer import Foresight, Knowledge
 from autotune.space.enumeration import Rows
 
 MOST_LEARNT = 500  # measurements that a model is made of; beyond it the fastest half and a sample
@@ -26,9 +26,10 @@ FOREIGN_ROWS = 1000  # of the fastest elsewhere, that are candidates here in any
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """Of the two processes, handed from one model to the next as the point to start from."""
+    """Of every process, handed from one model to the next as the point to start from."""
 
     time: Floats | None = None
+    time_alone: Floats | None = None  # without the times of other devices
     failure: Floats | None = None
 
 
@@ -52,13 +53,13 @@ class Model:
         self._foresight = knowledge.foresee(self.rows, self._positions)
         self._tried = np.isin(self.rows, seen.rows)
         self._trials = [int(trial) for trial in learnt if not seen.failed[trial]]
-        self._time = self._fit_time(axes, seen, last)
+        self._time, time, alone = self._fit_time(axes, seen, last)
         self._labels = seen.failed[learnt].astype(float)
         self._failure: Posterior | None = None
         failure = last.failure
         if self._labels.any():
             self._failure, failure = self._fit_failure(axes, self._places(seen.rows[learnt]), failure)
-        self.hyperparameters = Hyperparameters(self._values, failure)
+        self.hyperparameters = Hyperparameters(time, alone, failure)
 
     def propose(self, count: int, seen: Observations) -> list[int]:
         """Rows to try next, the most promising first; fewer where fewer candidates are left.
@@ -101,26 +102,25 @@ class Model:
         if not untried:
             return np.zeros(draws)
         likeliest = np.argsort(-score, kind="stable")[: min(MOST_DRAWN, untried)]
-        root = np.linalg.cholesky(self._time.joint_covariance(likeliest) + 1e-8 * np.eye(len(likeliest)))
+        root = np.linalg.cholesky(self._time.joint_covariance(likeliest) + 1e-5 * np.eye(len(likeliest)))
         drawn = mean[likeliest] + rng.standard_normal((draws, len(likeliest))) @ root.T
         works = rng.random(drawn.shape) >= self._failing()[likeliest]
         return np.asarray((np.where(works, drawn, np.inf).min(axis=1) - best) * self._scale)
 
-    def _fit_time(self, axes: tuple[Axis, ...], seen: Observations, last: Hyperparameters) -> Posterior:
-        points, functions = self._places(seen.rows[self._trials]), self._foresight.functions
-        logs = seen.log_ms[self._trials]
-        if functions.shape[1]:
-            self._scale = self._foresight.scale
-            self._offset = float((logs / self._scale - self._foresight.mean[points]).mean())
-        else:
-            self._scale = max(float(logs.std()), 1e-3)
-            self._offset = float(logs.mean()) / self._scale
-        before = self._foresight.before
-        start = Kernel(axes, before.mean if last.time is None else last.time)
-        targets = self._residuals(logs, points)
-        kernel = fit(start, before, self._positions[points], targets, functions[points])
-        self._values = kernel.values
-        return Posterior(kernel, self._positions, functions, points)
+    def _fit_time(
+        self, axes: tuple[Axis, ...], seen: Observations, last: Hyperparameters
+    ) -> tuple[Posterior, Floats | None, Floats]:
+        """With the times of other devices, or without them where that explains the times here better."""
+        points, logs = self._places(seen.rows[self._trials]), seen.log_ms[self._trials]
+        fits = [
+            _TimeFit(axes, self._foresight.without_times(), self._positions, points, logs, last.time_alone)
+        ]
+        if self._foresight.functions.shape[1]:
+            fits.append(_TimeFit(axes, self._foresight, self._positions, points, logs, last.time))
+        chosen = max(reversed(fits), key=lambda fitted: fitted.evidence)
+        self._foresight, self._scale, self._offset = chosen.foresight, chosen.scale, chosen.offset
+        posterior = Posterior(chosen.kernel, self._positions, chosen.foresight.functions, points)
+        return posterior, fits[1].kernel.values if len(fits) > 1 else None, fits[0].kernel.values
 
     def _fit_failure(
         self, axes: tuple[Axis, ...], points: list[int], last: Floats | None
@@ -130,7 +130,7 @@ class Model:
         targets = (self._labels - rate) / math.sqrt(rate * (1.0 - rate))
         nothing = np.empty((len(self._positions), 0))
         start = Kernel(axes, before.mean if last is None else last)
-        kernel = fit(start, before, self._positions[points], targets, nothing[points])
+        kernel, _ = fit(start, before, self._positions[points], targets, nothing[points])
         return Posterior(kernel, self._positions, nothing, points), kernel.values
 
     def _expectations(self, seen: Observations) -> tuple[Floats, Floats]:
@@ -167,6 +167,31 @@ class Model:
     def _places(self, rows: Indices) -> list[int]:
         """Where rows stand among the candidates."""
         return [int(place) for place in np.searchsorted(self.rows, rows)]
+
+
+class _TimeFit:
+    """A process for log times in the units that suit it: kernel, scale and offset, and what speaks for it."""
+
+    def __init__(
+        self,
+        axes: tuple[Axis, ...],
+        foresight: Foresight,
+        positions: Positions,
+        points: list[int],
+        logs: Floats,
+        start: Floats | None,
+    ) -> None:
+        self.foresight = foresight
+        has_functions = foresight.functions.shape[1] > 0
+        self.scale = foresight.scale if has_functions else max(float(logs.std()), 1e-3)
+        residuals = logs / self.scale - foresight.mean[points]
+        self.offset = float(residuals.mean())
+        kernel = Kernel(axes, foresight.before.mean if start is None else start)
+        functions = foresight.functions[points]
+        self.kernel, evidence = fit(
+            kernel, foresight.before, positions[points], residuals - self.offset, functions
+        )
+        self.evidence = evidence - len(logs) * math.log(self.scale)
 
 
 def _learnt(seen: Observations, rng: np.random.Generator) -> Indices:

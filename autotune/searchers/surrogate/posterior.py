@@ -11,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from autotune.searchers.surrogate.encoding import Floats, Positions
 from autotune.searchers.surrogate.kernel import Kernel
 
-SMALLEST_VARIANCE = 1e-9
+SMALLEST_VARIANCE = 1e-6
 
 
 class Posterior:
@@ -30,7 +30,8 @@ class Posterior:
         self._functions = functions
         self.variance = kernel.variance + functions**2 @ self._weights
         self._root = np.zeros((0, 0))
-        self._cross = np.empty((0, len(positions)))  # root^-1 times the covariance of points and candidates
+        # root^-1 times the covariance of points and candidates: most of the work is to read it
+        self._cross = np.empty((0, len(positions)), dtype=np.float32)
         if points:
             self._start(points)
 
@@ -38,12 +39,12 @@ class Posterior:
         """Condition on one more candidate."""
         count = len(self.points)
         self._reserve(count + 1)
-        link = self._cross[:count, point].copy()
         covariance = self._covariance([point])[0]
+        link = self._solve(covariance[self.points])
         corner = math.sqrt(max(covariance[point] + self._noise - link @ link, SMALLEST_VARIANCE))
         self._root[count, :count] = link
         self._root[count, count] = corner
-        self._cross[count] = (covariance - link @ self._cross[:count]) / corner
+        self._cross[count] = (covariance - link.astype(np.float32) @ self._cross[:count]) / corner
         self._narrow(self._cross[count : count + 1])
         self.points.append(point)
 
@@ -52,15 +53,14 @@ class Posterior:
 
         measured (points,) gives (candidates,), (points, quantities) gives (quantities, candidates).
         """
-        count = len(self.points)
-        solved = solve_triangular(self._root[:count, :count], measured, lower=True, check_finite=False)
-        return np.asarray(solved.T @ self._cross[:count])
+        solved = self._solve(measured).T.astype(np.float32)
+        return np.asarray(solved @ self._cross[: len(self.points)], dtype=float)
 
     def joint_covariance(self, candidates: NDArray[np.intp]) -> Floats:
         """Covariance of some candidates, given the points."""
         positions, functions = self._positions[candidates], self._functions[candidates]
         before = self._kernel.covariance(positions, positions) + (functions * self._weights) @ functions.T
-        cross = self._cross[: len(self.points), candidates]
+        cross = self._cross[: len(self.points), candidates].astype(float)
         return np.asarray(before - cross.T @ cross)
 
     def _start(self, points: list[int]) -> None:
@@ -68,8 +68,14 @@ class Posterior:
         among = cross[:, points]
         among[np.diag_indices_from(among)] += self._noise
         self._root = cholesky(among, lower=True, check_finite=False)
-        self._cross = solve_triangular(self._root, cross, lower=True, check_finite=False, overwrite_b=True)
+        self._cross = self._solve(cross).astype(np.float32)
         self._narrow(self._cross)
+
+    def _solve(self, right: Floats) -> Floats:
+        """The root of the points' covariance, inverted, times something."""
+        count = len(self.points)
+        root = self._root[:count, :count]
+        return np.asarray(solve_triangular(root, right, lower=True, check_finite=False))
 
     def _covariance(self, points: list[int]) -> Floats:
         covariance = self._kernel.covariance(self._positions[points], self._positions)
@@ -77,13 +83,14 @@ class Posterior:
             covariance += (self._functions[points] * self._weights) @ self._functions.T
         return covariance
 
-    def _narrow(self, cross: Floats) -> None:
+    def _narrow(self, cross: NDArray[np.float32]) -> None:
         self.variance = np.maximum(self.variance - np.einsum("ij,ij->j", cross, cross), SMALLEST_VARIANCE)
 
     def _reserve(self, count: int) -> None:
         if count <= len(self._cross):
             return
         size, now = max(32, count * 3 // 2), len(self._cross)
-        cross, root = np.empty((size, self._cross.shape[1])), np.zeros((size, size))
+        cross = np.empty((size, self._cross.shape[1]), dtype=np.float32)
+        root = np.zeros((size, size))
         cross[:now], root[:now, :now] = self._cross, self._root
         self._cross, self._root = cross, root

@@ -19,7 +19,6 @@ from autotune.space import Space
 
 BATCH = 8
 OPENING = 5  # configurations tried before there is a model
-HEDGE = 1  # of these where other devices are known: in case all of them mislead
 FEWEST_TIMES = 2  # that a model is made of
 GROWTH = 1.25  # a model is made anew when there are so many times as many observations
 MODELS_TO_STOP = 2
@@ -110,12 +109,11 @@ class _Course:
         """A design that covers the space; where other devices are known, what is best there comes first."""
         known = self._knowledge.rows(DESIGN_SAMPLE)
         if not len(known):
-            return self._design(OPENING)
+            return list(dict.fromkeys([*self._knowledge.bare_bests, *self._design(OPENING)]))
         positions = positions_of(self._space.rows[known], self._axes)
         foresight = self._knowledge.foresee(known, positions)
         best = [int(known[place]) for place in portfolio(foresight, self._axes, positions)]
-        hedge = [row for row in self._design(HEDGE) if row not in best]
-        return [*best[:1], *hedge, *best[1:]]
+        return list(dict.fromkeys([*best, *self._knowledge.bare_bests]))
 
     def _design(self, count: int) -> list[int]:
         """Rows that are far from each other and from all that was tried."""

@@ -45,7 +45,7 @@ class Elsewhere:
         targets = (log_ms[chosen] - self._centre) / self._scale
         nothing = np.empty((len(chosen), 0))
         before = belief(len(axes))
-        self.kernel = fit(Kernel(axes, before.mean), before, self._positions, targets, nothing)
+        self.kernel, _ = fit(Kernel(axes, before.mean), before, self._positions, targets, nothing)
         among = self.kernel.covariance(self._positions, self._positions)
         among[np.diag_indices_from(among)] += self.kernel.noise
         self._solved = np.linalg.solve(among, targets)
@@ -79,6 +79,12 @@ class Foresight:
     failing: Floats
     before: Belief
 
+    def without_times(self) -> Foresight:
+        """The same as if the other devices' times were not known."""
+        count = len(self.mean)
+        before = belief((len(self.before.mean) - 2 - self.functions.shape[1]) // 2)
+        return replace(self, functions=np.empty((count, 0)), mean=np.zeros(count), before=before)
+
 
 class Knowledge:
     """The other devices of a search."""
@@ -89,10 +95,14 @@ class Knowledge:
         self._space = space
         self._axes = axes
         self.devices: list[Elsewhere] = []
+        self.bare_bests: list[int] = []  # of sources with too few results for a model
         for prior in priors:
             rows, log_ms = _known(space, prior)
-            if (~np.isnan(log_ms)).sum() >= FEWEST:
+            timed = int((~np.isnan(log_ms)).sum())
+            if timed >= FEWEST:
                 self.devices.append(Elsewhere(space, axes, rows, log_ms, rng))
+            elif timed:
+                self.bare_bests.append(int(rows[np.nanargmin(log_ms)]))
         self._scale, self._centres, self._best = 1.0, np.zeros(0), np.zeros(0)
         if self.devices:
             sample = np.unique(rng.integers(0, len(space), SCALE_SAMPLE))
@@ -152,12 +162,14 @@ class Knowledge:
         ]
         if lessons:
             learnt = np.mean(lessons, axis=0)
-            learnt[:2] = np.maximum(learnt[:2], [mean[0], math.log(LEAST_NOISE)])  # all may differ from the next
+            learnt[:2] = np.maximum(
+                learnt[:2], [mean[0], math.log(LEAST_NOISE)]
+            )  # all may differ from the next
             mean = np.concatenate([learnt[: 2 + 2 * count], np.full(others, learnt[2 + 2 * count :].mean())])
         return replace(before, mean=mean)
 
     def _lesson(self, left_out: int, before: Belief, rng: np.random.Generator) -> Floats | None:
-        """Hyperparameters of the difference between one device and the mean of the others, where it matters."""
+        """Hyperparameters of the difference between one device and the others, among fast configurations."""
         if len(self.devices) < 2:
             return None
         device = self.devices[left_out]
@@ -172,7 +184,7 @@ class Knowledge:
         targets = functions[chosen, left_out] - others.mean(axis=1)
         own = replace(before, mean=before.mean[:-1], spread=before.spread[:-1])
         positions = positions_of(self._space.rows[rows[chosen]], self._axes)
-        return fit(Kernel(self._axes, own.mean), own, positions, targets - targets.mean(), others).values
+        return fit(Kernel(self._axes, own.mean), own, positions, targets - targets.mean(), others)[0].values
 
 
 def portfolio(foresight: Foresight, axes: tuple[Axis, ...], positions: Positions) -> list[int]:

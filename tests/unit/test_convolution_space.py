@@ -1,0 +1,56 @@
+"""The convolution's space: its size, its ladder, the threads that bring in the halo, and its reference."""
+
+import random
+
+import numpy as np
+import pytest
+
+from autotune.sources import read_source
+from autotune.space import lint
+from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
+
+SPEC = spec_of("convolution")
+GPU_SPACE, CPU_SPACE = bound(SPEC), bound(SPEC, CPU)
+
+
+def test_few_of_more_than_100_million_combinations_are_valid():
+    assert GPU_SPACE.cartesian > 100_000_000
+    assert 35_000 <= len(GPU_SPACE) <= GPU_SPACE.cartesian // 1000
+    assert len(CPU_SPACE) >= 1000
+
+
+def test_the_landmarks_are_the_steps_in_order_and_the_source_uses_every_parameter():
+    assert [mark.name for mark in SPEC.landmarks if mark.config not in GPU_SPACE or not mark.note] == []
+    assert steps(SPEC) == list(range(8))
+    assert lint(GPU_SPACE, read_source(SPEC.source).text, ()) == ()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (67, 61), (4096, 4096)])
+def test_blocks_cover_the_result_with_none_to_spare(width, height):
+    for index in random.Random(0).sample(range(len(GPU_SPACE)), 50):
+        config = GPU_SPACE.config(index)
+        (launch,) = GPU_SPACE.launches(config, {"width": width, "height": height})
+        for extent, blocks, axis in ((width, launch.grid[0], "X"), (height, launch.grid[1], "Y")):
+            step = config[f"BLOCK_{axis}"] * config[f"WORK_{axis}"]
+            assert blocks * step >= extent > (blocks - 1) * step
+
+
+@pytest.mark.parametrize("axis", ["X", "Y"])
+def test_helpers_bring_in_the_whole_halo_and_no_thread_is_left_over(axis):
+    for index in random.Random(1).sample(range(len(GPU_SPACE)), 500):
+        config = GPU_SPACE.config(index)
+        brought = config[f"LOAD_{axis}"] * config[f"WORK_{axis}"]
+        needed = config[f"BLOCK_{axis}"] * config[f"WORK_{axis}"]
+        if config["TILE"] == "helpers":
+            assert brought >= needed + 16 > brought - config[f"WORK_{axis}"]
+        else:
+            assert brought == needed
+
+
+def test_the_reference_adds_up_weighted_neighbours():
+    generator = np.random.default_rng(0)
+    image = generator.uniform(-1, 1, (5 + 16, 3 + 16)).astype(np.float32)
+    weights = generator.uniform(-1, 1, (17, 17)).astype(np.float32)
+    found = reference_of(SPEC)({"image": image, "weights": weights}, {"width": 3, "height": 5})["result"]
+    windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.float64), (17, 17))
+    assert found == pytest.approx(np.einsum("yxvu,vu->yx", windows, weights.astype(np.float64)), abs=1e-12)

@@ -1,0 +1,60 @@
+"""The matrix product's space: its size, its ladder, that blocks cover C, and its reference."""
+
+import random
+
+import numpy as np
+import pytest
+
+from autotune.sources import read_source
+from autotune.space import lint
+from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
+
+SPEC = spec_of("matmul")
+GPU_SPACE, CPU_SPACE = bound(SPEC), bound(SPEC, CPU)
+
+
+def test_there_are_at_least_5000_valid_configurations():
+    assert len(GPU_SPACE) >= 5000
+    assert len(CPU_SPACE) >= 1000
+
+
+def test_the_landmarks_are_the_steps_in_order_and_the_source_uses_every_parameter():
+    assert [mark.name for mark in SPEC.landmarks if mark.config not in GPU_SPACE or not mark.note] == []
+    assert steps(SPEC) == list(range(12))
+    assert lint(GPU_SPACE, read_source(SPEC.source).text, ()) == ()
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (67, 131, 101), (8192, 8192, 8192), (100_000, 3, 1)])
+def test_blocks_cover_the_product_with_none_to_spare(m, n, k):
+    for index in random.Random(0).sample(range(len(GPU_SPACE)), 50):
+        config = GPU_SPACE.config(index)
+        (launch,) = GPU_SPACE.launches(config, {"m": m, "n": n, "k": k})
+        down, across = -(-m // config["BLOCK_M"]), -(-n // config["BLOCK_N"])
+        assert launch.grid == (down * across, 1, 1)
+        threads = config["BLOCK_M"] // config["THREAD_M"] * (config["BLOCK_N"] // config["THREAD_N"])
+        assert launch.block == (threads, 1, 1)
+
+
+def test_every_thread_copies_whole_vectors_of_both_tiles():
+    for index in random.Random(1).sample(range(len(GPU_SPACE)), 500):
+        config = GPU_SPACE.config(index)
+        (launch,) = GPU_SPACE.launches(config)
+        per_turn = launch.block[0] * config["LOAD_WIDTH"]
+        if config["SHARED_OPERANDS"] != "none":
+            assert config["BLOCK_M"] * config["BLOCK_K"] % per_turn == 0
+        if config["SHARED_OPERANDS"] == "both":
+            assert config["BLOCK_K"] * config["BLOCK_N"] % per_turn == 0
+
+
+def test_tiles_fit_where_the_launch_reserves_them():
+    wide = next(mark.config for mark in SPEC.landmarks if mark.name == "matmul11_wide_pipeline")
+    (launch,) = GPU_SPACE.launches(wide)
+    assert launch.shared_bytes == 4 * 3 * 8 * (256 + 4 + 128 + 4)
+    (on_cpu,) = CPU_SPACE.launches(SPEC.default)
+    assert on_cpu.shared_bytes == 0  # OpenCL declares its arrays in the kernel
+
+
+def test_the_reference_multiplies_in_float64():
+    a, b = np.float32([[2**12, 1]]), np.float32([[2**12], [1]])
+    found = reference_of(SPEC)({"a": a, "b": b}, {"m": 1, "n": 1, "k": 2})["c"]
+    assert found.tolist() == [[2**24 + 1]]  # which float32 cannot hold

@@ -1,0 +1,85 @@
+"""What a search is told of other devices and problems: from the cache, and from journals."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.cache import store
+from autotune.devices import Address
+from autotune.journal import Journal
+from autotune.model import Config, Provenance
+from autotune.priors import gather
+from autotune.sources import read_source
+from autotune.space import bind, load_space, problem_of
+from autotune.targets import Bound
+from autotune.trials import Measurement, Status, Trial
+from tests.cache_example import PROVENANCE, record
+from tests.cache_example import entry as cached
+from tests.space_example import GPU, YAML, write_space
+
+HERE = {"ALGORITHM": "tree", "BLOCK_SIZE": 32, "VECTOR": 1, "UNROLL": False}
+OTHER_GPU = replace(GPU, name="Other GPU", slug="other-gpu")
+
+
+@pytest.fixture
+def bound(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = load_space(write_space(tmp_path, YAML))
+    space = bind(spec, GPU, problem_of(spec, GPU))
+    return Bound(Address("fake", 0), GPU, spec, read_source(spec.source), space)
+
+
+def keep(folder, device, n, times, provenance: Provenance = PROVENANCE):
+    """Store a result with its other configurations, fastest first."""
+    (best, best_ms), *others = times
+    entry = replace(
+        cached(n, provenance=provenance),
+        config=Config(best),
+        time_ms=best_ms,
+        default_time_ms=None,
+        ties=(),
+        measured=tuple((Config(config), time_ms) for config, time_ms in others),
+    )
+    store(folder, device, record(entry, default=Config(HERE)))
+
+
+def write_journal(path, device, n, times):
+    header = {"kernel": "reduce", "device": device, "sizes": repr([("n", n)]), "dtype": "int32"}
+    journal = Journal(path, header)
+    for number, (config, time_ms) in enumerate(times):
+        status = Status.OK if time_ms else Status.COMPILE_ERROR
+        measured = Measurement((time_ms,), "steady") if time_ms else None
+        journal.append(Trial(Config(config), f"key {number}", status, "", measured))
+    journal.close()
+
+
+def test_other_devices_and_sizes_count_and_this_problem_does_not(bound, tmp_path):
+    fast, slow, invalid = HERE | {"VECTOR": 2}, HERE, HERE | {"BLOCK_SIZE": 2048}
+    n = bound.space.problem.sizes["n"]
+    keep(tmp_path / "cache", OTHER_GPU, n, [(fast, 1.0), (slow, 2.0), (invalid, 3.0)])
+    keep(tmp_path / "cache", GPU, n, [(fast, 1.0)])
+    keep(tmp_path / "cache", GPU, 1000, [(slow, 0.5)])
+    other, size = gather(bound, tmp_path / "cache", tmp_path / "runs" / "own.jsonl")
+    assert other.source == f"Other GPU, n={n}, int32"
+    assert dict(other.results) == {Config(fast): 1.0, Config(slow): 2.0}
+    assert (size.source, size.results) == ("Example GPU, n=1000, int32", ((Config(slow), 0.5),))
+
+
+def test_journals_count_with_their_failures_but_not_the_one_that_is_written(bound, tmp_path):
+    failing, working = HERE | {"VECTOR": 2}, HERE
+    runs = tmp_path / "runs"
+    for name in ("own", "other"):
+        write_journal(runs / f"{name}.jsonl", "Other GPU", 77, [(failing, None), (working, 4.0)])
+    (runs / "broken.jsonl").write_text("no journal")
+    (prior,) = gather(bound, tmp_path / "cache", runs / "own.jsonl")
+    assert prior.source == "Other GPU, n=77, int32"
+    assert dict(prior.results) == {Config(failing): None, Config(working): 4.0}
+    (runs / "other.jsonl").unlink()
+    assert gather(bound, tmp_path / "cache", runs / "own.jsonl") == ()
+
+
+def test_a_journal_and_the_cache_of_one_problem_are_one_source(bound, tmp_path):
+    keep(tmp_path / "cache", OTHER_GPU, 77, [(HERE, 1.0)])
+    write_journal(tmp_path / "runs" / "a.jsonl", "Other GPU", 77, [(HERE | {"VECTOR": 2}, 3.0)])
+    (prior,) = gather(bound, tmp_path / "cache", tmp_path / "own.jsonl")
+    assert dict(prior.results) == {Config(HERE): 1.0, Config(HERE | {"VECTOR": 2}): 3.0}

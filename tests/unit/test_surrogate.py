@@ -1,0 +1,217 @@
+"""The parts of the default search: encoding, kernel, posterior, design, pool, transfer, outlook."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from autotune.errors import BudgetSpent
+from autotune.model import Config, Parameter
+from autotune.priors import summary
+from autotune.searchers.base import Prior
+from autotune.searchers.surrogate import SurrogateSearch, outlook
+from autotune.searchers.surrogate.acquisition import log_expected_improvement
+from autotune.searchers.surrogate.design import spread
+from autotune.searchers.surrogate.encoding import axes_of, positions_of
+from autotune.searchers.surrogate.kernel import Kernel, _Objective, belief, fit
+from autotune.searchers.surrogate.pool import LARGEST, candidates
+from autotune.searchers.surrogate.posterior import Posterior
+from autotune.space.recorded import recorded_space, unknown_device
+from autotune.trials import Status
+from tests.in_process_evaluator import InProcessEvaluator
+
+PARAMETERS = (
+    Parameter("BLOCK", (16, 32, 64, 128, 256, 512)),
+    Parameter("TILE", (1, 2, 3, 4, 6, 8)),
+    Parameter("UNROLL", (0, 1, 2, 4)),
+    Parameter("MEMORY", ("global", "shared", "texture")),
+    Parameter("PAD", (False, True)),
+    Parameter("FIXED", (7,)),
+)
+
+
+def configs(parameters=PARAMETERS):
+    grid = np.indices([len(parameter.values) for parameter in parameters]).reshape(len(parameters), -1).T
+    return [
+        Config({p.name: p.values[place] for p, place in zip(parameters, row, strict=True)})
+        for row in grid.tolist()
+    ]
+
+
+@pytest.fixture(scope="module")
+def space():
+    return recorded_space("example", unknown_device("Some GPU", "some-gpu"), PARAMETERS, configs())
+
+
+def valley(block, tile, memory="shared"):
+    """Times with one best region, and a tenth that fails."""
+
+    def time_ms(config):
+        if config["BLOCK"] * config["TILE"] > 2048:
+            return Status.LAUNCH_ERROR
+        away = abs(np.log2(config["BLOCK"] / block)) + 2 * abs(np.log2(config["TILE"] / tile))
+        wrong = 0.0 if config["MEMORY"] == memory else 1.0
+        return float(np.exp(0.3 * away + wrong + 0.1 * (config["UNROLL"] != 2) - 0.2 * config["PAD"]))
+
+    return time_ms
+
+
+def best_after(space, searcher, outcome, budget, seeds=range(3)):
+    """Mean over seeds of the best time after so many evaluations over the best there is."""
+    optimum = min(t for c in space if not isinstance(t := outcome(c), Status))
+    ratios = []
+    for seed in seeds:
+        evaluate = InProcessEvaluator(space, outcome, budget)
+        with pytest.raises(BudgetSpent):
+            searcher.search(space, evaluate, seed=seed)
+        times = [trial.time_ms for trial in evaluate.trials.values() if trial.time_ms is not None]
+        ratios.append(min(times) / optimum)
+    return np.mean(ratios)
+
+
+def prior_of(space, outcome, source="elsewhere"):
+    results = [(config, outcome(config)) for config in space]
+    return Prior(source, tuple((c, None if isinstance(t, Status) else t) for c, t in results))
+
+
+def test_numbers_lie_on_a_log_axis_and_names_do_not():
+    block, tile, unroll, memory, pad = axes_of(PARAMETERS)
+    assert block.is_ordinal and np.allclose(block.places, np.linspace(0, 1, 6))
+    assert tile.distances[0, 1] == pytest.approx(tile.distances[1, 3])  # 1 to 2 is as far as 2 to 4
+    assert np.allclose(unroll.places, [0, 1 / 3, 2 / 3, 1])  # a zero has no logarithm: by order
+    assert not memory.is_ordinal and np.array_equal(memory.distances, 1 - np.eye(3))
+    assert not pad.is_ordinal
+
+
+def test_the_gradient_of_the_fit_is_that_of_its_loss(space):
+    rng = np.random.default_rng(0)
+    axes = axes_of(space.parameters)
+    positions = positions_of(space.rows[rng.choice(len(space), 20, replace=False)], axes)
+    targets, functions = rng.standard_normal(20), rng.standard_normal((20, 2))
+    before = belief(len(axes), 2)
+    objective = _Objective(axes, before, positions, targets, functions)
+    values = before.mean + 0.3 * rng.standard_normal(len(before.mean))
+    numeric = approx_fprime(values, lambda v: objective(v)[0], 1e-6)
+    assert np.allclose(objective(values)[1], numeric, rtol=1e-3, atol=1e-3)
+
+
+def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
+    rng = np.random.default_rng(1)
+    axes = axes_of(space.parameters)
+    positions = positions_of(space.rows, axes)
+    functions = rng.standard_normal((len(positions), 1))
+    kernel = Kernel(axes, belief(len(axes), 1).mean)
+    points = [int(point) for point in rng.choice(len(positions), 40, replace=False)]
+    measured = rng.standard_normal((40, 2))
+    whole, grown = (
+        Posterior(kernel, positions, functions, points),
+        Posterior(kernel, positions, functions, []),
+    )
+    for point in points:
+        grown.add(point)
+    assert np.allclose(whole.means(measured), grown.means(measured), atol=1e-4)
+    assert np.allclose(whole.variance, grown.variance, atol=1e-4)
+    some = np.array(points[:5])
+    assert np.allclose(np.diag(whole.joint_covariance(some)), whole.variance[some], atol=1e-4)
+
+
+def test_a_fit_finds_out_which_parameters_matter(space):
+    rng = np.random.default_rng(2)
+    axes = axes_of(space.parameters)
+    positions = positions_of(space.rows[rng.choice(len(space), 80, replace=False)], axes)
+    targets = np.where(positions[:, 4] == 1, 1.0, -1.0)  # PAD alone
+    before = belief(len(axes))
+    kernel, _ = fit(Kernel(axes, before.mean), before, positions, targets, np.empty((80, 0)))
+    correlations = [table.min() for table in kernel.tables()]
+    assert correlations[4] < 0.6 < min(correlations[:4])
+
+
+def test_expected_improvement_is_exact_and_finite_far_away():
+    rng = np.random.default_rng(3)
+    drawn = rng.normal(0.5, 2.0, 400_000)
+    exact = log_expected_improvement(0.0, np.array([0.5]), np.array([2.0]))
+    assert np.exp(exact[0]) == pytest.approx(np.maximum(-drawn, 0).mean(), rel=0.02)
+    far = log_expected_improvement(0.0, np.array([0.9, 1.1, 50.0, 5e3, 1e6]), np.ones(5))
+    assert np.isfinite(far).all() and (np.diff(far) < 0).all()
+
+
+def test_a_design_begins_in_the_middle_and_covers_every_value(space):
+    axes = axes_of(space.parameters)
+    positions = positions_of(space.rows, axes)
+    order = list(spread(axes, positions, positions[:0], np.random.default_rng(0)))
+    assert sorted(order) == list(range(len(space)))
+    first = positions[order[0]]
+    assert first[0] in (2, 3) and first[1] in (2, 3) and first[2] in (1, 2)
+    for column in range(len(axes)):
+        assert {0, positions[:, column].max()} <= set(positions[order[:12], column].tolist())
+
+
+def test_a_large_space_is_looked_at_around_the_best_of_it():
+    parameters = tuple(Parameter(name, tuple(range(1, 13))) for name in "ABCD")
+    large = recorded_space("large", unknown_device("Some GPU", "some-gpu"), parameters, configs(parameters))
+    axes = axes_of(large.parameters)
+    wanted = np.array([7, 9000])
+    rows = candidates(large.rows, axes, wanted, np.random.default_rng(0))
+    assert LARGEST / 2 < len(rows) <= LARGEST + len(wanted) < len(large)
+    assert np.array_equal(rows, np.unique(rows)) and np.isin(wanted, rows).all()
+    apart = (large.rows != large.rows[9000]).sum(axis=1)
+    assert np.isin(np.flatnonzero(apart == 1), rows).all()
+
+
+def test_it_finds_the_best_soon_one_at_a_time_and_in_batches(space):
+    outcome = valley(128, 4)
+    assert best_after(space, SurrogateSearch(batch=1), outcome, 60) < 1.05
+    assert best_after(space, SurrogateSearch(batch=8), outcome, 60) < 1.05
+
+
+def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):
+    here = valley(128, 4)
+    alike, opposite = prior_of(space, valley(256, 4)), prior_of(space, valley(16, 1, "global"))
+    assert best_after(space, SurrogateSearch([alike]), here, 10) < 1.1
+    assert best_after(space, SurrogateSearch(), here, 10) > 1.1
+    for misled in ([opposite], [alike, opposite]):
+        assert best_after(space, SurrogateSearch(misled), here, 60) < 1.05
+
+
+def test_the_best_of_every_prior_is_tried_first(space):
+    outcomes = valley(32, 2), valley(512, 3, "global")
+    evaluate = InProcessEvaluator(space, valley(128, 4), budget=4)
+    with pytest.raises(BudgetSpent):
+        SurrogateSearch([prior_of(space, o) for o in outcomes]).search(space, evaluate, seed=0)
+    for outcome in outcomes:
+        times = {c: t for c in space if not isinstance(t := outcome(c), Status)}
+        assert min(times[config] for config in evaluate.tried) < 1.1 * min(times.values())
+
+
+def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
+    config = space.config(100)
+    strange = Config({"BLOCK": 3, "TILE": 1, "UNROLL": 0, "MEMORY": "shared", "PAD": True, "FIXED": 7})
+    priors = [Prior("one", ((config, 1.0),)), Prior("none", ((strange, 1.0), (Config({"A": 1}), None)))]
+    evaluate = InProcessEvaluator(space, valley(128, 4), budget=10)
+    with pytest.raises(BudgetSpent):
+        SurrogateSearch(priors).search(space, evaluate, seed=0)
+    assert config in evaluate.tried and len(evaluate.tried) == 10
+
+
+def test_it_stops_when_nothing_better_is_likely(space):
+    evaluate = InProcessEvaluator(space, valley(128, 4))
+    SurrogateSearch(stop_when_unlikely=True).search(space, evaluate, seed=0)
+    assert len(evaluate.tried) < len(space) / 2
+    times = [trial.time_ms for trial in evaluate.trials.values() if trial.time_ms is not None]
+    assert min(times) < 1.01 * min(t for c in space if not isinstance(t := valley(128, 4)(c), Status))
+
+
+def test_an_outlook_says_what_is_left(space):
+    evaluate = InProcessEvaluator(space, valley(128, 4))
+    some = evaluate(list(space)[:40])
+    early = outlook(space, some)
+    assert early.seen == 40 and early.chance > 0.5 and early.gain > 0.1
+    assert outlook(space, some[:2]).chance is None
+    whole = outlook(space, evaluate(list(space)))
+    assert (whole.seen, whole.chance, whole.gain) == (len(space), 0.0, 0.0)
+
+
+def test_a_summary_names_the_sources():
+    config = Config({"A": 1})
+    assert summary([]) == ""
+    one = Prior("NVIDIA A100, n=1000, float32", ((config, 1.0),))
+    assert summary([one]) == "started from 1 other result: NVIDIA A100, n=1000, float32 (1)"
