@@ -136,6 +136,8 @@ class Child:
         self._pipe.close()
 
     def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.5)  # it may be about to end by itself, and to say why
         self.kill()
         code = self._process.returncode
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -105,7 +105,7 @@ def default_journal(bound: Bound, suffix: str = "jsonl") -> Path:
 
 
 def get_ready(device: str | None, workers: int | None = None) -> None:
-    """Start the processes that a search on an NVIDIA GPU will need, while files are read and devices found."""
+    """Start what a search on an NVIDIA GPU will need, while files are read and devices found."""
     wants_cuda = device is None or device.startswith("cuda")
     if wants_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
         keep_ready(DEVICE_PROCESS, 1, ("autotune.bench", "autotune.devices.cuda"))

@@ -5,8 +5,8 @@
 
 Needs an NVIDIA GPU, PyTorch and CuPy, and a tuned result in the cache (`autotune search bicgk`) or a
 configuration; `--split` is the plan of two kernels to compare with, by default the landmark split_shuffles:
-give the best one that a search has found. Both are compared with products in float64 first, and must equal them,
-for the numbers are whole. Rates count the matrix once, however often it is read.
+give the best one that a search has found. Both are compared with products in float64 first, and must equal
+them, for the numbers are whole. Rates count the matrix once, however often it is read.
 """
 
 from __future__ import annotations

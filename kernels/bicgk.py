@@ -8,6 +8,6 @@ from numpy.typing import NDArray
 
 
 def reference(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """q = A p, shape (rows,), and s = A' r, shape (columns,)."""
+    """Both products: q = A p, shape (rows,), and s = A' r, shape (columns,)."""
     matrix = inputs["matrix"].astype(np.float64)
     return {"q": matrix @ inputs["p"].astype(np.float64), "s": inputs["r"].astype(np.float64) @ matrix}

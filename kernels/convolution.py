@@ -1,4 +1,4 @@
-"""Reference of the convolution: by Fourier transforms in float64, which share nothing with the kernel's loops."""
+"""Reference of the convolution: Fourier transforms in float64, which share nothing with the kernel."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""For tests of the project's own spaces: a space by its kernel's name, on a GPU and a CPU, and its reference."""
+"""For tests of the project's own spaces: one by its kernel's name, on a GPU and a CPU, and its reference."""
 
 import importlib.util
 from dataclasses import replace

@@ -119,8 +119,8 @@ __device__ __noinline__ void judge(const void *actual, const void *expected, Cou
     atomicAdd(result + 1, 1ull);
 }
 
-extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends, Count gap,
-                                   Count special, int kind, double rtol, double atol, Count *result)
+extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends,
+                                   Count gap, Count special, int kind, double rtol, double atol, Count *result)
 {
     const Count stride = (Count)gridDim.x * blockDim.x, visited = count - gap;
     const Bits mask = (Bits)special;

@@ -81,7 +81,7 @@ class CudaDevice(ComparedOnGpu):
         """Time between two events around the launches, which the GPU finds queued when it gets to them."""
         try:
             if len(launches) * repeats == 1:
-                program.kernel(launches[0].entry, launches[0].shared_bytes)  # looked up before the clock runs
+                program.kernel(launches[0].entry, launches[0].shared_bytes)  # before the clock runs
                 self._stream.record(self._start)
                 self.enqueue(program, launches[0], arguments)
             else:

@@ -82,7 +82,7 @@ class PyCudaDevice(ComparedOnGpu):
         """Time between two events around the launches, which the GPU finds queued when it gets to them."""
         try:
             if len(launches) * repeats == 1:
-                program.function(launches[0].entry, launches[0].shared_bytes)  # looked up before the clock runs
+                program.function(launches[0].entry, launches[0].shared_bytes)  # before the clock runs
                 self._start.record(self._stream)
                 self.enqueue(program, launches[0], arguments)
             else:

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.kernel_space import CPU, GPU, bound, findings, invalid_landmarks, reference_of, spec_of, steps
+from tests.kernel_space import CPU, bound, findings, invalid_landmarks, reference_of, spec_of, steps
 
 SPEC = spec_of("bicgk")
 

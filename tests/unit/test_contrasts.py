@@ -1,4 +1,4 @@
-"""Groups that a space sets against each other: the best of each is in the last round, and the result says who wins."""
+"""Groups that a space sets against each other: their bests meet in the last round, and one may win."""
 
 import pytest
 

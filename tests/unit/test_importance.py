@@ -1,4 +1,5 @@
 """Importance: shares of functions whose shares are known, and what is said of journals."""
+# ruff: noqa: N803 - functions here take parameters of kernels by their names
 
 import json
 import math

@@ -5,7 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from autotune.sources import read_source
+from autotune import plan
+from autotune.devices import backend
+from autotune.sources import read_source, render
 from autotune.space import lint
 from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
 
@@ -58,3 +60,38 @@ def test_the_reference_multiplies_in_float64():
     a, b = np.float32([[2**12, 1]]), np.float32([[2**12], [1]])
     found = reference_of(SPEC)({"a": a, "b": b}, {"m": 1, "n": 1, "k": 2})["c"]
     assert found.tolist() == [[2**24 + 1]]  # which float32 cannot hold
+
+
+def _on_cpu(config, sizes, inputs):
+    """C as the CPU computes it, whether or not a search would try that configuration there."""
+    device, compiler = (getattr(backend("opencl"), name)(0) for name in ("open_device", "open_compiler"))
+    values = plan.known_values(device.info, sizes, "float32", config, SPEC.derived)
+    source = render(read_source(SPEC.source), plan.macros(SPEC.parameters, config, "float32"))
+    program = device.load(compiler.compile(source, ("-cl-opt-disable",)))
+    given = {}
+    for argument in plan.arguments(SPEC.arguments, values, "float32"):
+        if argument.value is not None:
+            given[argument.name] = np.uint32(argument.value)
+        else:
+            content = inputs.get(argument.name, np.full(argument.shape, np.nan, np.float32))
+            given[argument.name] = device.allocate(content.nbytes)
+            device.write(given[argument.name], content.view(np.uint8).ravel())
+    device.run(program, plan.launches(SPEC.launch, values), given)
+    found = device.read(given["c"], 4 * sizes["m"] * sizes["n"]).view(np.float32)
+    return found.reshape(sizes["m"], sizes["n"])
+
+
+@pytest.mark.parametrize(
+    "landmark",
+    [mark for mark in SPEC.landmarks if mark.config not in CPU_SPACE],
+    ids=lambda landmark: landmark.name,
+)
+def test_landmarks_that_no_cpu_is_tuned_with_are_right_there_too(landmark):
+    sizes = {"m": 300, "n": 292, "k": 76}
+    generator = np.random.default_rng(0)
+    inputs = {
+        name: generator.uniform(-1, 1, (sizes[rows], sizes[columns])).astype(np.float32)
+        for name, rows, columns in (("a", "m", "k"), ("b", "k", "n"))
+    }
+    expected = reference_of(SPEC)(inputs, sizes)["c"]
+    assert np.abs(_on_cpu(landmark.config, sizes, inputs) - expected).max() < 5e-7 * sizes["k"]

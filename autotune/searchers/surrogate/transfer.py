@@ -20,7 +20,7 @@ from autotune.space.enumeration import find_rows
 
 FEWEST = 3  # results that a model of a device is made of
 MOST_MODELLED = 400  # results that it is made of at most: half of them the fastest
-KINDS = 4  # configurations of other devices that are tried before there is a model
+KINDS = 3  # configurations of other devices that are tried before there is a model
 COVERED = 0.97  # a device is served when a proposal reaches this share of its best
 SCALE_SAMPLE = 2000  # rows by which devices are put on one scale
 FAST = 0.1  # the share of each device's fastest configurations, where devices are compared
