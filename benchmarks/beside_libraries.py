@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from statistics import median
 
 import cupy
@@ -43,7 +44,7 @@ def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
 
 def bound(kernel: str, sizes: Mapping[str, int]) -> Space:
     """The kernel's space on the first CUDA device."""
-    spec = load_space(locate(kernel))
+    spec = load_space(locate(Path(kernel)))
     device = backend("cuda").list_devices()[0]
     return bind(spec, device, problem_of(spec, device, sizes))
 

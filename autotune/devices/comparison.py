@@ -120,7 +120,8 @@ __device__ __noinline__ void judge(const void *actual, const void *expected, Cou
 }
 
 extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends,
-                                   Count gap, Count special, int kind, double rtol, double atol, Count *result)
+                                   Count gap, Count special, int kind, double rtol, double atol,
+                                   Count *result)
 {
     const Count stride = (Count)gridDim.x * blockDim.x, visited = count - gap;
     const Bits mask = (Bits)special;
