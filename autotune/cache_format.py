@@ -27,7 +27,7 @@ from autotune.model import (
 
 SCHEMA = 1
 # Left out when empty: files from before they existed are read, and written alike.
-_LATER_KEYS = {"measured", "registers"}
+_LATER_KEYS = {"measured", "registers", "front"}
 # There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
 _MEASURED = r'(?ms)^ {6}"measured": \[$.*?^ {6}\]'
 _BROKEN_ROW = r"\n {10,}|\n {8}(?=\])"
@@ -160,6 +160,15 @@ def _config(value: Any, place: str) -> Config:
     return Config(_mapping(_value)(value, place))
 
 
+def _front(value: Any, place: str) -> tuple[tuple[Any, ...], ...]:
+    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == 3 for row in value):
+        raise _Damaged(place, "a list of triples", value)
+    return tuple(
+        (_config(config, place), _number(time_ms, place), _number(energy_j, place))
+        for config, time_ms, energy_j in value
+    )
+
+
 def _measured(value: Any, place: str) -> tuple[tuple[Any, ...], ...]:
     if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == 2 for row in value):
         raise _Damaged(place, "a list of pairs", value)
@@ -201,4 +210,5 @@ _READERS: dict[str, _Read] = {
     "tuple[Entry, ...]": _list(_object(Entry)),
     "Provenance": _object(Provenance),
     "Measured": _measured,
+    "Front": _front,
 }

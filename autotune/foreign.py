@@ -145,7 +145,7 @@ def _source(scope: Sequence[Known], sizes: Sizes, config: Config) -> Known:
 
 
 def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:
-    detail = f"tuned on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
+    detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
     if config != entry.config:
         detail += f", where it takes {entry.relative_times[config]:.3g} times as long as the best"
     away = distance(entry.sizes, sizes)

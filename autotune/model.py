@@ -16,7 +16,10 @@ from math import hypot, inf, log2
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
 Grid = tuple[int, int, int]
+Front = tuple[tuple["Config", float, float], ...]  # with times in ms and energies in J, fastest first
 Measured = tuple[tuple["Config", float], ...]  # configurations with their times in ms, fastest first
+
+ADOPTION = "adopt"  # the engine that chooses a few runs by what other devices and sizes know
 
 
 def distance(one: Sizes, other: Sizes) -> float:
@@ -157,6 +160,16 @@ class Provenance:
     valid_configurations: int
     protocol: str
 
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is the best of a few runs only, and no search's."""
+        return self.engine == ADOPTION
+
+    @property
+    def origin(self) -> str:
+        """How the result came to be, as a sentence begins."""
+        return f"probed with {self.trials} runs" if self.is_probe else "tuned"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -172,6 +185,7 @@ class Entry:
     provenance: Provenance
     measured: Measured = ()  # others that the search verified and timed
     registers: int | None = None  # a thread of the best, where the compiler says
+    front: Front = ()  # where energy counted: those that none was faster and thriftier than
 
     def registers_of(self, config: Config) -> int | None:
         """Registers of a thread in a configuration; None: not known."""

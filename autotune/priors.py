@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cache import device_path, folders, read_device, read_record, read_roots, record_path
+from autotune.device_names import Traits, traits_of, traits_of_name
 from autotune.errors import AutotuneError
 from autotune.journal import read_journal
 from autotune.model import Config, Entry
@@ -31,12 +32,18 @@ def gather(bound: Bound, cache: Path | None, own_journal: Path, runs: Path = RUN
     """
     here = _source(bound.device.name, bound.space.problem.sizes, bound.space.problem.dtype)
     known: dict[str, _Times] = {}
-    for source, times in (*_cached(bound, cache), *_journaled(bound, own_journal, runs)):
+    kinds: dict[str, Traits] = {}
+    for source, traits, times in (*_cached(bound, cache), *_journaled(bound, own_journal, runs)):
         if source != here:
             valid = {config: time_ms for config, time_ms in times.items() if config in bound.space}
             known.setdefault(source, {}).update(valid)
+            kinds.setdefault(source, traits)
     ordered = sorted(known.items(), key=lambda item: (-_timed(item[1]), item[0]))
-    return tuple(Prior(source, tuple(times.items())) for source, times in ordered[:MOST] if _timed(times))
+    return tuple(
+        Prior(source, tuple(times.items()), kinds[source])
+        for source, times in ordered[:MOST]
+        if _timed(times)
+    )
 
 
 def summary(priors: Iterable[Prior]) -> str:
@@ -47,14 +54,15 @@ def summary(priors: Iterable[Prior]) -> str:
     return f"started from {len(sources)} other result{'s'[: len(sources) > 1]}: {'; '.join(sources)}"
 
 
-def _cached(bound: Bound, cache: Path | None) -> Iterator[tuple[str, _Times]]:
+def _cached(bound: Bound, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
     for root in read_roots(cache):
         for folder in folders(root):
             with suppress(AutotuneError):
                 record = read_record(record_path(root, folder, bound.spec.kernel))
-                name = read_device(device_path(root, folder)).name
+                device = read_device(device_path(root, folder))
                 for entry in record.entries:
-                    yield _source(name, entry.sizes, entry.dtype), _entry_times(entry, record.default)
+                    source = _source(device.name, entry.sizes, entry.dtype)
+                    yield source, traits_of(device), _entry_times(entry, record.default)
 
 
 def _entry_times(entry: Entry, default: Config) -> _Times:
@@ -64,14 +72,15 @@ def _entry_times(entry: Entry, default: Config) -> _Times:
     return times | dict(entry.measured) | {entry.config: entry.time_ms}
 
 
-def _journaled(bound: Bound, own: Path, runs: Path) -> Iterator[tuple[str, _Times]]:
+def _journaled(bound: Bound, own: Path, runs: Path) -> Iterator[tuple[str, Traits, _Times]]:
     for path in sorted(runs.glob("*.jsonl")) if runs.is_dir() else ():
         if path.resolve() == own.resolve():
             continue
         with suppress(AutotuneError):
             header, trials = read_journal(path)
             if header.get("kernel") == bound.spec.kernel:
-                yield _header_source(header), {trial.config: trial.time_ms for trial in trials}
+                traits = traits_of_name(str(header.get("device", "")))
+                yield _header_source(header), traits, {trial.config: trial.time_ms for trial in trials}
 
 
 def _header_source(header: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from autotune import __version__
 from autotune.jobs import Protocol
-from autotune.model import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
+from autotune.model import ArgumentSpec, Config, Entry, Front, KernelRecord, Measured, Provenance
 from autotune.targets import Bound
 from autotune.trials import Measurement, Trial
 
@@ -40,6 +40,7 @@ def kernel_record(
     default: Measurement,
     ties: tuple[Config, ...],
     others: Measured,
+    front: Front,
     engine: str,
     seed: int,
     trials: int,
@@ -58,6 +59,7 @@ def kernel_record(
         provenance=_provenance(bound, engine, seed, trials, protocol),
         measured=others,
         registers=winner.registers,
+        front=front,
     )
     return KernelRecord(
         kernel=spec.kernel,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.cache import slug
+from autotune.device_names import traits_of_name
 from autotune.errors import BudgetSpent, InputError
 from autotune.interop import RecordedResult, Recording, read_recording
 from autotune.interop.recording import domains
@@ -109,7 +110,8 @@ def _prior(recorded: Recorded, evaluations: int) -> Prior:
     total = len(recorded.trials)
     drawn = np.random.default_rng(total).permutation(total)[:evaluations] if evaluations else range(total)
     trials = [recorded.trials[int(row)] for row in drawn]
-    return Prior(recorded.recording.device, tuple((trial.config, trial.time_ms) for trial in trials))
+    device = recorded.recording.device
+    return Prior(device, tuple((trial.config, trial.time_ms) for trial in trials), traits_of_name(device))
 
 
 class ReplayEvaluator:

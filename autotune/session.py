@@ -22,7 +22,8 @@ from autotune.cache import (
 from autotune.contrasts import Group, compare, leaders
 from autotune.errors import BudgetSpent, ExpressionError, InputError, SetupError
 from autotune.finals import MOST_FINALISTS, by_score, finalists, indistinguishable, play
-from autotune.model import Config
+from autotune.model import Config, Front
+from autotune.pareto import pareto_front
 from autotune.priors import gather, summary
 from autotune.records import kernel_record, measured
 from autotune.rig import (
@@ -62,6 +63,7 @@ class Result:
     objective: Objective
     priors: tuple[Prior, ...]  # what the search was told of other devices and problems
     outlook: Outlook
+    front: Front  # where energy counts: configurations that none is faster and thriftier than
     search_seconds: float  # without the last round
     seconds: float
 
@@ -132,8 +134,9 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
         return options.engine, options.strategy
     if options.strategy is not None:
         raise InputError(f"--strategy {options.strategy} needs --engine kernel_tuner or --engine optuna")
-    covered = options.budget.trials is not None and options.budget.trials >= valid
-    return ("exhaustive", None) if covered else ("surrogate", None)
+    if options.budget.trials is not None and options.budget.trials >= valid:
+        return "exhaustive", None
+    return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)
 
 
 def _priors(bound: Bound, options: Options, engine: str) -> tuple[Prior, ...]:
@@ -192,10 +195,11 @@ def _settle(
     )
     default = measurements[trials[rig.bound.spec.default].key]
     kept = foreign_bests(root, rig.bound.device, rig.bound.spec.kernel) | {rig.bound.spec.default}
-    others = measured(trials.values(), measurements, winner, kept)
-    record = kernel_record(
-        rig.bound, winner, final, default, ties, others, label, seed, len(rig.evaluator.trials), rig.protocol
-    )
+    for_time = rig.objective is Objective.TIME
+    others = measured(trials.values(), measurements, winner, kept) if for_time else ()
+    front = () if for_time else pareto_front(trials.values())
+    found = (winner, final, default, ties, others, front)
+    record = kernel_record(rig.bound, *found, label, seed, len(rig.evaluator.trials), rig.protocol)
     return Result(
         bound=rig.bound,
         engine=label,
@@ -211,6 +215,7 @@ def _settle(
         objective=rig.objective,
         priors=priors,
         outlook=outlook(rig.bound.space, tuple(rig.evaluator.trials.values())),
+        front=front,
         search_seconds=searched_s,
         seconds=rig.evaluator.spent_s,
     )

@@ -78,7 +78,7 @@ def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[S
 
 
 def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
-    detail = f"tuned on {folder} for {size_text(entry.sizes)}"
+    detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}"
     if entry.sizes == sizes:
         return Match(Tier.EXACT, folder, entry.sizes, 0.0, detail)
     away = distance(entry.sizes, sizes)

@@ -42,6 +42,7 @@ class Objective(Enum):
     TIME = "time"  # of one run, in ms
     ENERGY = "energy"  # of one run, in J
     EDP = "edp"  # energy times delay, in J s
+    PARETO = "pareto"  # time and energy both: the best is the one with the least energy times delay
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Measurement:
         """What the objective makes small; None where it takes energy, and none was measured."""
         if objective is Objective.TIME or self.energy_j is None:
             return self.median_ms if objective is Objective.TIME else None
-        return self.energy_j * (self.median_ms * 1e-3 if objective is Objective.EDP else 1.0)
+        return self.energy_j * (1.0 if objective is Objective.ENERGY else self.median_ms * 1e-3)
 
     @property
     def interval_ms(self) -> tuple[float, float]:

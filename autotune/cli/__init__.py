@@ -16,10 +16,23 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from autotune import __version__
-from autotune.cli import best, devices, export, feasible, import_, ladder, new, replay, search, show, space
+from autotune.cli import (
+    adopt,
+    best,
+    devices,
+    export,
+    feasible,
+    import_,
+    ladder,
+    new,
+    replay,
+    search,
+    show,
+    space,
+)
 from autotune.errors import AutotuneError, InputError
 
-VERBS = (search, best, devices, new, space, feasible, ladder, show, replay, import_, export)
+VERBS = (search, adopt, best, devices, new, space, feasible, ladder, show, replay, import_, export)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -29,12 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "covers the space, else surrogate",
     )
     how.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
-    how.add_argument(
-        "--objective",
-        choices=[objective.value for objective in Objective],
-        default=Options.objective.value,
-        help="what to make small: time, energy (joules a run) or edp, their product (default %(default)s)",
-    )
+    _add_aim(how)
     how.add_argument(
         "--budget",
         metavar="N",
@@ -50,6 +45,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--seed", type=opt.at_least(0), default=Options.seed, help="seed of the search (default %(default)s)"
     )
+    _add_learning(how)
+    opt.add_run(parser)
+    opt.add_cache(parser, "where the result is kept")
+    opt.add_json(parser)
+
+
+def _add_aim(how: argparse._ArgumentGroup) -> None:
+    """What the search is for, and how sure it has to be."""
+    how.add_argument(
+        "--objective",
+        choices=[objective.value for objective in Objective],
+        default=Options.objective.value,
+        help="what to make small: time, energy (joules a run) or edp, their product (default %(default)s)",
+    )
+    how.add_argument(
+        "--no-sanitizer",
+        dest="sanitizer",
+        action="store_false",
+        help="do not have the winner looked at by compute-sanitizer",
+    )
+
+
+def _add_learning(how: argparse._ArgumentGroup) -> None:
+    """What the search may know beforehand, and when it knows enough."""
     how.add_argument(
         "--no-transfer",
         action="store_true",
@@ -60,15 +79,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stop once something faster among the untried configurations is unlikely",
     )
-    how.add_argument(
-        "--no-sanitizer",
-        dest="sanitizer",
-        action="store_false",
-        help="do not have the winner looked at by compute-sanitizer",
-    )
-    opt.add_run(parser)
-    opt.add_cache(parser, "where the result is kept")
-    opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:

@@ -31,6 +31,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--importance", action="store_true", help="which parameters decide on the time, alone or in pairs"
     )
+    parser.add_argument(
+        "--pareto",
+        action="store_true",
+        help="only configurations that no other beats in time and energy, of a search for both",
+    )
     opt.add_json(parser)
 
 
@@ -65,9 +70,20 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
         print(importance_note(found), file=sys.stderr)
 
 
+def _front(trials: Sequence[Trial], journal: Path) -> list[Trial]:
+    from autotune.pareto import pareto_front
+
+    front = [config for config, _, _ in pareto_front(trials)]
+    if not front:
+        raise InputError(f"{journal}: no energies; search with --objective energy, edp or pareto")
+    return [trial for trial in trials if trial.config in front]
+
+
 def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
     """Filter and sort the trials as `show` was asked to."""
     chosen = [trial for trial in trials if parsed.status in (None, trial.status.value)]
+    if parsed.pareto:
+        chosen = _front(chosen, parsed.journal)
     if parsed.where is not None:
         condition = parse(parsed.where)
         known = {name for trial in trials for name in trial.config}

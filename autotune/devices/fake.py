@@ -71,6 +71,7 @@ class FakeDevice(HostCompared):
 
     def __init__(self) -> None:
         self.info = _INFO
+        self._energy_j = 0.0
 
     def allocate(self, size_bytes: int) -> Buffer:
         """A fresh array of bytes."""
@@ -104,7 +105,13 @@ class FakeDevice(HostCompared):
         repeats: int = 1,
     ) -> float:
         """Call each entry in order; the sum of the times they report, in ms."""
-        return sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)
+        total_ms = sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)
+        self._energy_j += total_ms * 1e-3 * program.get("power_w", lambda: 1.0)()
+        return total_ms
+
+    def energy_j(self) -> float:
+        """What all runs used: by a kernel's own word its `power_w()`, else 1 W."""
+        return self._energy_j
 
     def flush_cache(self) -> None:
         """There is no cache."""

@@ -35,6 +35,13 @@ def result_text(result: Result) -> str:
         f"        {winner.config}",
         f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_gain(result)}",
     ]
+    if result.front:
+        (_, fastest_ms, most_j), (_, slowest_ms, least_j) = result.front[0], result.front[-1]
+        reach = f"from {fastest_ms:.4g} ms, {most_j:.4g} J to {slowest_ms:.4g} ms, {least_j:.4g} J"
+        lines.append(
+            f"front   {len(result.front)} that no other beats in time and energy, {reach}: "
+            f"autotune show {result.journal} --pareto"
+        )
     if result.ties:
         lines.append(
             f"ties    {len(result.ties)} more cannot be told from the best; they differ in {_varying(result)}"
@@ -65,6 +72,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "time_ms": result.final.median_ms,
         "objective": result.objective.value,
         "energy_j": result.final.energy_j,
+        "front": [[dict(config), time_ms, energy_j] for config, time_ms, energy_j in result.front],
         "interval_ms": list(result.final.interval_ms),
         "default_time_ms": result.default.median_ms,
         "speedup": result.speedup,
@@ -147,7 +155,7 @@ def _kept(result: Result) -> str:
 
 def _gain(result: Result) -> str:
     if result.objective is not Objective.TIME:
-        what = {Objective.ENERGY: "energy", Objective.EDP: "energy times delay"}[result.objective]
+        what = "energy" if result.objective is Objective.ENERGY else "energy times delay"
         return f"the best takes {1 / result.speedup:.0%} of its {what}"
     if result.speedup >= 2:
         return f"the best is {result.speedup:.2g} times as fast"

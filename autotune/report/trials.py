@@ -14,9 +14,11 @@ def trials_table(trials: Sequence[Trial]) -> Table:
     """Trials with one column per parameter, and what their binaries take where that is known."""
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
     resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
+    energies = any(trial.measurement and trial.measurement.energy_j is not None for trial in trials)
     rows = [
         (
             f"{trial.time_ms:.4g}" if trial.time_ms is not None else "-",
+            *([_energy(trial)] if energies else []),
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
             *(_known(getattr(trial, name)) for name in resources),
@@ -25,7 +27,12 @@ def trials_table(trials: Sequence[Trial]) -> Table:
         for trial in trials
     ]
     titles = (name.removesuffix("_bytes") for name in resources)
-    return table(("ms", "status", *names, *titles, "detail"), rows)
+    return table(("ms", *(["J"] if energies else []), "status", *names, *titles, "detail"), rows)
+
+
+def _energy(trial: Trial) -> str:
+    energy_j = trial.measurement.energy_j if trial.measurement else None
+    return "-" if energy_j is None else f"{energy_j:.4g}"
 
 
 def _known(value: int | None) -> str:

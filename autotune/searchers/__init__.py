@@ -19,6 +19,12 @@ def _surrogate(priors: Sequence[Prior], stop_when_unlikely: bool) -> Searcher:
     return SurrogateSearch(priors, stop_when_unlikely=stop_when_unlikely)
 
 
+def _adopt(priors: Sequence[Prior]) -> Searcher:
+    from autotune.searchers.adoption import AdoptionSearch
+
+    return AdoptionSearch(priors)
+
+
 def _kernel_tuner(strategy: str) -> Searcher:
     from autotune.searchers.kernel_tuner_search import KernelTunerSearch
 
@@ -43,11 +49,13 @@ class _Engine:
     make: Callable[[str, Sequence[Prior], bool], Searcher]
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    has_model: bool = False  # of the space: learns from priors and knows when to stop
+    learns: bool = False  # from priors
+    has_model: bool = False  # of the space: knows when to stop
 
 
 _ENGINES = {
-    "surrogate": _Engine(lambda _, priors, stop: _surrogate(priors, stop), has_model=True),
+    "surrogate": _Engine(lambda _, priors, stop: _surrogate(priors, stop), learns=True, has_model=True),
+    "adopt": _Engine(lambda _, priors, __: _adopt(priors), learns=True),
     "exhaustive": _Engine(lambda *_: ExhaustiveSearch()),
     "random": _Engine(lambda *_: RandomSearch()),
     "kernel_tuner": _Engine(
@@ -62,7 +70,7 @@ _ENGINES = {
     ),
     "optuna": _Engine(
         lambda strategy, *_: _optuna(strategy),
-        strategies=("tpe", "cmaes", "gp", "nsgaii", "qmc", "random"),
+        strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
 }
@@ -99,8 +107,8 @@ def make_searcher(
 
 
 def learns_from_priors(engine: str) -> bool:
-    """Whether searchers of this engine make use of what other devices know."""
-    return _ENGINES[engine].has_model
+    """Whether searchers of this engine make use of what other devices know; an unknown one does not."""
+    return engine in _ENGINES and _ENGINES[engine].learns
 
 
 def engine_names() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from autotune.device_names import Traits
 from autotune.model import Config
 from autotune.space import Space
 from autotune.trials import Trial
@@ -17,16 +18,20 @@ Evaluate = Callable[[Sequence[Config]], list[Trial]]
 """Answers with one trial per configuration, in order. A configuration outside the space is answered
 PRUNED and costs nothing, one asked before costs nothing. Raises BudgetSpent: let it pass through."""
 
+_NOT_KNOWN = Traits()
+
 
 @dataclass(frozen=True)
 class Prior:
     """What is known of the same kernel elsewhere: on another device, or for another problem.
 
-    `results` are configurations with their time in milliseconds, None for a failure.
+    `results` are configurations with their time in milliseconds, None for a failure; `traits` are those of
+    the device.
     """
 
     source: str
     results: tuple[tuple[Config, float | None], ...]
+    traits: Traits = _NOT_KNOWN
 
 
 class Searcher(Protocol):

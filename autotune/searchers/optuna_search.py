@@ -36,6 +36,7 @@ class _Recipe:
     startup: int = 0  # first points, drawn uniformly from the space and asked for all at once
     batch: int = 1  # points asked for at once after that
     ordered: bool = False  # positions on an axis, for samplers that make little or nothing of categories
+    objectives: int = 1  # 2: time and energy
 
 
 # Measured on recorded spaces as score over time (0 random search, 1 the optimum at once). TPE: multivariate
@@ -48,6 +49,12 @@ _RECIPES = {
     "gp": _Recipe(lambda seed: optuna.samplers.GPSampler(seed=seed), startup=10),
     "nsgaii": _Recipe(
         lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20), startup=20, batch=5
+    ),
+    "nsgaii_pareto": _Recipe(
+        lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20),
+        startup=20,
+        batch=5,
+        objectives=2,
     ),
     "cmaes": _Recipe(
         lambda seed: optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False),
@@ -78,32 +85,40 @@ class OptunaSearch:
         free = FreeRows(space.rows, rng, ordered=recipe.ordered)
         with _quiet():
             sampler = _KeptToFreeRows(recipe.make(seed), space, free, recipe)
-            study = optuna.create_study(sampler=sampler)
+            study = optuna.create_study(sampler=sampler, directions=["minimize"] * recipe.objectives)
         wanted = recipe.startup or recipe.batch
-        worst: float | None = None
+        worst: list[float] | None = None
         while free.count:
             count = min(wanted, free.count)
             asked = [(study.ask(sampler.distributions), sampler.row) for _ in range(count)]
-            values = [_value(answer) for answer in evaluate([space.config(row) for _, row in asked])]
-            worst = max([value for value in (worst, *values) if value is not None], default=None)
-            for (trial, _), value in zip(asked, values, strict=True):
-                _tell(study, trial, value, worst)
+            answers = evaluate([space.config(row) for _, row in asked])
+            told = [_values(answer, recipe.objectives) for answer in answers]
+            known = [values for values in (worst, *told) if values is not None]
+            worst = [max(column) for column in zip(*known, strict=True)] if known else None
+            for (trial, _), values in zip(asked, told, strict=True):
+                _tell(study, trial, values, worst)
             wanted = recipe.batch
 
 
-def _value(trial: Trial) -> float | None:
-    """What is minimised: the logarithm of the time, for models of it are of use where it matters, below."""
-    return None if trial.score is None else math.log(max(trial.score, SHORTEST_MS))
+def _values(trial: Trial, objectives: int) -> list[float] | None:
+    """What is minimised: the logarithm of the score, for models of it are of use where it matters, below.
+
+    With two objectives, of time and of energy; without a counter all energies are the same.
+    """
+    if trial.score is None or trial.measurement is None:
+        return None
+    both = (trial.measurement.median_ms, trial.measurement.energy_j or 1.0)
+    return [math.log(max(value, SHORTEST_MS)) for value in (both if objectives == 2 else (trial.score,))]
 
 
-def _tell(study: Study, trial: optuna.Trial, value: float | None, worst: float | None) -> None:
+def _tell(study: Study, trial: optuna.Trial, values: list[float] | None, worst: list[float] | None) -> None:
     """Tell a failure as the worst value so far.
 
     Every sampler here goes by ranks or fits a model to the values: this ranks a failure last and leaves the
     scale alone. Told as Optuna's FAIL it would be ignored, and its neighbourhood tried again: TPE then
     scores 0.43 where it scores 0.50 with the penalty. Before the first success there is no such value.
     """
-    told = worst if value is None else value
+    told = worst if values is None else values
     study.tell(trial, told, state=TrialState.FAIL if told is None else TrialState.COMPLETE)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from autotune.device_names import traits_of_name
 from autotune.errors import InputError
 from autotune.model import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
 from autotune.space.binding import Space
@@ -78,14 +79,15 @@ def bare_spec(
 
 
 def unknown_device(name: str, slug: str) -> DeviceInfo:
-    """A device of which only the name is known: limits that exclude nothing, everything else empty."""
+    """A device of which only the name is known, and what it tells: limits that exclude nothing."""
+    traits = traits_of_name(name)
     return DeviceInfo(
         backend="recorded",
         name=name,
         slug=slug,
         kind="gpu",
-        vendor="",
-        architecture="",
+        vendor=traits.vendor or "",
+        architecture=traits.architecture or "",
         compute_units=1,
         warp_size=32,
         max_threads_per_block=1024,

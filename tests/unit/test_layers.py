@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "autotune"
 LAYERS = (
     ("errors", "model"),
     ("trials",),
-    ("process",),
+    ("process", "pareto"),
     ("expressions", "child", "sources", "jobs", "cache_format", "journal", "device_names"),
     ("plan", "cache", "occupancy", "carry_over"),
     ("best", "cuda_driver", "wanted"),
@@ -33,7 +33,7 @@ LAYERS = (
     ("priors",),
     ("rig", "replay", "importance", "contrasts"),
     ("session", "efficiency", "feasible"),
-    ("backlog",),
+    ("backlog", "adopt"),
     ("report", "progress"),
     ("cli",),
     ("__main__",),

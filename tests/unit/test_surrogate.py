@@ -1,5 +1,7 @@
 """The parts of the default search: encoding, kernel, posterior, design, pool, transfer, outlook."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -190,6 +192,22 @@ def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
     with pytest.raises(BudgetSpent):
         SurrogateSearch(priors).search(space, evaluate, seed=0)
     assert config in evaluate.tried and len(evaluate.tried) == 10
+
+
+def test_what_takes_long_to_find_out_must_be_worth_it(space):
+    def mean_block(counts_cost):
+        evaluate = InProcessEvaluator(space, lambda config: 1.0 + config["TILE"] / 100)
+
+        def slow_where_large(configs):
+            if len(evaluate.trials) >= 40:
+                raise BudgetSpent
+            return [replace(trial, cost_s=float(trial.config["BLOCK"])) for trial in evaluate(configs)]
+
+        with pytest.raises(BudgetSpent):
+            SurrogateSearch(counts_cost=counts_cost).search(space, slow_where_large, seed=0)
+        return np.mean([config["BLOCK"] for config in evaluate.tried])
+
+    assert mean_block(counts_cost=True) < 0.5 * mean_block(counts_cost=False)
 
 
 def test_it_stops_when_nothing_better_is_likely(space):

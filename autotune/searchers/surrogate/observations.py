@@ -18,7 +18,9 @@ SHORTEST_S = 1e-6
 class Observations:
     """Rows of the space with the logs of their time or other score (nan: failed) and cost (nan: unknown)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_cost: bool = True) -> None:
+        """Without `counts_cost` no cost is noted."""
+        self._counts_cost = counts_cost
         self._rows: list[int] = []
         self._log_ms: list[float] = []
         self._log_cost: list[float] = []
@@ -31,7 +33,8 @@ class Observations:
         for row, trial in zip(rows, trials, strict=True):
             self._rows.append(row)
             self._log_ms.append(math.nan if trial.score is None else _log(trial.score, SMALLEST_SCORE))
-            self._log_cost.append(_log(trial.cost_s, SHORTEST_S) if trial.cost_s > 0 else math.nan)
+            known = self._counts_cost and trial.cost_s > 0
+            self._log_cost.append(_log(trial.cost_s, SHORTEST_S) if known else math.nan)
 
     @property
     def rows(self) -> NDArray[np.intp]:

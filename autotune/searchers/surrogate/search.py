@@ -29,12 +29,21 @@ class SurrogateSearch:
     """Tries what improves most per second in expectation, by a Gaussian process over all configurations."""
 
     def __init__(
-        self, priors: Sequence[Prior] = (), *, batch: int = BATCH, stop_when_unlikely: bool = False
+        self,
+        priors: Sequence[Prior] = (),
+        *,
+        batch: int = BATCH,
+        stop_when_unlikely: bool = False,
+        counts_cost: bool = True,
     ) -> None:
-        """At most `batch` configurations are proposed at once."""
+        """At most `batch` configurations are proposed at once.
+
+        Without `counts_cost` all cost the same: for a budget of few trials, where seconds are no matter.
+        """
         self._priors = tuple(priors)
         self._batch = batch
         self._stop_when_unlikely = stop_when_unlikely
+        self._counts_cost = counts_cost
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through.
@@ -45,9 +54,9 @@ class SurrogateSearch:
         if len(space) <= OPENING:
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
         else:
-            _Course(space, evaluate, self._priors, self._batch, rng).run(
-                stop_when_unlikely=self._stop_when_unlikely
-            )
+            seen = Observations(counts_cost=self._counts_cost)
+            course = _Course(space, evaluate, seen, self._priors, self._batch, rng)
+            course.run(stop_when_unlikely=self._stop_when_unlikely)
 
 
 class _Course:
@@ -57,6 +66,7 @@ class _Course:
         self,
         space: Space,
         evaluate: Evaluate,
+        seen: Observations,
         priors: Sequence[Prior],
         batch: int,
         rng: np.random.Generator,
@@ -67,7 +77,7 @@ class _Course:
         self._rng = rng
         self._axes = axes_of(space.parameters)
         self._knowledge = Knowledge(space, self._axes, priors, rng)
-        self._seen = Observations()
+        self._seen = seen
 
     def run(self, *, stop_when_unlikely: bool) -> None:
         """Until everything has been tried, nothing is expected any more, or BudgetSpent is raised."""
@@ -119,8 +129,11 @@ class _Course:
         """Rows that are far from each other and from all that was tried."""
         space = self._space
         tried = self._seen.rows
-        free = np.setdiff1d(np.arange(len(space)), tried)
-        sample = self._rng.choice(free, min(len(free), DESIGN_SAMPLE), replace=False)
+        if len(space) <= 4 * DESIGN_SAMPLE:
+            free = np.setdiff1d(np.arange(len(space)), tried)
+            sample = self._rng.choice(free, min(len(free), DESIGN_SAMPLE), replace=False)
+        else:
+            sample = np.setdiff1d(self._rng.integers(0, len(space), DESIGN_SAMPLE), tried)
         points = spread(
             self._axes,
             positions_of(space.rows[sample], self._axes),
