@@ -27,7 +27,7 @@ from autotune.model import (
 
 SCHEMA = 1
 # Left out when empty: files from before they existed are read, and written alike.
-_LATER_KEYS = {"measured", "registers", "front"}
+_LATER_KEYS = {"measured", "registers", "front", "work_bytes", "work_flops"}
 # There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
 _MEASURED = r'(?ms)^ {6}"measured": \[$.*?^ {6}\]'
 _BROKEN_ROW = r"\n {10,}|\n {8}(?=\])"

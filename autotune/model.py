@@ -186,6 +186,8 @@ class Entry:
     measured: Measured = ()  # others that the search verified and timed
     registers: int | None = None  # a thread of the best, where the compiler says
     front: Front = ()  # where energy counted: those that none was faster and thriftier than
+    work_bytes: float | None = None  # that the problem moves, as far as the space says
+    work_flops: float | None = None
 
     def registers_of(self, config: Config) -> int | None:
         """Registers of a thread in a configuration; None: not known."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from operator import itemgetter
 
 from autotune import __version__
+from autotune.candidates import work
 from autotune.jobs import Protocol
 from autotune.model import ArgumentSpec, Config, Entry, Front, KernelRecord, Measured, Provenance
 from autotune.targets import Bound
@@ -48,6 +49,7 @@ def kernel_record(
 ) -> KernelRecord:
     """One entry, with all that the loader needs to check and use it without reading YAML."""
     spec, problem = bound.spec, bound.space.problem
+    amounts = work(bound.space, winner.config, problem.sizes)
     entry = Entry(
         sizes=problem.sizes,
         dtype=problem.dtype,
@@ -59,6 +61,8 @@ def kernel_record(
         provenance=_provenance(bound, engine, seed, trials, protocol),
         measured=others,
         registers=winner.registers,
+        work_bytes=amounts.get("bytes"),
+        work_flops=amounts.get("flops"),
         front=front,
     )
     return KernelRecord(

@@ -214,11 +214,17 @@ def _settle(
         cache_file=store(root, rig.bound.device, record),
         objective=rig.objective,
         priors=priors,
-        outlook=outlook(rig.bound.space, tuple(rig.evaluator.trials.values())),
+        outlook=_outlook(rig, winner),
         front=front,
         search_seconds=searched_s,
         seconds=rig.evaluator.spent_s,
     )
+
+
+def _outlook(rig: Rig, winner: Trial) -> Outlook:
+    """What is left to find; in time nothing beats the memory's bandwidth, where the space states the work."""
+    floor_ms = rig.maker.make(winner.config).floor_ms if rig.objective is Objective.TIME else 0.0
+    return outlook(rig.bound.space, tuple(rig.evaluator.trials.values()), floor_ms)
 
 
 def _still_true(rig: Rig) -> Iterator[Trial]:

@@ -223,6 +223,10 @@ def test_an_outlook_says_what_is_left(space):
     some = evaluate(list(space)[:40])
     early = outlook(space, some)
     assert early.seen == 40 and early.chance > 0.5 and early.gain > 0.1
+    best_ms = min(trial.time_ms for trial in some if trial.time_ms)
+    bounded = outlook(space, some, floor=0.95 * best_ms)
+    assert bounded.chance == early.chance and 0.02 < bounded.gain < 0.0501
+    assert outlook(space, some, floor=0.995 * best_ms).chance == 0.0
     assert outlook(space, some[:2]).chance is None
     whole = outlook(space, evaluate(list(space)))
     assert (whole.seen, whole.chance, whole.gain) == (len(space), 0.0, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,8 +35,11 @@ class Outlook:
     gain: float | None
 
 
-def outlook(space: Space, trials: Sequence[Trial]) -> Outlook:
-    """The outlook after some trials of a space, by whichever searcher they were chosen."""
+def outlook(space: Space, trials: Sequence[Trial], floor: float = 0.0) -> Outlook:
+    """The outlook after some trials of a space, by whichever searcher they were chosen.
+
+    No score below `floor` is possible, whatever the model makes of it.
+    """
     rows = [row for trial in trials if (row := space.index(trial.config)) is not None]
     if len(rows) == len(space):
         return Outlook(len(rows), len(space), 0.0, 0.0)
@@ -45,11 +49,13 @@ def outlook(space: Space, trials: Sequence[Trial]) -> Outlook:
         return Outlook(len(rows), len(space), None, None)
     axes, rng = axes_of(space.parameters), np.random.default_rng(0)
     model = Model(space.rows, axes, Knowledge(space, axes, (), rng), seen, Hyperparameters(), rng)
-    return Outlook(len(rows), len(space), *chance_and_gain(model, seen))
+    best = min((trial.score for trial in trials if trial.score), default=0.0)
+    least_log = math.log(floor / best) if 0 < floor <= best else -math.inf
+    return Outlook(len(rows), len(space), *chance_and_gain(model, seen, least_log))
 
 
-def chance_and_gain(model: Model, seen: Observations) -> tuple[float, float]:
-    """`chance` and `gain` of an outlook; the same for the same model."""
-    logs = model.sample_best(seen, DRAWS, np.random.default_rng(0))
+def chance_and_gain(model: Model, seen: Observations, least_log: float = -math.inf) -> tuple[float, float]:
+    """`chance` and `gain` of an outlook; the same for the same model. Nothing lies below `least_log`."""
+    logs = np.maximum(model.sample_best(seen, DRAWS, np.random.default_rng(0)), least_log)
     saved = -np.expm1(np.minimum(logs, 0.0))
     return float((saved >= FASTER).mean()), float(saved.mean())
