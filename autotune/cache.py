@@ -164,7 +164,9 @@ def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
     entries = {_problem(entry): entry for entry in old.entries}
     for entry in new.entries:
         before = entries.get(_problem(entry))
-        entries[_problem(entry)] = entry if before is None else with_measured(entry, before)
+        if before is not None:
+            entry = replace(with_measured(entry, before), rivals=before.rivals)
+        entries[_problem(entry)] = entry
     return replace(new, entries=tuple(entries[key] for key in sorted(entries)))
 
 

@@ -27,10 +27,9 @@ from autotune.model import (
 
 SCHEMA = 1
 # Left out when empty: files from before they existed are read, and written alike.
-_LATER_KEYS = {"measured", "registers", "front", "work_bytes", "work_flops"}
+_LATER_KEYS = {"measured", "registers", "front", "work_bytes", "work_flops", "rivals"}
 # There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
-_MEASURED = r'(?ms)^ {6}"measured": \[$.*?^ {6}\]'
-_BROKEN_ROW = r"\n {10,}|\n {8}(?=\])"
+_MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
 
 _Read = Callable[[Any, str], Any]  # a JSON value and its place in the file, to a field's value
 _T = TypeVar("_T")
@@ -53,6 +52,11 @@ def record_text(record: KernelRecord) -> str:
 def device_text(device: DeviceInfo) -> str:
     """The text of a device's file."""
     return _dump(_plain(device), device.name)
+
+
+def entry_text(entry: Entry) -> str:
+    """A result as one line: equal for equal results."""
+    return json.dumps(_plain(entry), sort_keys=True)
 
 
 def parse_record(text: str, path: str) -> KernelRecord:
@@ -79,7 +83,13 @@ def _dump(data: dict[str, Any], subject: str) -> str:
         )
     except ValueError:
         raise CacheError(f"{subject}: a number of its results is not finite and cannot be stored") from None
-    return re.sub(_MEASURED, lambda block: re.sub(_BROKEN_ROW, " ", block[0]), text) + "\n"
+    return re.sub(_MEASURED, _unbroken, text) + "\n"
+
+
+def _unbroken(block: re.Match[str]) -> str:
+    """A block of measured configurations with a line for each."""
+    indent = len(block[1])
+    return re.sub(rf"\n {{{indent + 4},}}|\n {{{indent + 2}}}(?=\])", " ", block[0])
 
 
 def _plain(value: Any) -> Any:

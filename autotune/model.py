@@ -188,6 +188,7 @@ class Entry:
     front: Front = ()  # where energy counted: those that none was faster and thriftier than
     work_bytes: float | None = None  # that the problem moves, as far as the space says
     work_flops: float | None = None
+    rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
 
     def registers_of(self, config: Config) -> int | None:
         """Registers of a thread in a configuration; None: not known."""

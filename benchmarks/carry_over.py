@@ -4,8 +4,9 @@
 
 FOLDER has a folder per kernel with a recording of a whole space per GPU, `<GPU>_T4.json.gz`. Each GPU is left
 out in turn. A rule sees what a search would have left of the others: the best, the 32 next, and how the other
-GPUs' bests did; only "least sum" sees all that was recorded. Its choice is then looked up in the recording of
-the GPU that was left out: a share is that GPU's best time over the choice's, 0 for one that fails there.
+GPUs' bests did; "least sum" and "adopt" see all that was recorded. Its choice is then looked up in the
+recording of the GPU that was left out: a share is that GPU's best time over the choice's, 0
+where it fails.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
 from autotune import cache
+from autotune.cli.adopt import RUNS
 from autotune.device_names import traits_of_name
 from autotune.interop import read_recording
 from autotune.loader import best_config
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Provenance, Tier
+from autotune.model import ADOPTION, Config, DeviceInfo, Entry, KernelRecord, Parameter, Provenance, Tier
 from autotune.records import MOST_MEASURED
+from autotune.replay import load, priors_for, replay
+from autotune.searchers import make_searcher
+from autotune.searchers.base import Prior
 
 PROBLEM = {"n": 1}  # each kernel is recorded for one problem only
 
@@ -56,6 +61,8 @@ class Case:
     target: Recorded
     others: tuple[Recorded, ...]
     cache: Path
+    priors: tuple[Prior, ...]  # everything that was recorded on the others
+    file: Path  # the target's recording
 
 
 @dataclass(frozen=True)
@@ -99,24 +106,51 @@ def tiers(case: Case) -> Outcome:
     return Outcome(case.target.share(best.config), best.expected_slowdown)
 
 
+def adopt(case: Case) -> Outcome:
+    """The best of the runs that `autotune adopt` would make besides the default."""
+    return _adopted(case, case.priors)
+
+
+def adopt_from_a_cache(case: Case) -> Outcome:
+    """The same where nothing but caches is left of the other GPUs' searches."""
+
+    def kept(prior: Prior, gpu: str) -> Prior:
+        path = cache.record_path(str(case.cache), cache.slug(gpu), case.kernel)
+        (entry,) = cache.read_record(path).entries
+        return replace(prior, results=tuple(row for row in prior.results if row[0] in entry.relative_times))
+
+    priors = zip(case.priors, case.others, strict=True)
+    return _adopted(case, [kept(prior, other.gpu) for prior, other in priors])
+
+
+def _adopted(case: Case, priors: Sequence[Prior]) -> Outcome:
+    target = load(case.file)
+    run = replay(target, make_searcher(ADOPTION, priors=priors), budget=RUNS, seed=0)
+    return Outcome(max(case.target.share(target.space.config(row)) for row in run.rows))
+
+
 RULES: dict[str, tuple[str, Callable[[Case], Outcome]]] = {
     "fastest foreign record": ("0", fastest_record),
     "least sum of relative times": ("0", least_sum),
     "tiers of best_config": ("0", tiers),
     "top 5 of each other GPU": ("10", top_5),
+    "adopt, from caches": ("10", adopt_from_a_cache),
+    "adopt": ("10", adopt),
 }
 
 
 def cases(folder: Path, scratch: Path) -> Iterator[Case]:
     """Every GPU of every kernel, left out once."""
     for kernel in sorted(path for path in folder.iterdir() if path.is_dir()):
-        recorded = [_read(file) for file in sorted(kernel.glob("*_T4.json*"))]
-        for target in recorded:
+        files = sorted(kernel.glob("*_T4.json*"))
+        recorded = [_read(file) for file in files]
+        replayed = [load(file) for file in files]
+        for target, file, searched in zip(recorded, files, replayed, strict=True):
             others = tuple(one for one in recorded if one is not target)
             root = scratch / kernel.name / target.gpu
             for other in others:
                 _store(root, kernel.name, other, [one.best for one in others])
-            yield Case(kernel.name, target, others, root)
+            yield Case(kernel.name, target, others, root, priors_for(searched, replayed, 0), file)
 
 
 def _read(file: Path) -> Recorded:

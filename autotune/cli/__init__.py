@@ -19,11 +19,13 @@ from autotune import __version__
 from autotune.cli import (
     adopt,
     best,
+    compare,
     devices,
     export,
     feasible,
     import_,
     ladder,
+    merge,
     new,
     replay,
     search,
@@ -32,7 +34,22 @@ from autotune.cli import (
 )
 from autotune.errors import AutotuneError, InputError
 
-VERBS = (search, adopt, best, devices, new, space, feasible, ladder, show, replay, import_, export)
+VERBS = (
+    search,
+    adopt,
+    best,
+    compare,
+    merge,
+    devices,
+    new,
+    space,
+    feasible,
+    ladder,
+    show,
+    replay,
+    import_,
+    export,
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.errors import NoConfig
+from autotune.loader import best_config
+from autotune.model import Config, Tier
+from autotune.targets import Bound
 from autotune.trials import Budget
 
 EXAMPLE = "autotune ladder spaces/reduce.yaml"
@@ -17,15 +21,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_run(parser)
     opt.add_cache(parser, "where the tuned best is looked up")
+    parser.add_argument("--plot", metavar="FILE.svg", type=_svg, help="draw the times as bars, too")
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.loader import best_config
-    from autotune.model import Tier
+    from autotune.interop.files import write_text
     from autotune.progress import SearchProgress
-    from autotune.report.ladder import ladder_table
+    from autotune.report.ladder import ladder_plot, ladder_table
     from autotune.report.tables import console
     from autotune.rig import Options, get_ready
     from autotune.session import ladder
@@ -44,21 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
     )
     with SearchProgress() as progress:
         rungs = ladder(bound, options, progress)
-    try:
-        problem = bound.space.problem
-        known = best_config(
-            bound.spec.kernel,
-            bound.device,
-            dtype=problem.dtype,
-            strict=True,
-            min_match=Tier.EXACT,
-            on_miss=None,
-            cache=parsed.cache,
-            **problem.sizes,
-        )
-        best = (known.config, known.time_ms) if known.time_ms is not None else None
-    except NoConfig:  # not tuned yet: the ladder stands alone
-        best = None
+    best = _tuned_best(bound, parsed.cache)
     if parsed.json:
         emit(
             [
@@ -68,3 +58,32 @@ def run(parsed: argparse.Namespace) -> None:
         )
     else:
         console().print(ladder_table(bound.space, rungs, best))
+    if parsed.plot is not None:
+        write_text(parsed.plot, ladder_plot(bound.space, rungs, best))
+
+
+def _tuned_best(bound: Bound, cache: Path | None) -> tuple[Config, float] | None:
+    """The best that is known of this very device and problem, with its time in ms; None before a search."""
+    problem = bound.space.problem
+    try:
+        known = best_config(
+            bound.spec.kernel,
+            bound.device,
+            dtype=problem.dtype,
+            strict=True,
+            min_match=Tier.EXACT,
+            on_miss=None,
+            cache=cache,
+            **problem.sizes,
+        )
+    except NoConfig:  # not tuned yet: the ladder stands alone
+        return None
+    return (known.config, known.time_ms) if known.time_ms is not None else None
+
+
+def _svg(text: str) -> Path:
+    """A file to write SVG to."""
+    path = Path(text)
+    if path.suffix != ".svg":
+        raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")
+    return path

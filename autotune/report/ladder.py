@@ -1,4 +1,4 @@
-"""The landmarks of a space as a table."""
+"""The landmarks of a space as a table and as a plot."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from autotune.errors import InputError
 from autotune.model import Config
-from autotune.report.tables import rate_text, table
+from autotune.report.plot import Bar, bar_chart
+from autotune.report.tables import problem_text, rate_text, table
 from autotune.space import Space
 from autotune.trials import Status, Trial
 
@@ -27,6 +29,21 @@ def ladder_table(
     if best is not None:
         rows.append(("tuned best", *_rung(space, best[0], best[1], first_ms), str(best[0])))
     return table(("step", "ms", "rate", "speed-up", "note"), rows)
+
+
+def ladder_plot(space: Space, rungs: Sequence[tuple[str, Trial]], best: tuple[Config, float] | None) -> str:
+    """A bar of time per landmark that ran, and one for the tuned best, as SVG; InputError if none ran."""
+    timed = [(name, trial.config, trial.time_ms) for name, trial in rungs if trial.time_ms is not None]
+    if not timed:
+        raise InputError(f"{space.spec.kernel}: none of its landmarks ran here, so there is nothing to plot")
+    bars = [Bar(name, time_ms, _time_and_rate(space, config, time_ms)) for name, config, time_ms in timed]
+    if best is not None:
+        bars.append(Bar("tuned best", best[1], _time_and_rate(space, *best), strong=True))
+    return bar_chart(f"{space.spec.kernel}, {problem_text(space)}, {space.device.name}", "ms", bars)
+
+
+def _time_and_rate(space: Space, config: Config, time_ms: float) -> str:
+    return ", ".join(filter(None, (f"{time_ms:.4g} ms", rate_text(space, config, time_ms))))
 
 
 def _rung(space: Space, config: Config, time_ms: float, first_ms: float | None) -> tuple[str, str, str]:

@@ -55,7 +55,6 @@ class _Engine:
 
 _ENGINES = {
     "surrogate": _Engine(lambda _, priors, stop: _surrogate(priors, stop), learns=True, has_model=True),
-    "adopt": _Engine(lambda _, priors, __: _adopt(priors), learns=True),
     "exhaustive": _Engine(lambda *_: ExhaustiveSearch()),
     "random": _Engine(lambda *_: RandomSearch()),
     "kernel_tuner": _Engine(
@@ -73,6 +72,7 @@ _ENGINES = {
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
+    "adopt": _Engine(lambda _, priors, __: _adopt(priors), learns=True),
 }
 
 

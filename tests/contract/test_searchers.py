@@ -250,7 +250,7 @@ def test_a_missing_package_is_named(monkeypatch):
 
 
 def test_the_default_strategies():
-    assert [default_strategy(engine) for engine in engine_names()] == ["", "", "", "hybrid_vndx", "tpe"]
+    assert [default_strategy(engine) for engine in engine_names()] == ["", "", "", "hybrid_vndx", "tpe", ""]
 
 
 def test_a_library_is_imported_only_for_its_own_engine():

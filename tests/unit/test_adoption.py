@@ -19,6 +19,7 @@ from tests.recorded_files import FOLDER, needs_whole
 
 BLOCKS, TILES = (32, 64, 128, 256, 512), (1, 2, 4, 8)
 CONFIGS = [Config({"BLOCK": b, "TILE": t, "SHARED": s}) for b in BLOCKS for t in TILES for s in (False, True)]
+AMPERE = Traits("gpu", "nvidia", "sm_86")
 
 
 def time_ms(config, block=128, tile=2, shared=1.0, unit=1.0):
@@ -36,7 +37,7 @@ def recorded(times_ms, device="NVIDIA A100"):
     return prepare(Recording("bowl", device, None, domains(names, CONFIGS), results, "test"))
 
 
-def prior(device="NVIDIA A40", among=CONFIGS, traits=Traits("gpu", "nvidia", "sm_86"), **bowl):
+def prior(device="NVIDIA A40", among=CONFIGS, traits=AMPERE, **bowl):
     return Prior(device, tuple((config, time_ms(config, **bowl)) for config in among), traits)
 
 
@@ -88,7 +89,7 @@ def test_what_fails_here_is_left_and_what_failed_everywhere_comes_last():
     target = recorded(times)
     assert best(target, tried(target, (prior(shared=0.5),))) == 1.0
     failing = Prior("other", tuple((c, None if c["BLOCK"] == 32 else time_ms(c)) for c in CONFIGS))
-    assert all(config["BLOCK"] != 32 for config in tried(target, (failing,), 32))
+    assert all(config["BLOCK"] != 32 for config in tried(target, (failing,)))
 
 
 def test_where_everything_fails_the_whole_space_is_tried():

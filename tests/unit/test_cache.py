@@ -284,7 +284,9 @@ def test_kernels_and_folders_are_listed(tmp_path):
 
 
 def test_every_field_of_the_records_is_in_the_file():
-    data = json.loads(record_text(record(replace(entry(64), measured=((DEFAULT, 1.0),), registers=32))))
+    later = {"measured": ((DEFAULT, 1.0),), "registers": 32, "front": ((DEFAULT, 1.0, 0.5),)}
+    later |= {"work_bytes": 256.0, "work_flops": 64.0, "rivals": (entry(64),)}
+    data = json.loads(record_text(record(replace(entry(64), **later))))
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
     assert parse_device(device_text(DEVICE), "here") == DEVICE

@@ -66,6 +66,23 @@ def test_ladder_times_the_landmarks_beside_the_tuned_best(tuned):
     assert any("tuned best" in line and "17.0x" in line for line in lines)
 
 
+def test_ladder_draws_its_times(tuned):
+    folder, _ = tuned
+    done = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "plots/ladder.svg")
+    assert done.returncode == 0, done.stderr
+    drawn = (folder.path / "plots/ladder.svg").read_text()
+    assert drawn.count("<rect") == 3 and ">tuned best<" in drawn and "second" in done.stdout
+    wrong = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.png")
+    assert wrong.returncode == 2 and ".svg" in wrong.stderr and "Traceback" not in wrong.stderr
+
+
+def test_a_ladder_none_of_whose_landmarks_is_valid_is_told_and_not_drawn(folder):
+    folder.edit("  first: {A: 1, note: where it starts}\n  second: {A: 2}", "  first: {A: 6, B: 2}")
+    done = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.svg")
+    assert done.returncode == 2 and "nothing to plot" in done.stderr and "A + B <= 7" in done.stdout
+    assert not (folder.path / "ladder.svg").exists()
+
+
 def test_show_filters_sorts_and_limits(tuned):
     folder, result = tuned
     done = folder.run("show", result["journal"], "--where", "A >= 5 and B == 1", "--json")

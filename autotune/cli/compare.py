@@ -1,0 +1,46 @@
+"""Compare what was tuned on several devices: times, parameters that flip, and how far results carry over."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+from autotune.errors import InputError
+
+EXAMPLE = "autotune compare reduce --plot reduce.svg"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("kernel", help="name of the kernel, as in its space file")
+    opt.add_problem(parser)
+    opt.add_cache(parser, "the cache to look in")
+    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+    parser.add_argument(
+        "--plot", metavar="FILE", type=Path, help="write who is how fast with whose best as a heat map (SVG)"
+    )
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Run the command."""
+    from autotune.compare import compare, select
+    from autotune.holdings import holders
+    from autotune.interop.files import write_text
+    from autotune.report.compare import comparison_json, comparison_markdown, print_comparison
+    from autotune.report.heat_map import heat_map
+
+    if parsed.plot and parsed.plot.suffix != ".svg":
+        raise InputError(f"--plot {parsed.plot}: a heat map is an SVG: expected a name that ends in .svg")
+    found = holders(parsed.kernel, parsed.cache)
+    comparison = compare(parsed.kernel, select(found, opt.sizes(parsed), parsed.dtype))
+    if parsed.plot:
+        write_text(parsed.plot, heat_map(comparison.matrix))
+    if parsed.json:
+        emit(comparison_json(comparison))
+    elif parsed.markdown:
+        emit(comparison_markdown(comparison))
+    else:
+        print_comparison(comparison)

@@ -1,0 +1,153 @@
+"""Folders of caches and journals united into one: what is read of them, and where it is written.
+
+Everything is read and checked before anything is written. What is already in the target takes part.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune.cache import locked, read_device, read_record, replace_file, same_device
+from autotune.cache_format import device_text, record_text
+from autotune.errors import CacheError, InputError, JournalError
+from autotune.journal import parse_journal
+from autotune.merge import merge_devices, merge_records, merge_rows
+from autotune.model import DeviceInfo, KernelRecord
+from autotune.wanted import FILE as WANTED
+from autotune.wanted import read_wanted
+
+_DEVICE = "device.json"
+_OBJECTIVE = "objective."  # folders of results that were not searched for their time
+
+
+@dataclass
+class _Found:
+    """What folders hold, by the place inside the folder."""
+
+    devices: dict[Path, list[DeviceInfo]] = field(default_factory=dict)
+    records: dict[Path, list[KernelRecord]] = field(default_factory=dict)
+    journals: dict[Path, dict[str, list[str]]] = field(default_factory=dict)  # rows by header
+    wanted: dict[Path, set[str]] = field(default_factory=dict)
+    ignored: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge has written; `records` by place: `nvidia-h200/reduce.json`."""
+
+    into: Path
+    records: dict[str, KernelRecord]
+    journals: dict[str, int]  # rows by place
+    ignored: tuple[Path, ...]  # files that are neither
+
+
+def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
+    """Unite caches and journals, in subfolders too, with what the target holds; the sources stay as they are.
+
+    Raises InputError for a missing or empty folder, CacheError and JournalError for a damaged file, for
+    different devices of the same name, and for a journal that a search is writing.
+    """
+    found = _Found()
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder; merge takes folders of caches and journals")
+        if folder.resolve() != into.resolve() and into.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"--into {into}: lies inside {folder}, which is read; choose another folder")
+        _read_folder(folder, found)
+    if not (found.records or found.journals):
+        raise InputError(f"{', '.join(map(str, folders))}: neither results nor journals in there")
+    if into.is_dir():
+        _read_folder(into, found)
+    for place, devices in found.devices.items():
+        for one in devices:
+            if not same_device(one, devices[0]):
+                raise CacheError(f"{place}: is {devices[0].name} in one cache and {one.name} in another")
+    try:
+        return _write(found, into)
+    except OSError as error:
+        raise CacheError(f"{into}: cannot be written: {error.strerror}") from None
+
+
+def _read_folder(folder: Path, found: _Found) -> None:
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        if any(part.startswith(".") for part in place.parts) or not path.is_file():
+            continue
+        if path.name == _DEVICE:
+            found.devices.setdefault(place.parent, []).append(read_device(str(path)))
+        elif path.suffix == ".json" and path.stem.isidentifier() and (path.parent / _DEVICE).exists():
+            found.records.setdefault(place, []).append(read_record(str(path)))
+        elif path.name == WANTED:
+            found.wanted.setdefault(place, set()).update(one.line for one in read_wanted(path.parent))
+        elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
+            header, *rows = lines
+            plain = place.with_name(place.name.replace(f".{_mark(header)}.jsonl", ".jsonl"))
+            found.journals.setdefault(plain, {}).setdefault(header, []).extend(rows)
+        else:
+            found.ignored.append(path)
+
+
+def _journal_lines(path: Path) -> list[str]:
+    """The whole lines of a journal; none for another file. Raises JournalError for a damaged one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise JournalError(f"{path}: damaged: {error}") from None
+    if not text.startswith('{"journal":'):
+        return []
+    parse_journal(text, path)
+    lines = text.split("\n")
+    return lines[:-1]  # what follows the last end of a line is empty, or was cut off
+
+
+def _write(found: _Found, into: Path) -> Merged:
+    records = {}
+    for place, devices in found.devices.items():
+        folder = into / place
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            replace_file(folder / _DEVICE, device_text(merge_devices(devices)))
+            for file in (file for file in found.records if file.parent == place):
+                held = [read_record(str(into / file))] if (into / file).exists() else []
+                by_time = not any(part.startswith(_OBJECTIVE) for part in file.parts)
+                record = merge_records([*found.records[file], *held], by_time=by_time)
+                replace_file(into / file, record_text(record))
+                records[file.as_posix()] = record
+    for place, lines in found.wanted.items():
+        with locked((into / place).parent):
+            replace_file(into / place, "".join(sorted(lines)))
+    journals = {}
+    for place, by_header in found.journals.items():
+        for name, header in _names(place, sorted(by_header)):
+            journals[name.as_posix()] = _write_journal(into / name, header, by_header[header])
+    return Merged(into, records, journals, tuple(found.ignored))
+
+
+def _names(place: Path, headers: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Where the journals of one name go: the first header's there, the others' beside it."""
+    for number, header in enumerate(headers):
+        yield place.with_name(f"{place.stem}.{_mark(header)}.jsonl") if number else place, header
+
+
+def _mark(header: str) -> str:
+    return hashlib.sha256(header.encode()).hexdigest()[:8]
+
+
+def _write_journal(path: Path, header: str, rows: Sequence[str]) -> int:
+    """Put a journal in place and count its rows; raises JournalError while a search holds the one there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(f"{path}: a search is writing it; wait for it and merge again") from None
+        there = _journal_lines(path)  # it may have grown since it was read
+        united = merge_rows([*rows, *(there[1:] if there[:1] == [header] else ())])
+        replace_file(path, "".join(f"{line}\n" for line in (header, *united)))
+    return len(united)

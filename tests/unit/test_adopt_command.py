@@ -1,0 +1,64 @@
+"""`autotune adopt`: a few runs where nothing was tuned, on the fake device, and what is served then."""
+
+import json
+
+import pytest
+
+from autotune.adopt import searched
+from autotune.loader import best_config
+from autotune.model import Tier
+
+
+@pytest.fixture
+def adopt(folder):
+    def run(*arguments):
+        return folder.run("adopt", "double.yaml", "--device", "fake", *arguments)
+
+    return run
+
+
+def test_with_nothing_known_elsewhere_it_says_what_to_do(folder, adopt):
+    done = adopt()
+    assert done.returncode == 2 and "autotune search finds a first result" in done.stderr
+    assert not (folder.path / "cache").exists() and not (folder.path / "runs").exists()
+
+
+def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(folder, adopt):
+    folder.search("--budget", "30")
+    done = adopt("--size", "n=500", "--runs", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["adopted"] and result["engine"] == "adopt" and result["trials"] <= 3
+    assert result["config"] == {"A": 5, "B": 0} and result["priors"] == {"Fake GPU, n=1000, int32": 17}
+
+    cache = str(folder.path / "cache")
+    best = best_config("double", "fake-gpu", cache=cache, n=500)
+    assert best.match.tier is Tier.EXACT
+    assert best.match.detail == f"probed with {result['trials']} runs on fake-gpu for n=500"
+    assert best.provenance.is_probe
+    assert best_config("double", "fake-gpu", cache=cache, n=1000).match.detail.startswith("tuned on")
+    assert best_config("double", "other", cache=cache, n=500).match.detail.startswith("probed with")
+
+    again = adopt("--size", "n=500", "--runs", "2", "--json")
+    assert json.loads(again.stdout)["resumed"] == result["trials"]
+
+    searched_result = folder.search("--budget", "30", "--size", "n=500")
+    before = folder.files()
+    done = adopt("--size", "n=500")
+    assert (
+        done.returncode == 0 and "tuned already, with 17 trials of exhaustive; nothing was run" in done.stdout
+    )
+    known = json.loads(adopt("--size", "n=500", "--json").stdout)
+    assert known["adopted"] is False and known["time_ms"] == searched_result["time_ms"]
+    assert folder.files() == before
+
+
+def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):
+    from autotune.targets import Target, bind_target
+
+    folder.search("--budget", "30")
+    assert adopt("--size", "n=500", "--runs", "1").returncode == 0
+    monkeypatch.chdir(folder.path)
+    for size, expected in ((1000, True), (500, False), (250, False)):
+        bound = bind_target(Target(folder.space, "fake", {"n": size}))
+        assert (searched(bound, None) is not None) is expected

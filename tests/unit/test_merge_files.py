@@ -1,0 +1,155 @@
+"""`autotune merge` on folders: where files go, what refuses to be merged, and what is printed."""
+
+import fcntl
+import json
+from dataclasses import replace
+
+import pytest
+
+from autotune.cache import read_device, read_record, store
+from autotune.cli import main
+from autotune.journal import Journal, read_journal
+from autotune.model import Config
+from autotune.trials import Measurement, Status, Trial
+from autotune.wanted import Wanted, note_wanted, read_wanted
+from tests.cache_example import DEVICE, OTHER, PROVENANCE, entry, record
+from tests.cache_files import write
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def merge(*folders, into):
+    return main(["merge", *map(str, folders), "--into", str(into)])
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two machines: one problem in common, a device of its own each, a journal in common."""
+    slow = replace(entry(64), time_ms=9.0, interval_ms=(9.0, 9.0))
+    write(tmp_path / "a/cache", DEVICE, record(slow, entry(128)))
+    write(tmp_path / "b/cache", replace(DEVICE, driver="driver 10"), record(entry(64, BLOCK=32)))
+    write(tmp_path / "b/cache", OTHER, record(entry(64)))
+    for name, configs in (("a", (1, 2)), ("b", (2, 3))):
+        journal = Journal(tmp_path / name / "runs/reduce.jsonl", {"kernel": "reduce"})
+        for number in configs:
+            measured = Measurement((float(number),), "steady")
+            journal.append(Trial(Config({"A": number}), f"key{number}", Status.OK, measurement=measured))
+        journal.close()
+        note_wanted(tmp_path / name / "cache", Wanted("reduce", None, None, {"n": len(name), "m": ord(name)}))
+    return tmp_path / "a", tmp_path / "b"
+
+
+def test_caches_journals_and_wishes_are_united(two, tmp_path, capsys):
+    before = [contents(folder) for folder in two]
+    assert merge(*two, into=tmp_path / "c") == 0
+    assert [contents(folder) for folder in two] == before
+    text = capsys.readouterr().out
+    assert "3 results in 2 records, 3 rows in 1 journals" in text
+    assert "cache/example-gpu-100/reduce.json, n=64, int32: 6.4e-05 ms (40 trials of random" in text
+    path = tmp_path / "c/cache/example-gpu-100"
+    merged = read_record(str(path / "reduce.json"))
+    assert [found.sizes["n"] for found in merged.entries] == [64, 128]
+    assert merged.entries[0].config["BLOCK"] == 32 and merged.entries[0].rivals[0].time_ms == 9.0
+    assert read_device(str(path / "device.json")).driver == "driver 10"
+    assert {trial.key for trial in read_journal(tmp_path / "c/runs/reduce.jsonl")[1]} == {
+        "key1",
+        "key2",
+        "key3",
+    }
+    assert len(read_wanted(tmp_path / "c/cache")) == 2
+
+
+def test_order_repetition_and_grouping_change_no_byte(two, tmp_path):
+    a, b = two
+    for name, folders in {"ab": (a, b), "ba": (b, a), "aab": (a, a, b)}.items():
+        assert merge(*folders, into=tmp_path / name) == 0
+    assert merge(a, into=tmp_path / "one") == merge(b, into=tmp_path / "one") == 0
+    assert merge(tmp_path / "ab", a, into=tmp_path / "again") == 0
+    assert merge(tmp_path / "ab", into=tmp_path / "ab") == 0
+    whole = contents(tmp_path / "ab")
+    assert all(contents(tmp_path / name) == whole for name in ("ba", "aab", "one", "again"))
+
+
+def test_journals_that_are_true_of_other_things_are_kept_apart(tmp_path):
+    for name in ("a", "b", "c"):
+        journal = Journal(tmp_path / name / "reduce.jsonl", {"kernel": "reduce", "source": name})
+        journal.append(Trial(Config({"A": 1}), name, Status.TIMEOUT))
+        journal.close()
+    folders = [tmp_path / name for name in "abc"]
+    assert merge(*folders, into=tmp_path / "all") == 0
+    assert merge(folders[2], folders[1], into=tmp_path / "some") == 0
+    assert merge(folders[0], tmp_path / "some", into=tmp_path / "late") == 0
+    found = contents(tmp_path / "all")
+    assert len(found) == 3 and "reduce.jsonl" in found and contents(tmp_path / "late") == found
+
+
+def test_what_was_merged_is_kept_by_a_later_search(two, tmp_path):
+    merge(*two, into=tmp_path / "c")
+    newer = replace(
+        entry(64, BLOCK=128), provenance=replace(PROVENANCE, tuned_at="2026-01-01T00:00:00+00:00")
+    )
+    path = store(tmp_path / "c/cache", DEVICE, record(newer))
+    served = read_record(str(path)).entries[0]
+    assert served.config["BLOCK"] == 128 and [rival.time_ms for rival in served.rivals] == [9.0]
+
+
+def test_energy_is_not_decided_by_time(tmp_path):
+    fast = replace(entry(64), time_ms=1.0, provenance=replace(PROVENANCE, trials=10))
+    slow = replace(entry(64, BLOCK=32), time_ms=9.0, interval_ms=(9.0, 9.0))
+    write(tmp_path / "a/objective.energy", DEVICE, record(fast))
+    write(tmp_path / "b/objective.energy", DEVICE, record(slow))
+    assert merge(tmp_path / "a", tmp_path / "b", into=tmp_path / "c") == 0
+    assert (
+        read_record(str(tmp_path / "c/objective.energy/example-gpu-100/reduce.json")).entries[0].time_ms
+        == 9.0
+    )
+
+
+def test_what_cannot_be_merged_is_refused_before_anything_is_written(two, tmp_path, capsys):
+    a, b = two
+    (tmp_path / "empty").mkdir()
+    into = tmp_path / "c"
+    for folders, target, code, message in [
+        ((tmp_path / "absent",), into, 2, "no such folder"),
+        ((tmp_path / "empty",), into, 2, "neither results nor journals"),
+        ((tmp_path,), into, 2, "lies inside"),
+    ]:
+        assert merge(*folders, into=target) == code
+        assert message in capsys.readouterr().err
+    write(tmp_path / "d/cache", replace(DEVICE, name="Another GPU"), record(entry(64)))
+    assert merge(a, tmp_path / "d", into=into) == 1
+    assert "is Example(R) GPU 100 in one cache and Another GPU in another" in capsys.readouterr().err
+    (b / "runs/reduce.jsonl").write_text('{"journal":1}\n{"trial":{}}\n')
+    assert merge(a, b, into=into) == 2
+    assert "reduce.jsonl:2: not a row of a journal" in capsys.readouterr().err
+    (b / "cache/other-gpu/reduce.json").write_text("{")
+    assert merge(a, b, into=into) == 1
+    assert not into.exists()
+
+
+def test_a_journal_that_is_being_written_is_left_alone(two, tmp_path, capsys):
+    a, b = two
+    with (a / "runs/reduce.jsonl").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        before = contents(a / "runs")
+        assert merge(b, into=a) == 2
+        assert "a search is writing it" in capsys.readouterr().err and contents(a / "runs") == before
+
+
+def test_other_files_are_named_and_a_line_cut_off_is_dropped(two, tmp_path, capsys):
+    a, b = two
+    (a / "notes.txt").write_text("mine")
+    with (a / "runs/reduce.jsonl").open("a") as journal:
+        journal.write('{"trial":{"config"')
+    assert main(["merge", str(a), str(b), "--into", str(tmp_path / "c"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ignored"] == [str(a / "notes.txt")] and found["journals"] == {"runs/reduce.jsonl": 3}
+    assert found["records"] == {"cache/example-gpu-100/reduce.json": 2, "cache/other-gpu/reduce.json": 1}
+    (several,) = found["several"]
+    assert several["served"]["config"]["BLOCK"] == 32 and several["rivals"][0]["time_ms"] == 9.0
