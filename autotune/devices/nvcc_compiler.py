@@ -30,7 +30,7 @@ class NvccCompiler:
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "-rdc=true", "-dlink", "-cubin")
         version = self._run("--version", folder=Path.cwd()).strip()
         flags = [os.environ.get(f"NVCC_{place}_FLAGS", "") for place in ("PREPEND", "APPEND")]
-        self.identity: str | None = " ".join((version, *self._options, *flags))
+        self.identity: str | None = " ".join((version, *self._options, *filter(None, flags)))
 
     def compile(self, source: str, options: Sequence[str]) -> Binary:
         """Compile and link one source; raises CompileError with the log of nvcc and its host compiler."""

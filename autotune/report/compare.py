@@ -103,9 +103,9 @@ def _times_row(one: Tuned, cpu_time_ms: float | None) -> tuple[str, ...]:
     return (
         one.folder,
         f"{one.entry.time_ms:.4g}",
-        _number(one.bytes_per_s and one.bytes_per_s * 1e-9, "{:,.4g}"),
+        _rate(one.bytes_per_s),
         _number(one.bandwidth_share, "{:.0%}"),
-        _number(one.flops_per_s and one.flops_per_s * 1e-9, "{:,.4g}"),
+        _rate(one.flops_per_s),
         _number(one.speedup, "{:.3g} x"),
         _number(_over_cpu(one, cpu_time_ms), "{:.3g} x"),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
@@ -158,6 +158,11 @@ def _portable_row(name: str, portable: Portable, comparison: Comparison) -> tupl
 
 def _number(value: float | None, text: str) -> str:
     return _UNKNOWN if value is None else text.format(value)
+
+
+def _rate(per_s: float | None) -> str:
+    """In units of 1e9, to three digits or more."""
+    return _number(per_s and per_s * 1e-9, "{:.3g}" if (per_s or 0.0) < 1e11 else "{:,.0f}")
 
 
 def _over_cpu(one: Tuned, cpu_time_ms: float | None) -> float | None:

@@ -139,7 +139,7 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> Parameter:
     if _BLOCK.fullmatch(macro.name):
         return _threads(macro.name, axes)
     if _TILE.fullmatch(macro.name):
-        return Parameter(macro.name, (8, 16, 32), 16)
+        return _tile(macro.name, axes)
     for pattern, values in (
         (_WORK, (1, 2, 4, 8)),
         ("(?i).*unroll.*", (1, 2, 4, 8)),
@@ -173,6 +173,11 @@ def _threads(name: str, axes: Sequence[str], remark: str = "") -> Parameter:
         return Parameter(name, values, default, remark)
     domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
     return Parameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
+
+
+def _tile(name: str, axes: Sequence[str]) -> Parameter:
+    """Edge of a tile, which may be the edge of a block, too: 1024 threads at most."""
+    return Parameter(name, (4, 8), 4) if len(axes) == 3 else Parameter(name, (8, 16, 32), 16)
 
 
 def _axis(name: str) -> str | None:

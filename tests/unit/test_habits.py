@@ -31,3 +31,13 @@ def test_files_and_functions_stay_readable():
             if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50:
                 long.append(f"{file.name}: {node.name} has {node.end_lineno - node.lineno + 1} lines")
     assert not long
+
+
+def test_every_package_is_installed():
+    import tomllib
+
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = {
+        ".".join(file.parent.relative_to(ROOT).parts) for file in (ROOT / "autotune").rglob("__init__.py")
+    }
+    assert there == {name for name in listed if not name.startswith("autotune.data.")}
