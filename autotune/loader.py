@@ -268,20 +268,24 @@ def _serve_tuned(
 def _serve_others(
     shelf: _Shelf, places: Sequence[tuple[str, str | None]], question: Question, reasons: list[str]
 ) -> Best | None:
-    """An answer from all devices of all caches, the first cache with a device being used for it."""
+    """An answer from all devices of all caches, the first cache with a device being used for it.
+
+    A record of a later cache with other parameters is of another kernel that has the same name.
+    """
     from autotune.foreign import Holder, default, foreign, target_of  # only who has no results imports it
 
     found: dict[str, Holder] = {}
     for root, _ in places:
+        ours = {holder.record.parameter_names for holder in found.values()}
         for folder in shelf.holders(root, question.kernel):
             record = shelf.record(root, folder, question.kernel)
-            if folder not in found and record is not None:
-                found[folder] = Holder(folder, shelf.device(root, folder), record)
+            if folder in found or record is None or (ours and record.parameter_names not in ours):
+                continue
+            found[folder] = Holder(folder, shelf.device(root, folder), record)
     own = next((found[folder] for _, folder in places if folder), None)
     target = target_of(question, question.given or (own.device if own else None))
     holders = list(found.values())
-    best = foreign(holders, target, question, reasons)
-    return best or default(holders, own, target, question, reasons)
+    return foreign(holders, target, question, reasons) or default(holders, own, target, question, reasons)
 
 
 def _holdings(shelf: _Shelf, root: str, kernel: str) -> str:

@@ -219,6 +219,11 @@ class KernelRecord:
     default: Config
     entries: tuple[Entry, ...]
 
+    @property
+    def parameter_names(self) -> frozenset[str]:
+        """Which parameters the kernel has; one of the same name with others is another kernel."""
+        return frozenset(parameter.name for parameter in self.parameters)
+
 
 class Tier(Enum):
     """How closely a served configuration matches what was asked for; best first."""

@@ -15,7 +15,7 @@ HOPPER = replace(DEVICE, name="NVIDIA H200", slug="nvidia-h200", vendor="NVIDIA"
 def best(folder):
     """Run the command in a folder whose cache has results of one GPU for two sizes."""
     write(folder.path / "cache", HOPPER, record(entry(64, BLOCK=32), entry(1024, BLOCK=128)))
-    return lambda *arguments: folder.run("best", "reduce", "--cache", "cache", *arguments)
+    return lambda *arguments: folder.run("best", "reduce", *arguments)
 
 
 def test_a_gpu_that_nothing_is_known_of_is_answered_by_its_name(best):
