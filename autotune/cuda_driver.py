@@ -22,6 +22,7 @@ _ATTRIBUTES = {
     "registers_per_block": 12,
     "clock_khz": 36,
     "bus_bits": 37,
+    "integrated": 18,
     "cache_bytes": 38,
     "major": 75,
     "minor": 76,
@@ -42,7 +43,8 @@ def cuda_device(number: int) -> DeviceInfo:
     library.cuDeviceTotalMem_v2(ctypes.byref(memory_bytes), handle)
     library.cuDriverGetVersion(ctypes.byref(version))
     text = name.value.decode(errors="replace")
-    clock_khz, bus_bits, major, minor = (have.pop(key) for key in ("clock_khz", "bus_bits", "major", "minor"))
+    bandwidth = _bandwidth_bytes_per_s(*(have.pop(key) for key in ("clock_khz", "bus_bits", "integrated")))
+    major, minor = have.pop("major"), have.pop("minor")
     return DeviceInfo(
         backend="cuda",
         name=text,
@@ -51,12 +53,17 @@ def cuda_device(number: int) -> DeviceInfo:
         vendor="NVIDIA",
         architecture=f"sm_{major}{minor}",
         memory_bytes=memory_bytes.value,
-        memory_bandwidth_bytes_per_s=2.0 * clock_khz * 1e3 * bus_bits / 8,  # two transfers a clock
+        memory_bandwidth_bytes_per_s=bandwidth,
         has_shuffle=True,
         driver=driver_version(),
         runtime=f"CUDA {version.value // 1000}.{version.value % 1000 // 10}",
         **have,
     )
+
+
+def _bandwidth_bytes_per_s(clock_khz: int, bus_bits: int, integrated: int) -> float | None:
+    """Two transfers a clock; None where the driver does not know, or the host shares the memory."""
+    return None if integrated else 2.0 * clock_khz * 1e3 * bus_bits / 8 or None
 
 
 def driver_version() -> str:

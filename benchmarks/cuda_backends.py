@@ -1,11 +1,12 @@
 """The two CUDA back-ends beside each other: the same configurations of reduce, timed by both.
 
-    python benchmarks/cuda_backends.py [--configurations 30] [--rounds 3] [--size N] [--seed 0]
+    python benchmarks/cuda_backends.py [--configurations 30] [--rounds 6] [--size N] [--seed 0]
 
 The configurations are drawn at random with `--seed`. The back-ends take turns in fresh processes; each
 verifies every configuration and times it in full (30 samples, 0.3 s or known to 1%; nothing is given up
 early). A configuration's time is the median over the rounds of the medians. Needs the extras `cuda` and
-`pycuda`. Prints the largest and the median difference.
+`pycuda`. Prints the largest and the median difference, and that of either back-end with itself: its first
+half of the rounds against its second.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def main() -> None:
     )
     parser.add_argument("--backends", nargs=2, default=["cuda:0", "pycuda:0"], help="default: %(default)s")
     parser.add_argument("--configurations", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=6, help="at least 2; default: %(default)s")
     parser.add_argument("--size", type=int, default=2**27)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help=argparse.SUPPRESS)
@@ -69,17 +70,21 @@ def main() -> None:
             sys.exit(f"error: {error}")
         return
     rounds = [
-        [in_fresh_process(backend) for backend in parsed.backends] for _ in range(max(1, parsed.rounds))
+        [in_fresh_process(backend) for backend in parsed.backends] for _ in range(max(2, parsed.rounds))
     ]
     first, second = parsed.backends
     print(f"{first + ' ms':>14}{second + ' ms':>14}{'ratio':>9}  configuration")
     ratios = []
+    against_itself: tuple[list[float], list[float]] = ([], [])
+    half = len(rounds) // 2
     for config in rounds[0][0]:
         times = [[taken[side].get(config) for taken in rounds] for side in (0, 1)]
         if any(time_ms is None for side in times for time_ms in side):
             print(f"{'failed':>37}  {config}")
             continue
         one, other = (median(side) for side in times)
+        for differences, side in zip(against_itself, times, strict=True):
+            differences.append(abs(median(side[:half]) / median(side[half:]) - 1))
         ratios.append(other / one)
         print(f"{one:14.4f}{other:14.4f}{ratios[-1]:9.4f}  {config}")
     worst = max(ratios, key=lambda ratio: abs(ratio - 1))
@@ -88,6 +93,8 @@ def main() -> None:
         f"{len(ratios)} configurations, {len(rounds)} rounds: {second} over {first}: worst {worst:.4f}, "
         f"median difference {middle:.2%}"
     )
+    for backend, differences in zip(parsed.backends, against_itself, strict=True):
+        print(f"{backend} against itself: worst {max(differences):.2%}, median {median(differences):.2%}")
 
 
 if __name__ == "__main__":

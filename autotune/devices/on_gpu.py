@@ -1,4 +1,4 @@
-"""What the CUDA backends share: comparing and flushing on the GPU, and how the driver's errors are read."""
+"""What the CUDA backends share: runs, comparing and flushing on the GPU, and how errors are read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from autotune.devices.comparison import (
     special_bits,
 )
 from autotune.devices.cuda_compiler import CudaCompiler
+from autotune.devices.driver_graph import DriverGraph, GraphError
 from autotune.devices.nvml import Gauge
 from autotune.model import DeviceInfo, Launch, Value
 from autotune.trials import Binary
@@ -30,6 +31,7 @@ _REFUSED = (
     "OUT_OF_MEMORY",
     "NOT_SUPPORTED",
     "out of resources",
+    "too many resources",
     "invalid configuration",
     "out of memory",
     "not supported",
@@ -51,19 +53,28 @@ _RESULT_BYTES = 16
 
 
 class ComparedOnGpu:
-    """Mix-in for GPUs: arrays are compared in place and only the verdicts travel; reading flushes the L2."""
+    """Mix-in for GPUs.
 
+    Runs of several launches are replayed as a graph. Arrays are compared in place and only the verdicts
+    travel. Reading flushes the L2.
+    """
+
+    stream: int  # the driver's handle
+    driver_error: type[Exception]  # what the package raises when the driver refuses
     allocate: Callable[[int], Buffer]
     region: Callable[[Buffer, int, int], Buffer]
     read: Callable[[Buffer, int], Bytes]
     load: Callable[[Binary], Program]
     fill: Callable[[Buffer, int, int], None]  # buffer, byte, size in bytes; in the order of the stream
     enqueue: Callable[[Program, Launch, Mapping[str, Buffer | np.generic]], None]
-    run: Callable[[Program, Sequence[Launch], Mapping[str, Buffer | np.generic]], float]
+    start_clock: Callable[[], None]
+    stop_clock: Callable[[], float]  # waits; ms
 
     def __init__(self, info: DeviceInfo, pci_bus_id: str) -> None:
         self.info = info
-        self._gauge = Gauge(pci_bus_id)
+        self._gauge = Gauge(pci_bus_id)  # before there is a context, for it counts the GPU's processes
+        self._graph_of: tuple[object, ...] | None = None
+        self._graph: DriverGraph | None = None
         self._flush_ratio = 0.0
         self._comparers: dict[int, Program] = {}
         thread = ThreadPoolExecutor(1)  # the compiler works while memory is filled
@@ -71,6 +82,27 @@ class ComparedOnGpu:
         self._verdicts: Buffer = None
         self._most_verdicts = 0
         self._flush: Buffer = None
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int = 1,
+    ) -> float:
+        """Time between two events around the launches, which the GPU finds queued when it gets to them."""
+        try:
+            if len(launches) * repeats == 1:
+                program.kernel(launches[0].entry, launches[0].shared_bytes)  # before the clock runs
+                self.start_clock()
+                self.enqueue(program, launches[0], arguments)
+            else:
+                graph = self._captured(program, launches, arguments, repeats)
+                self.start_clock()
+                graph.launch()
+            return self.stop_clock()
+        except (self.driver_error, GraphError) as error:
+            raise classified(error) from None
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
         """Compare on the GPU, all in one go, and bring back the verdicts."""
@@ -103,6 +135,22 @@ class ComparedOnGpu:
     def energy_j(self) -> float | None:
         """Energy since the driver was loaded, in joules; None where the GPU does not count it."""
         return self._gauge.energy_j()
+
+    def _captured(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Mapping[str, Buffer | np.generic],
+        repeats: int,
+    ) -> DriverGraph:
+        def enqueue() -> None:
+            for step in list(launches) * repeats:
+                self.enqueue(program, step, arguments)
+
+        key = (program, tuple(launches), tuple(arguments.items()), repeats)
+        if self._graph is None or self._graph_of != key:
+            self._graph, self._graph_of = DriverGraph(self.stream, enqueue), key
+        return self._graph
 
     def _test_flush(self) -> float:
         """Time in which one block reads 1 MiB after a flush, over the time when it was read just before.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +13,15 @@ import pycuda.driver as driver
 from autotune.cuda_driver import cuda_device
 from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
 from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.devices.driver_graph import DriverGraph
 from autotune.devices.on_gpu import ComparedOnGpu, classified
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
 
 
 class PyCudaDevice(ComparedOnGpu):
-    """One GPU with a context and a stream of its own; runs of several launches are replayed as a graph."""
+    """One GPU with a context and a stream of its own."""
+
+    driver_error = driver.Error
 
     def __init__(self, index: int) -> None:
         gpu = driver.Device(index)
@@ -28,13 +29,15 @@ class PyCudaDevice(ComparedOnGpu):
         self._context = gpu.make_context()
         atexit.register(self._context.pop)  # PyCUDA aborts where a context outlives the interpreter
         self._stream = driver.Stream()
+        self.stream = self._stream.handle
         self._start, self._end = driver.Event(), driver.Event()
-        self._graph_of: tuple[object, ...] | None = None
-        self._graph: DriverGraph | None = None
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve global memory."""
-        return driver.mem_alloc(max(1, size_bytes))
+        try:
+            return driver.mem_alloc(max(1, size_bytes))
+        except driver.Error as error:
+            raise classified(error) from None
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """The same memory from an offset on; the parent is kept alive."""
@@ -72,54 +75,22 @@ class PyCudaDevice(ComparedOnGpu):
         except driver.Error as error:
             raise classified(error) from None
 
-    def run(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int = 1,
-    ) -> float:
-        """Time between two events around the launches, which the GPU finds queued when it gets to them."""
-        try:
-            if len(launches) * repeats == 1:
-                program.function(launches[0].entry, launches[0].shared_bytes)  # before the clock runs
-                self._start.record(self._stream)
-                self.enqueue(program, launches[0], arguments)
-            else:
-                graph = self._captured(program, launches, arguments, repeats)
-                self._start.record(self._stream)
-                graph.launch()
-            self._end.record(self._stream)
-            self._end.synchronize()
-            return float(self._end.time_since(self._start))
-        except driver.Error as error:
-            raise classified(error) from None
-
     def enqueue(self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]) -> None:
         """Queue one launch on the device's stream."""
         values = [arguments[name] for name in launch.arguments]
-        function = program.function(launch.entry, launch.shared_bytes)
+        kernel = program.kernel(launch.entry, launch.shared_bytes)
         packed = [value if isinstance(value, np.generic) else np.uint64(int(value)) for value in values]
-        function(
-            *packed, grid=launch.grid, block=launch.block, shared=launch.shared_bytes, stream=self._stream
-        )
+        kernel(*packed, grid=launch.grid, block=launch.block, shared=launch.shared_bytes, stream=self._stream)
 
-    def _captured(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int,
-    ) -> DriverGraph:
-        key = (program, tuple(launches), tuple(arguments.items()), repeats)
-        if self._graph is None or self._graph_of != key:
-            graph = DriverGraph(self._stream.handle)
-            for _ in range(repeats):
-                for step in launches:
-                    self.enqueue(program, step, arguments)
-            graph.end()
-            self._graph, self._graph_of = graph, key
-        return self._graph
+    def start_clock(self) -> None:
+        """Note the time at which the GPU gets here."""
+        self._start.record(self._stream)
+
+    def stop_clock(self) -> float:
+        """Wait for what was queued; the time since `start_clock` in ms."""
+        self._end.record(self._stream)
+        self._end.synchronize()
+        return float(self._end.time_since(self._start))
 
 
 class _Region:
@@ -140,13 +111,13 @@ class _Module:
         self._module = module
         self._functions: dict[tuple[str, int], Any] = {}
 
-    def function(self, entry: str, shared_bytes: int) -> Any:
+    def kernel(self, entry: str, shared_bytes: int) -> Any:
         """A kernel by name, allowed as much dynamic shared memory as the launch wants."""
         key = (entry, shared_bytes)
         if key not in self._functions:
             try:
                 function = self._module.get_function(entry)
-                if shared_bytes > 48 * 1024:
+                if shared_bytes:  # with what the kernel declares itself it may be more than 48 KiB
                     function.set_attribute(
                         driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
                     )

@@ -58,7 +58,7 @@ class CudaLauncher:
 
     def compile(self, source: str, options: Sequence[str]) -> Module:
         """Compile with NVRTC for the GPU's architecture."""
-        return Module(CudaCompiler(self.device.architecture).compile(source, options))
+        return Module(CudaCompiler(self.device.architecture).compile(source, options), self.place)
 
     def scratch(self, size_bytes: int) -> Buffer:
         """Memory in the order of the stream, from the GPU's own pool."""
