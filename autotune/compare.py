@@ -14,7 +14,7 @@ from statistics import harmonic_mean
 from autotune.best import size_text
 from autotune.carry_over import ranked
 from autotune.errors import InputError
-from autotune.foreign import Holder
+from autotune.holdings import Holder
 from autotune.model import Config, DeviceInfo, Entry, Sizes, Value
 
 MARGIN = 0.05  # how much slower than a device's best a portfolio may be

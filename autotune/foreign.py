@@ -23,7 +23,8 @@ from autotune.carry_over import (
     scopes,
 )
 from autotune.device_names import Traits, traits_of, traits_of_name
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
+from autotune.holdings import Holder, newest
+from autotune.model import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance
 from autotune.tiers import Question, dtype_of, only_sizes, stale_reasons
 
 _RELATIONS = {
@@ -31,14 +32,6 @@ _RELATIONS = {
     Tier.SAME_VENDOR: "a device of the same vendor",
     Tier.PORTABLE: "the least worst over all devices that are known",
 }
-
-
-class Holder(NamedTuple):
-    """A device of a cache with a kernel's results on it."""
-
-    folder: str
-    device: DeviceInfo
-    record: KernelRecord
 
 
 class Target(NamedTuple):
@@ -156,8 +149,3 @@ def _unchecked(verdict: Check) -> str:
     if not verdict.unchecked:
         return ""
     return f"; device or sizes not known, so not checked: {' and '.join(verdict.unchecked)}"
-
-
-def newest(record: KernelRecord) -> str:
-    """When the youngest result was found: ISO 8601 in UTC, so that texts compare as times."""
-    return max((entry.provenance.tuned_at for entry in record.entries), default="")

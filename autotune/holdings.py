@@ -1,12 +1,53 @@
-"""All that caches hold of one kernel, on whatever device."""
+"""What caches hold of one kernel, on whatever device: the walk over them, and which records are its own.
+
+A record of a later cache is of the kernel where it has the parameters of an earlier cache's record. With
+others it is of another kernel that has the same name, and says nothing. The records of one cache may differ:
+those are states of one kernel, and the newest says what it is now.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from autotune.cache import Folder, device_path, folders, read_device, read_record, read_roots, record_path
+from autotune.cache import Folder, kernels, read_roots
 from autotune.errors import NoConfig
-from autotune.foreign import Holder
+from autotune.model import DeviceInfo, KernelRecord
+from autotune.shelf import Shelf
+
+
+class Holder(NamedTuple):
+    """A device of a cache with a kernel's results on it."""
+
+    folder: str
+    device: DeviceInfo
+    record: KernelRecord
+
+
+def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
+    """Whether a record is of the kernel that the records of an earlier cache are of."""
+    return any(record.parameter_names == one.parameter_names for one in earlier)
+
+
+def walk(shelf: Shelf, roots: Iterable[str], kernel: str) -> list[Holder]:
+    """Every device with results of a kernel, cache by cache; one may be in several."""
+    found: list[Holder] = []
+    for root in roots:
+        earlier = [holder.record for holder in found]
+        found += [
+            Holder(folder, shelf.device(root, folder), record)
+            for folder, record in shelf.records(root, kernel)
+            if not earlier or is_of_kernel(record, earlier)
+        ]
+    return found
+
+
+def first_of_each(found: Iterable[Holder]) -> list[Holder]:
+    """The devices of a walk, each as its first cache has it."""
+    firsts: dict[str, Holder] = {}
+    for holder in found:
+        firsts.setdefault(holder.folder, holder)
+    return list(firsts.values())
 
 
 def holders(kernel: str, cache: Folder | None = None) -> list[Holder]:
@@ -15,12 +56,26 @@ def holders(kernel: str, cache: Folder | None = None) -> list[Holder]:
     cache: as `best_config` takes it. Raises CacheError for a damaged file.
     """
     roots = read_roots(cache)
-    found: dict[str, Holder] = {}
-    for root in roots:
-        for folder in folders(root):
-            path = record_path(root, folder, kernel)
-            if folder not in found and Path(path).exists():
-                found[folder] = Holder(folder, read_device(device_path(root, folder)), read_record(path))
+    found = first_of_each(walk(Shelf(), roots, kernel))
     if not found:
-        raise NoConfig(f"no results for a kernel {kernel!r} in {' or '.join(roots)}")
-    return list(found.values())
+        raise NoConfig(no_results(kernel, roots))
+    return found
+
+
+def newest_record(kernel: str, cache: Folder | None = None) -> KernelRecord:
+    """What the newest result of any device says of a kernel; raises NoConfig when there is none."""
+    return max((holder.record for holder in holders(kernel, cache)), key=newest)
+
+
+def newest(record: KernelRecord) -> str:
+    """When the youngest result was found: ISO 8601 in UTC, so that texts compare as times."""
+    return max((entry.provenance.tuned_at for entry in record.entries), default="")
+
+
+def no_results(kernel: str, roots: Iterable[str]) -> str:
+    """The sentence for a kernel that no cache knows, with those that are known."""
+    known = sorted({name for root in roots for name in kernels(root)})
+    return (
+        f"no results for a kernel {kernel!r} in {' or '.join(roots)}; "
+        f"there are: {', '.join(known) or 'none, autotune search makes some'}"
+    )

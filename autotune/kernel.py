@@ -15,8 +15,9 @@ from autotune.best import Best, size_text
 from autotune.cache import Folder
 from autotune.devices.base import CompileError, LaunchError
 from autotune.errors import InputError, SetupError
+from autotune.holdings import newest_record
 from autotune.launchers import Launcher, View, open_launcher
-from autotune.loader import best_config, newest_record
+from autotune.loader import best_config
 from autotune.model import Argument, Sizes, Tier
 from autotune.sources import SourceText, packaged, read_source, render
 

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf, isqrt, log2, prod
-from pathlib import Path
 
 from autotune.best import check
-from autotune.cache import Folder, device_path, folders, read_device, read_record, read_roots, record_path
+from autotune.cache import Folder, read_roots
 from autotune.carry_over import Known, ranked, scopes
 from autotune.device_names import Traits, traits_of
 from autotune.errors import InputError
-from autotune.foreign import newest
+from autotune.holdings import Holder, newest, no_results, walk
 from autotune.interop.c_rules import Vocabulary
 from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Sizes, Value
+from autotune.shelf import Shelf
 
 MOST_LISTS = 4096  # of ranked configurations, one for each way in which sizes lie near the known ones
 _Run = tuple[tuple[int, ...], ...]  # the sizes of a device's results, in their order
@@ -94,7 +94,7 @@ def tables_of(kernel: str, cache: Folder | None = None) -> Tables:
 
     Raises InputError when there are no results, or when they are of different parameters or sizes.
     """
-    held = _holders(kernel, cache)
+    held = _held(kernel, cache)
     records = [record for target in held for record in target.records]
     latest = max((target.records[0] for target in held), key=newest)
     words = _vocabulary(kernel, records, latest)
@@ -109,24 +109,17 @@ def tables_of(kernel: str, cache: Folder | None = None) -> Tables:
     return tables
 
 
-def _holders(kernel: str, cache: Folder | None) -> list[Target]:
+def _held(kernel: str, cache: Folder | None) -> list[Target]:
     """The devices with results, by their folders, each with what the caches say of it in their order."""
-    found: dict[str, tuple[DeviceInfo, list[KernelRecord]]] = {}
     roots = read_roots(cache)
-    for root in roots:
-        for folder in folders(root):
-            path = record_path(root, folder, kernel)
-            if Path(path).exists():
-                record = read_record(path)
-                device = read_device(device_path(root, folder))
-                found.setdefault(folder, (device, []))[1].append(record)
+    found: dict[str, list[Holder]] = {}
+    for holder in walk(Shelf(), roots, kernel):
+        found.setdefault(holder.folder, []).append(holder)
     if not found:
-        raise InputError(
-            f"no results for a kernel {kernel!r} in {' or '.join(roots)}; autotune search makes some"
-        )
+        raise InputError(no_results(kernel, roots))
     return [
-        Target(folder, device, traits_of(device), tuple(records))
-        for folder, (device, records) in found.items()
+        Target(folder, held[0].device, traits_of(held[0].device), tuple(one.record for one in held))
+        for folder, held in found.items()
     ]
 
 

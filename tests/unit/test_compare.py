@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from autotune.cli import main
 from autotune.compare import MARGIN, MOST_EXACT, Tuned, compare, portfolio, select
 from autotune.errors import InputError
-from autotune.foreign import Holder
+from autotune.holdings import Holder
 from autotune.model import Config
 from autotune.report.heat_map import heat_map
 from tests.cache_example import DEFAULT, DEVICE, OTHER, entry, record
