@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.cache import read_record, read_roots, record_path
+from autotune.cache import read_entry, read_roots
 from autotune.errors import InputError
 from autotune.model import ADOPTION, Entry
 from autotune.priors import gather
@@ -15,13 +15,15 @@ from autotune.targets import Bound
 
 
 def searched(bound: Bound, cache: Path | None) -> Entry | None:
-    """What a search, and no probe, has found for this device, problem and element type; None: nothing."""
+    """What a search, and no probe, has found for this device, problem and element type; None: nothing.
+
+    A configuration that the space does not have, or has no more, is of no search of it.
+    """
     problem = bound.space.problem
     for root in read_roots(cache):
-        path = record_path(root, bound.device.slug, bound.spec.kernel)
-        for entry in read_record(path).entries if Path(path).exists() else ():
-            if (entry.sizes, entry.dtype) == (problem.sizes, problem.dtype) and not entry.provenance.is_probe:
-                return entry
+        entry = read_entry(root, bound.device.slug, bound.spec.kernel, problem.sizes, problem.dtype)
+        if entry is not None and entry.config in bound.space and not entry.provenance.is_probe:
+            return entry
     return None
 
 
@@ -31,9 +33,10 @@ def adopt(bound: Bound, options: Options, observer: Observer) -> Result:
     Raises InputError where nothing is known elsewhere, and as `search` does. Where `searched` finds something
     there is nothing to adopt, and what is stored would replace it.
     """
-    if not gather(bound, options.cache, options.journal or default_journal(bound)):
+    priors = gather(bound, options.cache, options.journal or default_journal(bound))
+    if not priors:
         raise InputError(
             f"{bound.spec.kernel}: nothing is known of it on another device or for another size, so there is "
             "nothing to adopt: autotune search finds a first result"
         )
-    return search(bound, replace(options, engine=ADOPTION, transfer=True), observer)
+    return search(bound, replace(options, engine=ADOPTION), observer, priors)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from autotune.cache_format import damaged, device_text, parse_device, parse_record, record_text
 from autotune.errors import CacheError, InputError
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord
+from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Sizes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +62,13 @@ def read_device(path: str) -> DeviceInfo:
 def read_record(path: str) -> KernelRecord:
     """Read a kernel's file; raises CacheError when it is missing, damaged or of another schema."""
     return parse_record(_read(path), path)
+
+
+def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str) -> Entry | None:
+    """A kernel's result for one problem on a device, None when there is none; raises CacheError as above."""
+    path = record_path(root, folder, kernel)
+    entries = read_record(path).entries if os.path.exists(path) else ()
+    return next((entry for entry in entries if (entry.sizes, entry.dtype) == (sizes, dtype)), None)
 
 
 def folders(root: str) -> list[str]:

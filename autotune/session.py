@@ -14,8 +14,7 @@ from autotune.cache import (
     check_writable,
     foreign_bests,
     objective_root,
-    read_record,
-    record_path,
+    read_entry,
     store,
     writable_root,
 )
@@ -84,14 +83,16 @@ class Result:
         return default / best if default and best else 1.0
 
 
-def search(bound: Bound, options: Options, observer: Observer) -> Result:
+def search(
+    bound: Bound, options: Options, observer: Observer, priors: tuple[Prior, ...] | None = None
+) -> Result:
     """Search, time the best few once more in turns, and store the winner in the cache.
 
-    Raises InputError for bad options, before anything is written, and SetupError when the default
-    configuration itself fails.
+    `priors` None: gathered here, if the options and the engine ask for them. Raises InputError for bad
+    options, before anything is written, and SetupError when the default configuration itself fails.
     """
     engine, strategy = choose_engine(options, len(bound.space))
-    priors = _priors(bound, options, engine)
+    priors = _priors(bound, options, engine) if priors is None else priors
     searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=options.stop_when_unlikely)
     strategy = strategy or default_strategy(engine)
     root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
@@ -167,10 +168,9 @@ def _try_default(rig: Rig) -> None:
 def _admit_cached(rig: Rig, root: Path) -> None:
     """Let the configuration that the cache serves now take part, so that a worse one never replaces it."""
     bound, problem = rig.bound, rig.bound.space.problem
-    path = record_path(str(root), bound.device.slug, bound.spec.kernel)
-    for entry in read_record(path).entries if Path(path).exists() else ():
-        if (entry.sizes, entry.dtype) == (problem.sizes, problem.dtype) and entry.config in bound.space:
-            rig.evaluator.admit(entry.config, charged=False)
+    entry = read_entry(str(root), bound.device.slug, bound.spec.kernel, problem.sizes, problem.dtype)
+    if entry is not None and entry.config in bound.space:
+        rig.evaluator.admit(entry.config, charged=False)
 
 
 def _settle(

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from autotune.adopt import searched
+from autotune.cli import main
+from autotune.journal import read_journal
 from autotune.loader import best_config
 from autotune.model import Tier
 
@@ -62,3 +64,26 @@ def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):
     for size, expected in ((1000, True), (500, False), (250, False)):
         bound = bind_target(Target(folder.space, "fake", {"n": size}))
         assert (searched(bound, None) is not None) is expected
+
+
+def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
+    read = []
+
+    def counted(path):
+        read.append(path.name)
+        return read_journal(path)
+
+    folder.search("--budget", "30")
+    monkeypatch.chdir(folder.path)
+    monkeypatch.setattr("autotune.priors.read_journal", counted)
+    assert main(["adopt", "double.yaml", "--device", "fake", "--size", "n=500", "--runs", "1"]) == 0
+    assert len(read) == 1
+
+
+def test_a_result_that_is_none_of_the_space_is_no_search_s(folder, adopt, monkeypatch):
+    from autotune.targets import Target, bind_target
+
+    assert folder.search("--budget", "30")["config"] == {"A": 5, "B": 0}
+    folder.edit("A + B <= 7", "A != 5")
+    monkeypatch.chdir(folder.path)
+    assert searched(bind_target(Target(folder.space, "fake")), None) is None
