@@ -6,7 +6,6 @@ import argparse
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.rig import Options
 from autotune.trials import Budget
 
 EXAMPLE = "autotune adopt reduce --size n=1000000"
@@ -43,16 +42,7 @@ def run(parsed: argparse.Namespace) -> None:
     if known is not None:
         emit(known_json(known) if parsed.json else known_text(bound, known))
         return
-    options = Options(
-        budget=Budget(trials=parsed.runs + 1),  # the default is tried first
-        timeout_s=parsed.timeout,
-        compile_timeout_s=parsed.compile_timeout,
-        workers=parsed.workers,
-        journal=parsed.journal,
-        fresh=parsed.fresh,
-        binary_cache=parsed.binary_cache,
-        cache=parsed.cache,
-    )
+    options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
     with SearchProgress() as progress:
         result = adopt(bound, options, progress)
     emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))

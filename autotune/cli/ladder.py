@@ -31,23 +31,14 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.progress import SearchProgress
     from autotune.report.ladder import ladder_plot, ladder_table
     from autotune.report.tables import console
-    from autotune.rig import Options, get_ready
+    from autotune.rig import get_ready
     from autotune.session import ladder
     from autotune.targets import bind_target
 
     get_ready(parsed.device, parsed.workers)
     bound = bind_target(opt.target(parsed))
-    options = Options(
-        budget=Budget(),
-        timeout_s=parsed.timeout,
-        compile_timeout_s=parsed.compile_timeout,
-        workers=parsed.workers,
-        journal=parsed.journal,
-        fresh=parsed.fresh,
-        binary_cache=parsed.binary_cache,
-    )
     with SearchProgress() as progress:
-        rungs = ladder(bound, options, progress)
+        rungs = ladder(bound, opt.run_options(parsed, budget=Budget()), progress)
     best = _tuned_best(bound, parsed.cache)
     if parsed.json:
         emit(

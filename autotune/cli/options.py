@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from autotune.errors import InputError
 from autotune.plan import RESERVED_SIZES
@@ -79,6 +80,20 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--fresh", action="store_true", help="forget the journal's trials and start over")
     add_compiling(parser)
+
+
+def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
+    """What `add_run` declares as options of a run; `others` are the fields that a command decides itself."""
+    return Options(
+        timeout_s=parsed.timeout,
+        compile_timeout_s=parsed.compile_timeout,
+        workers=parsed.workers,
+        journal=parsed.journal,
+        fresh=parsed.fresh,
+        binary_cache=parsed.binary_cache,
+        cache=parsed.cache,
+        **others,
+    )
 
 
 def add_cache(parser: argparse.ArgumentParser, what: str) -> None:

@@ -121,22 +121,16 @@ def _work_off(parsed: argparse.Namespace, options: Options) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> Options:
-    return Options(
+    return opt.run_options(
+        parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
         budget=_budget(parsed),
         seed=parsed.seed,
-        timeout_s=parsed.timeout,
-        compile_timeout_s=parsed.compile_timeout,
-        workers=parsed.workers,
         objective=Objective(parsed.objective),
-        journal=parsed.journal,
-        fresh=parsed.fresh,
         transfer=not parsed.no_transfer,
         stop_when_unlikely=parsed.stop_when_unlikely,
-        binary_cache=parsed.binary_cache,
         sanitizer=parsed.sanitizer,
-        cache=parsed.cache,
     )
 
 
