@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.errors import InputError
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
 
@@ -18,9 +16,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_problem(parser)
     opt.add_cache(parser, "the cache to look in")
     parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
-    parser.add_argument(
-        "--plot", metavar="FILE", type=Path, help="write who is how fast with whose best as a heat map (SVG)"
-    )
+    opt.add_plot(parser, "write who is how fast with whose best as a heat map, too")
     opt.add_json(parser)
 
 
@@ -32,11 +28,9 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.report.compare import comparison_json, comparison_markdown, print_comparison
     from autotune.report.heat_map import heat_map
 
-    if parsed.plot and parsed.plot.suffix != ".svg":
-        raise InputError(f"--plot {parsed.plot}: a heat map is an SVG: expected a name that ends in .svg")
     found = holders(parsed.kernel, parsed.cache)
     comparison = compare(parsed.kernel, select(found, opt.sizes(parsed), parsed.dtype))
-    if parsed.plot:
+    if parsed.plot is not None:
         write_text(parsed.plot, heat_map(comparison.matrix))
     if parsed.json:
         emit(comparison_json(comparison))

@@ -21,7 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_run(parser)
     opt.add_cache(parser, "where the tuned best is looked up")
-    parser.add_argument("--plot", metavar="FILE.svg", type=_svg, help="draw the times as bars, too")
+    opt.add_plot(parser, "draw the times as bars, too")
     opt.add_json(parser)
 
 
@@ -70,11 +70,3 @@ def _tuned_best(bound: Bound, cache: Path | None) -> tuple[Config, float] | None
     except NoConfig:  # not tuned yet: the ladder stands alone
         return None
     return (known.config, known.time_ms) if known.time_ms is not None else None
-
-
-def _svg(text: str) -> Path:
-    """A file to write SVG to."""
-    path = Path(text)
-    if path.suffix != ".svg":
-        raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")
-    return path

@@ -124,6 +124,11 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
+    """A picture of the result; `what` says of what kind."""
+    parser.add_argument("--plot", metavar="FILE.svg", type=_svg, help=what)
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Output for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -150,3 +155,11 @@ def at_least(least: int) -> Callable[[str], int]:
         return number
 
     return whole
+
+
+def _svg(text: str) -> Path:
+    """A file to write SVG to."""
+    path = Path(text)
+    if path.suffix != ".svg":
+        raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")
+    return path

@@ -1,17 +1,17 @@
-"""Plots as SVG: text that a browser draws, small and readable on light and on dark pages."""
+"""Bar charts: one bar under the other, on a linear or a logarithmic axis."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from autotune.report.svg import LETTER, MARGIN, document, text
 
 LARGEST_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
 
-_ROW, _PLOT, _LETTER, _MARGIN = 20, 320, 6.7, 8  # pixels; a letter of 11 pixels in a font of one width
+_ROW, _PLOT = 20, 320  # pixels
 _STYLE = """\
-text { font: 11px ui-monospace, monospace; fill: #6e7781 }
 .title { font-weight: bold }
 .bar { fill: #4c84c4 }
 .strong { fill: #d9702e }
@@ -36,28 +36,28 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> str:
     low, high = min(bar.value for bar in bars), max(bar.value for bar in bars)
     logarithmic = high > LARGEST_LINEAR_SPREAD * low
     start = 10.0 ** math.floor(math.log10(low * 0.9)) if logarithmic else 0.0
-    left = _MARGIN + _LETTER * (1 + max(len(bar.label) for bar in bars))
+    left = MARGIN + LETTER * (1 + max(len(bar.label) for bar in bars))
     bottom = 1.5 * _ROW + _ROW * len(bars)
 
     def x(value: float) -> float:
         share = math.log(value / start) / math.log(high / start) if logarithmic else value / high
         return left + _PLOT * share
 
-    body = [_text(_MARGIN, _ROW - 5, title, css="title")]
+    body = [text(MARGIN, _ROW - 5, title, css="title")]
     for tick in _decades(start, high) if logarithmic else _round_steps(high):
         body.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{1.3 * _ROW:.0f}" y2="{bottom:.0f}"/>')
-        body.append(_text(x(tick), bottom + 14, f"{tick:g}", "middle"))
+        body.append(text(x(tick), bottom + 14, f"{tick:g}", "middle"))
     scale = f"{unit}, logarithmic" if logarithmic else unit
-    body.append(_text(left, bottom + 30, scale))
+    body.append(text(left, bottom + 30, scale))
     for row, bar in enumerate(bars):
         top = 1.5 * _ROW + _ROW * row
         css = "strong" if bar.strong else "bar"
-        body.append(_text(left - _LETTER, top + 13, bar.label, "end"))
+        body.append(text(left - LETTER, top + 13, bar.label, "end"))
         place = f'x="{left:.1f}" y="{top + 3:.0f}" width="{x(bar.value) - left:.1f}" height="14"'
         body.append(f'<rect class="{css}" {place}/>')
-        body.append(_text(x(bar.value) + 5, top + 13, bar.text))
-    widest = max(x(bar.value) + _LETTER * (1 + len(bar.text)) for bar in bars)
-    return _document(max(widest, _LETTER * (2 + len(title))) + _MARGIN, bottom + 38, body)
+        body.append(text(x(bar.value) + 5, top + 13, bar.text))
+    widest = max(x(bar.value) + LETTER * (1 + len(bar.text)) for bar in bars)
+    return document(max(widest, LETTER * (2 + len(title))) + MARGIN, bottom + 38, _STYLE, body)
 
 
 def _decades(start: float, high: float) -> list[float]:
@@ -70,16 +70,3 @@ def _round_steps(high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(high))
     step = next(step for step in (power / 5, power / 2, power, 2 * power) if high / step <= 8)
     return [step * count for count in range(int(high / step) + 1)]
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -> str:
-    attributes = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (
-        f' class="{css}"' if css else ""
-    )
-    return f'<text x="{x:.1f}" y="{y:.0f}"{attributes}>{escape(text)}</text>'
-
-
-def _document(width: float, height: float, body: Sequence[str]) -> str:
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>\n{_STYLE}\n</style>", *body]
-    return "\n".join([*lines, "</svg>"]) + "\n"
