@@ -35,13 +35,6 @@ class Comparison:
     inside: bool = True
 
 
-def first_difference(
-    actual: NDArray[Any], expected: NDArray[Any], rtol: float = 0.0, atol: float = 0.0
-) -> Difference | None:
-    """Compare two flat arrays on the host; None when they agree."""
-    return _difference(_differs(actual, expected, rtol, atol))
-
-
 def compared_on_host(actual: NDArray[Any], expected: NDArray[Any], wanted: Comparison) -> Difference | None:
     """Carry out a comparison whose two arrays have been brought to the host."""
     differs = actual != expected

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.devices import backend
-from autotune.devices.comparison import first_difference
+from autotune.devices.comparison import Comparison, compared_on_host
 from autotune.jobs import Array, Case, Scalar
 from autotune.model import Launch
 from autotune.problem import prepare
@@ -100,5 +100,7 @@ def test_an_inout_array_is_restored_before_every_run(check):
         ([2**31 - 1], [2**31], 0, 0, (0, 1)),
     ],
 )
-def test_first_difference(actual, expected, rtol, atol, difference):
-    assert first_difference(np.array(actual), np.array(expected), rtol, atol) == difference
+def test_arrays_are_compared_by_the_tolerances(actual, expected, rtol, atol, difference):
+    arrays = np.array(actual), np.array(expected)
+    wanted = Comparison(*arrays, str(arrays[0].dtype), len(actual), rtol, atol)
+    assert compared_on_host(*arrays, wanted) == difference
