@@ -69,12 +69,11 @@ def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:
     if wanted is not None and slug(wanted) in known:
         return wanted
     try:
-        return choose(wanted, devices)[1]
-    except InputError as error:
+        return choose(wanted, devices, known)[1]
+    except InputError:
         if wanted is not None and traits_of_name(wanted).vendor is not None:
             return wanted
-        elsewhere = f", or of the cache: {', '.join(dict.fromkeys(known))}" if known else ""
-        raise InputError(f"{error}{elsewhere}") from None
+        raise
 
 
 def locate(space: Path) -> Path:

@@ -9,7 +9,7 @@ from autotune.cli.output import emit
 from autotune.errors import InputError
 from autotune.model import Config, Value
 from autotune.space import SpaceSpec
-from autotune.space.document import hint
+from autotune.suggestions import hint
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 

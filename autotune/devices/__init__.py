@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
 from autotune.devices.base import Backend
 from autotune.errors import AutotuneError, InputError, MissingExtra
 from autotune.model import DeviceInfo
+from autotune.suggestions import hint
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ COLD_CACHES = {"PYOPENCL_NO_CACHE": "1", "CUDA_CACHE_DISABLE": "1"}
 def backend(name: str) -> Backend:
     """Import one backend; raises InputError for an unknown name, MissingExtra for a missing package."""
     if name not in BACKENDS:
-        raise InputError(f"unknown device backend {name!r}; expected one of {', '.join(BACKENDS)}")
+        raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
     entry = BACKENDS[name]
     try:
         return cast(Backend, importlib.import_module(entry.module))
@@ -71,10 +72,13 @@ def list_devices(_state: object = None) -> list[tuple[Address, DeviceInfo]]:
     return found
 
 
-def choose(wanted: str | None, devices: list[tuple[Address, DeviceInfo]]) -> tuple[Address, DeviceInfo]:
+def choose(
+    wanted: str | None, devices: list[tuple[Address, DeviceInfo]], others: Iterable[str] = ()
+) -> tuple[Address, DeviceInfo]:
     """Find `opencl:0`, `opencl`, a device's name or slug; None takes the first GPU, else the first CPU.
 
-    Raises InputError that lists the devices there are.
+    Raises InputError that names the nearest device, or all of them; `others` are names that the caller
+    takes besides.
     """
     if wanted is None:
         real = [item for item in devices if item[0].backend != "fake"]
@@ -86,6 +90,4 @@ def choose(wanted: str | None, devices: list[tuple[Address, DeviceInfo]]) -> tup
         if text in (str(address), info.name.lower(), info.slug) or text == address.backend:
             return address, info
     names = [name for address, info in devices for name in (str(address), info.name)]
-    near = difflib.get_close_matches(wanted, names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"unknown device {wanted!r}; expected one of {', '.join(names)}{hint}")
+    raise InputError(f"unknown device {wanted!r}{hint(wanted, {*names, *others})}")

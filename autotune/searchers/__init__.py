@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from autotune.errors import InputError
 from autotune.searchers.base import Prior, Searcher
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.random_search import RandomSearch
+from autotune.suggestions import hint
 
 
 def _surrogate(priors: Sequence[Prior], stop_when_unlikely: bool) -> Searcher:
@@ -89,12 +89,12 @@ def make_searcher(
     for an engine that cannot tell when a better configuration is unlikely.
     """
     if engine not in _ENGINES:
-        raise InputError(f"unknown engine {engine!r}{_known(engine, engine_names())}")
+        raise InputError(f"unknown engine {engine!r}{hint(engine, engine_names())}")
     names = strategy_names(engine)
     if strategy is not None and not names:
         raise InputError(f"engine {engine} has no strategies; leave strategy {strategy!r} out")
     if strategy is not None and strategy not in names:
-        raise InputError(f"engine {engine}: unknown strategy {strategy!r}{_known(strategy, names)}")
+        raise InputError(f"engine {engine}: unknown strategy {strategy!r}{hint(strategy, names)}")
     chosen = strategy or default_strategy(engine)
     module, package = _ENGINES[engine].packages.get(chosen, ("", ""))
     if module and find_spec(module) is None:
@@ -124,9 +124,3 @@ def strategy_names(engine: str) -> tuple[str, ...]:
 def default_strategy(engine: str) -> str:
     """The strategy that an engine uses when none is named; empty where there is no choice."""
     return next(iter(_ENGINES[engine].strategies), "")
-
-
-def _known(name: str, names: tuple[str, ...]) -> str:
-    nearest = difflib.get_close_matches(name, names, n=1)
-    suggestion = f"; did you mean {nearest[0]}?" if nearest else ";"
-    return f"{suggestion} known: {', '.join(names)}"

@@ -12,7 +12,8 @@ import numpy as np
 
 from autotune.model import ArgumentSpec, LaunchSpec, Value
 from autotune.plan import C_TYPES
-from autotune.space.document import Element, hint
+from autotune.space.document import Element
+from autotune.suggestions import hint
 
 ROLES = ("in", "out", "inout", "scratch")
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose")

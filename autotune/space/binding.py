@@ -15,7 +15,6 @@ from autotune import plan
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.expressions import Expression, parse
 from autotune.model import Config, DeviceInfo, Launch, Sizes, Value
-from autotune.space.document import hint
 from autotune.space.enumeration import (
     LIMITS,
     Limits,
@@ -27,6 +26,7 @@ from autotune.space.enumeration import (
     find_row,
 )
 from autotune.space.spec import Constraint, SpaceSpec
+from autotune.suggestions import hint
 from autotune.trials import Problem
 
 _ROWS_PER_BATCH = 4096

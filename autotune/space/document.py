@@ -6,7 +6,6 @@ kernels or spaces. Scalars follow YAML 1.2: only true and false are booleans, an
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Collection, Iterable
@@ -18,6 +17,7 @@ import yaml
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.expressions import parse, unknown_names
 from autotune.model import Value
+from autotune.suggestions import hint
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NOTHING = {"", "~", "null", "Null", "NULL"}
@@ -176,13 +176,6 @@ def read_document(path: Path) -> tuple[Element, bytes]:
 def is_identifier(name: str) -> bool:
     """Whether C could take this as a name."""
     return _IDENTIFIER.fullmatch(name) is not None
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """What to write instead of `name`: the nearest known word, or all of them."""
-    words = sorted(known)
-    nearest = difflib.get_close_matches(name, words, n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else f"; expected one of: {', '.join(words)}"
 
 
 def _scalar(node: yaml.ScalarNode) -> Value | None:

@@ -5,7 +5,6 @@ The source comes with its includes in place. Comments and strings in it count fo
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from autotune.expressions import parse
 from autotune.plan import C_TYPES, macro_name
 from autotune.space.binding import Rules, Space
 from autotune.space.enumeration import LIMITS, Limits
+from autotune.suggestions import nearest
 
 _LIMITS = Limits(rows=3_000_000)  # configurations that leaving out a constraint may bring
 _IGNORED = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
@@ -124,7 +124,7 @@ def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
     for word in sorted(tested | named):
         if word not in known and word.isupper() and not _OF_THE_COMPILER.fullmatch(word):
             yield Finding(
-                "unknown_macro", word, f"used in the source, but nothing defines it{_nearest(word, known)}"
+                "unknown_macro", word, f"used in the source, but nothing defines it{nearest(word, known)}"
             )
 
 
@@ -144,8 +144,3 @@ def _unreachable_values(space: Space) -> Iterator[Finding]:
                 yield Finding(
                     "unreachable_value", subject, f"in no valid configuration on {space.device.name}"
                 )
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(word, sorted(known), n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""

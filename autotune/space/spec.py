@@ -17,7 +17,8 @@ from autotune.expressions import FUNCTIONS
 from autotune.model import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.plan import C_TYPES, DEVICE_NAMES, RESERVED_SIZES, macro_name
 from autotune.space.arguments import FilledArgument, read_arguments, read_launches
-from autotune.space.document import Element, hint, is_identifier, read_document
+from autotune.space.document import Element, is_identifier, read_document
+from autotune.suggestions import hint
 
 SCHEMAS = (1,)
 DIALECTS = ("portable", "cuda", "opencl", "python")

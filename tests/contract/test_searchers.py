@@ -228,9 +228,13 @@ def test_every_strategy_of_kernel_tuner_is_offered_but_one():
 @pytest.mark.parametrize(
     ("engine", "strategy", "message"),
     [
-        ("optunna", None, "unknown engine 'optunna'; did you mean optuna? known: surrogate, exhaustive, "),
-        ("zzz", None, "unknown engine 'zzz'; known: surrogate, exhaustive, random, kernel_tuner, optuna"),
-        ("optuna", "tpee", "engine optuna: unknown strategy 'tpee'; did you mean tpe? known: cmaes, gp"),
+        ("optunna", None, "unknown engine 'optunna'; did you mean optuna?"),
+        (
+            "zzz",
+            None,
+            "unknown engine 'zzz'; expected one of: adopt, exhaustive, kernel_tuner, optuna, random",
+        ),
+        ("optuna", "tpee", "engine optuna: unknown strategy 'tpee'; did you mean tpe?"),
         ("kernel_tuner", "tpe", "engine kernel_tuner: unknown strategy 'tpe'; "),
         ("random", "tpe", "engine random has no strategies; leave strategy 'tpe' out"),
     ],

@@ -1,0 +1,18 @@
+"""What to write instead of a name that nobody knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The nearest known name, or else all of them, as the end of a message."""
+    words = sorted(known)
+    return nearest(name, words) or f"; expected one of: {', '.join(words)}"
