@@ -64,6 +64,7 @@ class Journal:
         self._is_closing = True
         self._unsynced.set()
         self._syncer.join()
+        os.fsync(self._file.fileno())  # a row may have come during the last sync
         self._file.close()
 
     def _keep_synced(self) -> None:

@@ -1,0 +1,31 @@
+"""What is on the disk once a journal is closed."""
+
+import os
+import threading
+import time
+
+from autotune.journal import Journal, read_trials
+from autotune.model import Config
+from autotune.trials import Status, Trial
+
+
+def test_a_row_written_while_the_disk_is_busy_is_on_it_when_the_journal_is_closed(tmp_path, monkeypatch):
+    """The disk is a real one that takes its time; each sync is noted with what the file held before it."""
+    began, held_bytes = threading.Event(), []
+    fsync = os.fsync
+
+    def slow_fsync(descriptor):
+        held = os.fstat(descriptor).st_size
+        began.set()
+        time.sleep(0.2)
+        fsync(descriptor)
+        held_bytes.append(held)
+
+    monkeypatch.setattr(os, "fsync", slow_fsync)
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, {"kernel": "reduce"})
+    assert began.wait(10)  # the header is on its way
+    journal.append(Trial(Config({"A": 1}), "a", Status.COMPILE_ERROR, "line 1"))
+    journal.close()
+    assert [trial.key for trial in read_trials(path)] == ["a"]
+    assert held_bytes[-1] == path.stat().st_size
