@@ -31,6 +31,7 @@ from autotune.records import MOST_MEASURED
 from autotune.replay import load, priors_for, replay
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Prior
+from autotune.space.recorded import unknown_device
 
 PROBLEM = {"n": 1}  # each kernel is recorded for one problem only
 
@@ -177,24 +178,10 @@ def _store(root: Path, kernel: str, recorded: Recorded, bests: list[Config]) -> 
 def _device(gpu: str) -> DeviceInfo:
     """A GPU of that name; what a recording does not say of it plays no part, for there are no constraints."""
     traits = traits_of_name(gpu)
-    return DeviceInfo(
-        backend="recorded",
-        name=gpu,
-        slug=cache.slug(gpu),
-        kind="gpu",
+    return replace(
+        unknown_device(gpu, cache.slug(gpu)),
         vendor=traits.vendor or gpu,
         architecture=traits.architecture or gpu,
-        compute_units=1,
-        warp_size=32,
-        max_threads_per_block=1024,
-        shared_bytes_per_block=49_152,
-        registers_per_block=None,
-        memory_bytes=2**34,
-        memory_bandwidth_bytes_per_s=None,
-        cache_bytes=2**22,
-        has_shuffle=True,
-        driver="",
-        runtime="",
     )
 
 

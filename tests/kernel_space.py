@@ -20,10 +20,15 @@ def bound(spec, device=GPU, **sizes):
 
 
 def reference_of(spec):
+    """The function of the reference module."""
+    return reference_module(spec).reference
+
+
+def reference_module(spec):
     specification = importlib.util.spec_from_file_location(f"{spec.kernel}_reference", spec.reference)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    return module.reference
+    return module
 
 
 def findings(spec):

@@ -1,28 +1,12 @@
 """A small complete space for tests, and a device to bind it to."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from autotune.model import DeviceInfo
+from autotune.devices import backend
 
-GPU = DeviceInfo(
-    backend="fake",
-    name="Example GPU",
-    slug="example-gpu",
-    kind="gpu",
-    vendor="example",
-    architecture="example",
-    compute_units=16,
-    warp_size=32,
-    max_threads_per_block=1024,
-    shared_bytes_per_block=49_152,
-    registers_per_block=65_536,
-    memory_bytes=2**33,
-    memory_bandwidth_bytes_per_s=None,
-    cache_bytes=2**22,
-    has_shuffle=True,
-    driver="1",
-    runtime="1",
-)
+(FAKE,) = backend("fake").list_devices()
+GPU = replace(FAKE, name="Example GPU", slug="example-gpu", vendor="example", architecture="example")
 
 YAML = """\
 schema: 1

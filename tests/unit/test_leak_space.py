@@ -1,38 +1,23 @@
 """The calcium release and the two small kernels beside it: ladder, options, launches and references."""
 
-import importlib.util
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from autotune.devices import backend
 from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.jobs import Array
 from autotune.problem import draw_inputs
 from autotune.sources import read_source, render
-from autotune.space import bind, constraint_report, lint, load_space, problem_of
+from autotune.space import constraint_report, lint
 from autotune.trials import Problem
+from tests import kernel_space
+from tests.kernel_space import CPU, bound, reference_module, spec_of
 
-SPACES = Path(__file__).parents[2] / "spaces"
-LEAK, SINE, EMPTY = (load_space(SPACES / f"{name}.yaml") for name in ("leak", "sine", "empty"))
-(FAKE,) = backend("fake").list_devices()
-GPU = replace(FAKE, backend="cuda")
-CPU = replace(FAKE, name="CPU", backend="opencl", kind="cpu", compute_units=2, warp_size=1, has_shuffle=False)
-
-
-def _space(spec, device=GPU, **sizes):
-    return bind(spec, device, problem_of(spec, device, sizes))
-
-
-def _reference(spec):
-    specification = importlib.util.spec_from_file_location(f"{spec.kernel}_reference", spec.reference)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+LEAK, SINE, EMPTY = (spec_of(name) for name in ("leak", "sine", "empty"))
+GPU = replace(kernel_space.GPU, backend="cuda")
 
 
 def _landmark(spec, name):
@@ -41,7 +26,7 @@ def _landmark(spec, name):
 
 @pytest.mark.parametrize("spec", [LEAK, SINE, EMPTY], ids=lambda spec: spec.kernel)
 def test_every_landmark_is_valid_on_a_gpu_and_only_other_devices_need_the_block_limit(spec):
-    space = _space(spec)
+    space = bound(spec, GPU)
     for landmark in spec.landmarks:
         assert space.why_invalid(landmark.config) == (), landmark.name
         assert landmark.note
@@ -57,7 +42,7 @@ def test_the_landmarks_cover_the_sources_choices_in_their_order():
 
 
 def test_a_cpu_keeps_what_its_compiler_understands():
-    space = _space(LEAK, CPU)
+    space = bound(LEAK, CPU)
     assert len(space) > 1000
     index = [parameter.name for parameter in LEAK.parameters].index("MAX_REGISTERS")
     assert set(space.rows[:, index].tolist()) == {0}
@@ -67,7 +52,7 @@ def test_a_cpu_keeps_what_its_compiler_understands():
 
 
 def test_options_of_the_cuda_compiler_are_parameters():
-    space = _space(LEAK)
+    space = bound(LEAK, GPU)
     assert space.options(LEAK.default, "cuda") == ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
     capped = _landmark(LEAK, "leak3_register_cap")
     assert "--maxrregcount=32" in space.options(capped, "cuda")
@@ -76,7 +61,7 @@ def test_options_of_the_cuda_compiler_are_parameters():
 
 
 def test_the_register_cap_lowers_the_number_of_registers():
-    space, compiler, source = _space(LEAK), CudaCompiler("sm_75"), read_source(LEAK.source)
+    space, compiler, source = bound(LEAK, GPU), CudaCompiler("sm_75"), read_source(LEAK.source)
 
     def registers(config):
         return compiler.compile(render(source, space.macros(config)), space.options(config, "cuda")).registers
@@ -87,7 +72,7 @@ def test_the_register_cap_lowers_the_number_of_registers():
 @pytest.mark.parametrize("n", [1, 2, 1_003, 19_968])
 @pytest.mark.parametrize("launches", [1, 2])
 def test_the_launches_have_a_thread_for_every_unit(n, launches):
-    space = _space(LEAK)
+    space = bound(LEAK, GPU)
     config = {**LEAK.default, "UNITS_PER_THREAD": 2, "BLOCK_SIZE": 96, "LAUNCHES": launches}
     values, plan = space.values(config, {"n": n}), space.launches(config, {"n": n})
     assert len(plan) == launches
@@ -97,7 +82,7 @@ def test_the_launches_have_a_thread_for_every_unit(n, launches):
 
 
 def test_no_check_is_allowed_only_where_the_threads_are_as_many_as_the_units():
-    space = _space(LEAK)
+    space = bound(LEAK, GPU)
     unchecked = _landmark(LEAK, "leak1_no_check")
     assert space.holds(unchecked, {"n": 19_968}) and not space.holds(unchecked, {"n": 19_967})
     halves = {**unchecked, "LAUNCHES": 2, "BLOCK_SIZE": 64}
@@ -105,7 +90,7 @@ def test_no_check_is_allowed_only_where_the_threads_are_as_many_as_the_units():
 
 
 def test_the_release_follows_the_equations_of_one_unit():
-    module = _reference(LEAK)
+    module = reference_module(LEAK)
     constants = {item.name: float(item.value) for item in LEAK.arguments if item.name in "p1p2p3p4p5p6p7k"}
     p = [constants[f"p{number}"] for number in range(1, 8)]
     assert [*p, constants["k"]] == [getattr(module, name) for name in (*(f"P{i}" for i in range(1, 8)), "K")]
@@ -142,14 +127,14 @@ def test_both_layouts_hold_the_same_units():
 @pytest.mark.parametrize("largest", [1, 100_000])
 def test_sines_are_those_of_the_angle_that_single_precision_makes(largest):
     x = np.array([0, 0.1, -1], np.float32)
-    result = _reference(SINE).reference({"x": x}, {"n": 3, "largest": largest})
+    result = reference_module(SINE).reference({"x": x}, {"n": 3, "largest": largest})
     angle = float(np.float32(0.1) * np.float32(largest))
     assert result["sines"].tolist() == pytest.approx([0, math.sin(angle), -math.sin(largest)], abs=1e-12)
     assert result["cosines"].tolist() == pytest.approx([1, math.cos(angle), math.cos(largest)], abs=1e-12)
 
 
 def test_the_empty_kernel_has_a_thread_for_everything_in_each_launch():
-    space = _space(EMPTY)
+    space = bound(EMPTY, GPU)
     for config in space:
         plan = space.launches(config)
         assert len(plan) == config["LAUNCHES"]

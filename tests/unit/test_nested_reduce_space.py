@@ -1,23 +1,20 @@
 """The nested reduction's space: its variants, its limits, and who refuses it."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from autotune.space import bind, load_space, problem_of
-from tests.space_example import GPU
+from tests.kernel_space import GPU, bound, reference_of, spec_of
 
-SPEC = load_space(Path(__file__).parents[2] / "spaces" / "nested_reduce.yaml")
+SPEC = spec_of("nested_reduce")
 CUDA = replace(GPU, backend="cuda")
 PENDING_LAUNCHES = 2048  # the device runtime's default
 
 
 @pytest.fixture(scope="module")
 def space():
-    return bind(SPEC, CUDA, problem_of(SPEC, CUDA))
+    return bound(SPEC, CUDA)
 
 
 def test_every_way_of_nesting_is_a_landmark(space):
@@ -42,8 +39,5 @@ def test_it_is_cuda_only_and_needs_nvcc(folder, root):
 
 
 def test_the_reference_is_that_of_the_reduction():
-    specification = importlib.util.spec_from_file_location("nested_reference", SPEC.reference)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
     large = np.full(3, 2**30, np.int32)
-    assert module.reference({"x": large}, {"n": 3})["sum"].tolist() == [3 * 2**30 - 2**32]
+    assert reference_of(SPEC)({"x": large}, {"n": 3})["sum"].tolist() == [3 * 2**30 - 2**32]
