@@ -7,7 +7,7 @@ import random
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from autotune.devices.cubin import Resources, read_resources
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.model import Config, Launch
 from autotune.occupancy import Architecture, Occupancy, occupancy, why_refused
+from autotune.scratch import scratch_folder
 from autotune.sources import SourceText, read_source, render
 from autotune.space import Space, bind, load_space, problem_of
 from autotune.targets import Target, locate
@@ -126,15 +127,16 @@ def _check(
 ) -> Iterator[Checked]:
     """The results in the order of the configurations; compilers work a window ahead."""
     workers = settings.workers or len(os.sched_getaffinity(0))
-    pool = CompilerPool(
-        partial(cuda_compiler, architecture.name, space.spec.compiler),
-        workers=workers,
-        timeout_s=settings.timeout_s,
-        kept=settings.kept,
-        environment=COLD_CACHES,
-    )
     judge = partial(_judge, space=space, architecture=architecture)
-    with closing(pool):
+    with ExitStack() as opened:
+        pool = CompilerPool(
+            partial(cuda_compiler, architecture.name, space.spec.compiler),
+            workers=workers,
+            timeout_s=settings.timeout_s,
+            kept=settings.kept,
+            environment=COLD_CACHES | {"TMPDIR": opened.enter_context(scratch_folder())},
+        )
+        opened.callback(pool.close)
         pending: deque[tuple[Config, Future[Compilation]]] = deque()
         for config in configs:
             text, options = render(source, space.macros(config)), space.options(config, _DIALECT)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from autotune.jobs import Protocol
 from autotune.journal import Journal
 from autotune.process import discard_spares, keep_ready
 from autotune.sanitizer import Sanitizer, find_sanitizer
+from autotune.scratch import scratch_folder
 from autotune.targets import Bound
 from autotune.trials import Budget, Objective, Trial
 from autotune.worker import DEVICE_PROCESS, Worker
@@ -125,9 +125,7 @@ def open_rig(
         opened.callback(discard_spares)
         journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
         opened.callback(journal.close)
-        scratch = opened.enter_context(
-            tempfile.TemporaryDirectory(prefix="autotune-", ignore_cleanup_errors=True)
-        )
+        scratch = opened.enter_context(scratch_folder())
         # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
         environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
         pool = CompilerPool(

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "autotune"
 LAYERS = (
     ("errors", "model"),
     ("trials",),
-    ("process", "pareto", "suggestions"),
+    ("process", "pareto", "suggestions", "scratch"),
     ("expressions", "child", "sources", "jobs", "cache_format", "journal", "device_names"),
     ("plan", "cache", "occupancy", "carry_over"),
     ("best", "cuda_driver", "wanted", "shelf"),

@@ -1,0 +1,67 @@
+"""The temporary folder of a run that is killed: gone after the next run, and a living run's is left alone."""
+
+import os
+import signal
+import time
+
+import pytest
+
+SLOW = """\
+import time
+
+def double(grid, block, x, y, n):
+    time.sleep(0.05)
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    return (A - 5) ** 2 + B + 1.0
+"""
+SEARCH = ("search", "double.yaml", "--device", "fake", "--fresh", "--journal")
+
+
+@pytest.fixture
+def temporary(tmp_path):
+    """A folder for temporary files that only these runs use."""
+    path = tmp_path / "temporary"
+    path.mkdir()
+    return path
+
+
+def _started(folder, temporary, journal):
+    """A search that has its folder and is at work."""
+    process = folder.start(*SEARCH, journal, TMPDIR=str(temporary))
+    deadline = time.monotonic() + 60
+    while not (folder.path / journal).exists() or (folder.path / journal).read_text().count("\n") < 2:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(folder, temporary):
+    others = [temporary / "autotune-of-mine", temporary / "autotune-scratch-of-my-own"]
+    for other in others:
+        other.mkdir()
+    folder.write(SLOW)
+    killed = _started(folder, temporary, "killed.jsonl")
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    (left,) = set(temporary.iterdir()) - {*others}
+    (left / "of-a-compiler").write_text("x")
+
+    alive = _started(folder, temporary, "alive.jsonl")
+    assert not left.exists()
+    (used,) = set(temporary.iterdir()) - {*others}
+    folder.write(SLOW.replace("0.05", "0"))
+    assert folder.run(*SEARCH, "third.jsonl", TMPDIR=str(temporary)).returncode == 0
+    assert used.exists()
+    _, errors = alive.communicate()
+    assert alive.returncode == 0, errors
+    assert set(temporary.iterdir()) == {*others}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
+def test_a_run_that_is_stopped_leaves_nothing(folder, temporary, how):
+    folder.write(SLOW)
+    process = _started(folder, temporary, "j.jsonl")
+    os.kill(process.pid, how)
+    _, errors = process.communicate()
+    assert process.returncode == 128 + how, errors
+    assert list(temporary.iterdir()) == []
