@@ -25,15 +25,8 @@ DIALECTS = ("portable", "cuda", "opencl", "python")
 COMPILER_DIALECTS = ("cuda", "opencl", "python")
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 _REQUIRED = (
-    "schema",
-    "kernel",
-    "source",
-    "reference",
-    "sizes",
-    "parameters",
-    "default",
-    "arguments",
-    "launch",
+    *("schema", "kernel", "source", "reference", "sizes"),
+    *("parameters", "default", "arguments", "launch"),
 )
 _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
