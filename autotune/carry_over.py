@@ -21,6 +21,10 @@ MOST = 1e6  # what is foretold beyond it would only be a larger way of saying th
 MOST_STRETCH = 4.0
 LEAST_TOTAL = 1.1  # added to what was seen: a few cases without any slowdown do not promise another one
 
+LOOSER = (
+    1.5  # what closer matches cost, as a power: what it says of a looser one is less than it says of itself
+)
+
 Column = Mapping[Config, float]
 
 
@@ -129,7 +133,7 @@ def expected_slowdown(observed: Sequence[Slowdown], tier: Tier) -> float | None:
     """The factor below which the true slowdown of a tier's answer should lie in COVERAGE of the cases.
 
     What the tier itself cost decides. Else looser tiers do, by the worst they cost, for a closer match
-    should cost less; else closer ones. None when nothing exact has been seen.
+    should cost less; else closer ones, raised to LOOSER. None when nothing exact has been seen.
     """
     own = [one for one in observed if one.tier is tier]
     looser = [one for one in observed if one.tier is not tier and tier.reaches(one.tier)]
@@ -137,7 +141,7 @@ def expected_slowdown(observed: Sequence[Slowdown], tier: Tier) -> float | None:
         return _bound(own)
     if any(one.exact for one in looser):
         return max(one.factor for one in looser)
-    return _bound(observed) if any(one.exact for one in observed) else None
+    return min(_bound(observed) ** LOOSER, MOST) if any(one.exact for one in observed) else None
 
 
 def _bound(observed: Sequence[Slowdown]) -> float:
