@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.errors import ExpressionError, InputError
@@ -26,7 +27,7 @@ from autotune.model import (
     Tier,
     Value,
 )
-from autotune.plan import arguments, compiler_options, known_values, launches, macros
+from autotune.plan import arguments, at_least, compiler_options, known_values, launches, macros
 
 if TYPE_CHECKING:
     from autotune.carry_over import Slowdown
@@ -137,6 +138,7 @@ class Best(Mapping[str, Value]):
         return self._evaluate(sizes, lambda values: launches(self.record.launch, values))
 
     def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], _T]) -> _T:
+        sizes = whole_sizes(self.record.kernel, sizes)
         require_sizes(self.record, sizes)
         registers = self.entry.registers_of(self.config) if self.entry else None
         violations = check(self.record, self.config, self.device, sizes, self.dtype, registers).violations
@@ -162,9 +164,10 @@ def check(
 ) -> Check:
     """Hold a configuration against the kernel's parameters and constraints as they are now, and the device.
 
-    Blocks have no more threads, no more dynamic shared memory in bytes, and with so many registers a thread
-    no more registers than the device takes. What reads a device or sizes that are not known (None) is left
-    unchecked. Raises ExpressionError when the record has something that is no expression.
+    Blocks have at least one thread, and no more threads, no more dynamic shared memory in bytes, and with so
+    many registers a thread no more registers than the device takes. What reads a device or sizes that are
+    not known (None) is left unchecked. Raises ExpressionError when the record has something that is no
+    expression.
     """
     names = {parameter.name for parameter in record.parameters}
     if config.keys() != names:
@@ -209,7 +212,7 @@ def _beyond_limits(
         try:
             if not parse(step.when)(values):
                 continue
-            threads = prod(integer(parse(text), values) for text in step.block)
+            threads = prod(at_least(1, parse(text), values) for text in step.block)
             wanted = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
         except ExpressionError as error:
             yield str(error)
@@ -217,6 +220,14 @@ def _beyond_limits(
         for amount, (what, limit) in zip(wanted, limits, strict=True):
             if limit is not None and amount > limit:
                 yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
+
+
+def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
+    """Sizes as Python's own numbers, whatever package's they are; raises InputError for what is not whole."""
+    try:
+        return {name: index(size) for name, size in sizes.items()}
+    except TypeError:
+        raise InputError(f"{kernel}: sizes are whole numbers; found {size_text(sizes)}") from None
 
 
 def require_sizes(record: KernelRecord, sizes: Sizes) -> None:

@@ -49,7 +49,7 @@ def objective_root(root: str, objective: str) -> str:
 
 def record_path(root: str, folder: str, kernel: str) -> str:
     """The file with a kernel's results on a device; raises InputError when it could be no such file."""
-    if kernel == _DEVICE or not kernel.isidentifier():
+    if not isinstance(kernel, str) or kernel == _DEVICE or not kernel.isidentifier():
         raise InputError(f"{kernel!r} cannot be a kernel: expected an identifier other than {_DEVICE!r}")
     return f"{root}/{folder}/{kernel}.json"
 
@@ -96,19 +96,28 @@ def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
     """The caches to look in, the first that knows a kernel being used for it.
 
     The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and then the one that comes with autotune.
+    Raises InputError for an argument that is no path.
     """
+    chosen = _chosen(argument)
+    return (chosen,) if chosen else ("cache", _shipped())
+
+
+def _chosen(argument: Folder | None) -> str | None:
     chosen = argument or os.environ.get(VARIABLE)
-    return (os.fspath(chosen),) if chosen else ("cache", _shipped())
+    path = os.fspath(chosen) if isinstance(chosen, os.PathLike) else chosen
+    if path is None or isinstance(path, str):
+        return path
+    raise InputError(f"cache {argument!r}: expected the path of a folder")
 
 
 def writable_root(argument: Folder | None = None) -> Path:
     """Where results are stored: the argument, else AUTOTUNE_CACHE, else `./cache`, existing or not.
 
-    Raises InputError for the folder inside the installed package.
+    Raises InputError for the folder inside the installed package, and for an argument that is no path.
     """
     from pathlib import Path
 
-    root = Path(argument or os.environ.get(VARIABLE) or "cache")
+    root = Path(_chosen(argument) or "cache")
     if root.resolve().is_relative_to(Path(__file__).resolve().parent):
         raise InputError(
             f"{root}: belongs to the installed package; choose another folder with --cache or {VARIABLE}"

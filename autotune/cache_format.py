@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from math import isfinite
+from sys import float_info
 from typing import Any, TypeVar
 
 from autotune.errors import CacheError
@@ -24,6 +24,7 @@ from autotune.model import (
     Parameter,
     Provenance,
 )
+from autotune.plan import C_TYPES
 
 SCHEMA = 1
 # Left out when empty: files from before they existed are read, and written alike.
@@ -61,12 +62,12 @@ def entry_text(entry: Entry) -> str:
 
 def parse_record(text: str, path: str) -> KernelRecord:
     """Read a kernel's file; raises CacheError naming `path` when damaged or of another schema."""
-    return _parse(KernelRecord, text, path)
+    return _parse(_record, text, path)
 
 
 def parse_device(text: str, path: str) -> DeviceInfo:
     """Read a device's file; raises CacheError naming `path` when damaged or of another schema."""
-    return _parse(DeviceInfo, text, path)
+    return _parse(_object(DeviceInfo), text, path)
 
 
 def damaged(path: str, reason: object) -> CacheError:
@@ -101,14 +102,14 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _parse(record: type[_T], text: str, path: str) -> _T:
+def _parse(read: Callable[[Any, str], _T], text: str, path: str) -> _T:
     try:
         data = json.loads(text)
         if not isinstance(data, dict):
             raise _Damaged("the file", "an object", data)
         schema = data.pop("schema", None)
         if schema == SCHEMA:
-            return _object(record)(data, "")
+            return read(data, "")
     except (ValueError, RecursionError) as error:
         raise damaged(path, error) from None
     raise CacheError(
@@ -138,12 +139,30 @@ def _object(record: type[_T]) -> Callable[[Any, str], _T]:
 
 
 def _one_of(expected: str, *kinds: type) -> _Read:
+    numbers = {int, float} if float in kinds else set()  # a whole number that no float can hold is none
+
     def read(value: Any, place: str) -> Any:
-        if type(value) not in kinds or (type(value) is float and not isfinite(value)):
+        if type(value) not in kinds or (type(value) in numbers and not abs(value) <= float_info.max):
             raise _Damaged(place, expected, value)
         return value
 
     return read
+
+
+def _size(value: Any, place: str) -> int:
+    if type(value) is not int or value < 1:
+        raise _Damaged(place, "a whole number of at least 1", value)
+    return value
+
+
+def _record(data: Any, place: str) -> KernelRecord:
+    """A record whose element types are known, for the rest of the package looks them up."""
+    record = _object(KernelRecord)(data, place)
+    types = [*record.dtypes, *(item.dtype for item in record.arguments if item.dtype != "DTYPE")]
+    strange = next((name for name in types if name not in C_TYPES), None if record.dtypes else "none")
+    if strange is not None:
+        raise _Damaged("dtypes and arguments", f"element types among {', '.join(C_TYPES)}", strange)
+    return record
 
 
 def _list(read_item: _Read, length: int | None = None) -> _Read:
@@ -209,7 +228,7 @@ _READERS: dict[str, _Read] = {
     "tuple[str, ...]": _list(_text),
     "tuple[Value, ...]": _list(_value),
     "tuple[float, float]": _list(_number, length=2),
-    "Sizes": _mapping(_integer),
+    "Sizes": _mapping(_size),
     "Mapping[str, str]": _derived,
     "Mapping[str, Mapping[str, str]]": _mapping(_mapping(_text)),
     "Config": _config,

@@ -110,7 +110,7 @@ def across_sizes(entries: Sequence[Entry], reach: float) -> list[Slowdown]:
     """
     observed = []
     for truth in entries:
-        others = [entry for entry in entries if entry is not truth]
+        others = [entry for entry in entries if entry.sizes != truth.sizes]
         if others:
             source = nearest(others, truth.sizes)
             seen = _seen(truth, source.config, Tier.NEAREST_SIZE)

@@ -7,14 +7,13 @@ repeated look-up cheap. No space file is read, and of devices only which one is 
 from __future__ import annotations
 
 import os
-from operator import index
 from typing import Any, Literal
 
 from autotune import cache as files
-from autotune.best import Best, size_text
+from autotune.best import Best, size_text, whole_sizes
 from autotune.cache_format import damaged
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.model import DeviceInfo, Sizes, Tier
+from autotune.model import DeviceInfo, Tier
 from autotune.shelf import Shelf, Stamp, stamp
 from autotune.tiers import Question, tuned
 
@@ -61,7 +60,9 @@ def best_config(
                 break
         else:
             return known[1]
-    question = Question(kernel, asked, dtype, Tier.EXACT if strict else min_match, _whole(kernel, sizes))
+    question = Question(
+        kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None
+    )
     shelf = Shelf()
     best = _answer(shelf, question, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
@@ -98,13 +99,6 @@ def _note(cache: files.Folder | None, question: Question) -> None:
 
     if question.sizes:
         note_wanted(cache, Wanted(question.kernel, question.slug, question.dtype, question.sizes))
-
-
-def _whole(kernel: str, sizes: Sizes) -> Sizes | None:
-    try:
-        return {name: index(size) for name, size in sizes.items()} or None
-    except TypeError:
-        raise InputError(f"{kernel}: sizes are whole numbers; found {size_text(sizes)}") from None
 
 
 def _look_up(shelf: Shelf, question: Question, roots: tuple[str, ...]) -> Best:

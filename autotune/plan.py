@@ -99,7 +99,7 @@ def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: s
             name=spec.name,
             dtype=dtype if spec.dtype == "DTYPE" else spec.dtype,
             role=spec.role,
-            shape=tuple(_at_least(0, parse(extent), values) for extent in spec.shape),
+            shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
             value=None if spec.value is None else _scalar(spec, values, dtype),
         )
         for spec in specs
@@ -139,11 +139,12 @@ def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Lau
 
 
 def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:
-    numbers = [_at_least(1, parse(text), values) for text in texts] + [1] * (3 - len(texts))
+    numbers = [at_least(1, parse(text), values) for text in texts] + [1] * (3 - len(texts))
     return numbers[0], numbers[1], numbers[2]
 
 
-def _at_least(least: int, expression: Expression, values: Mapping[str, Any]) -> int:
+def at_least(least: int, expression: Expression, values: Mapping[str, Any]) -> int:
+    """Evaluate to a whole number that is no smaller; raises ExpressionError for anything else."""
     result = integer(expression, values)
     if result < least:
         raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}")

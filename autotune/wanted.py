@@ -45,34 +45,38 @@ def note_wanted(cache: Folder | None, wanted: Wanted) -> None:
         root = writable_root(cache)
         root.mkdir(parents=True, exist_ok=True)
         with locked(root):
-            if wanted not in read_wanted(root):
-                with (root / FILE).open("a", encoding="utf-8") as file:
-                    file.write(wanted.line)
+            known = read_wanted(root)
+            if wanted not in known:
+                replace_file(root / FILE, "".join(one.line for one in (*known, wanted)))
     except (OSError, InputError, CacheError) as error:
         warnings.warn(f"what is wanted could not be noted: {error}", stacklevel=4)
 
 
 def read_wanted(root: Folder) -> list[Wanted]:
-    """The questions in the order they came; raises CacheError for a line that is none."""
+    """The questions in the order they came; raises CacheError for a line that is none, or no text at all."""
     path = f"{os.fspath(root)}/{FILE}"
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as in cache
-            lines = file.readlines()
+            return [_parse(json.loads(line)) for line in file]
     except FileNotFoundError:
         return []
-    try:
-        return [_parse(json.loads(line)) for line in lines]
-    except (ValueError, TypeError) as error:
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, RecursionError) as error:
         raise CacheError(f"{path}: damaged: {error}; delete it, or the line that is no question") from None
 
 
 def forget_wanted(root: Folder, done: Wanted) -> None:
-    """Take a question off the list."""
+    """Take a question off the list; raises CacheError when it cannot be read or written."""
     from pathlib import Path
 
-    with locked(Path(root)):
-        left = [wanted.line for wanted in read_wanted(root) if wanted != done]
-        replace_file(Path(root) / FILE, "".join(left))
+    path = Path(root) / FILE
+    try:
+        with locked(Path(root)):
+            left = [wanted.line for wanted in read_wanted(root) if wanted != done]
+            replace_file(path, "".join(left))
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _parse(data: dict[str, object]) -> Wanted:

@@ -32,6 +32,12 @@ _CHECKED: Mapping[type[ast.operator], str] = {  # helpers of the header, for who
     ast.LShift: "shift_left",
     ast.RShift: "shift_right",
 }
+# How many arguments a function takes in C: the least and the most.
+_ARGUMENTS: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys(("abs", "ceil", "floor", "is_power_of_two", "log2"), (1, 1)),
+    **dict.fromkeys(("ceil_div", "gcd", "round_up"), (2, 2)),
+    **dict.fromkeys(("max", "min"), (2, 99)),
+}
 
 
 class Term(NamedTuple):
@@ -185,6 +191,9 @@ class Translator:
         raise _refused(node, "a power in C has a constant, whole exponent")
 
     def _call(self, node: ast.expr, function: str, arguments: list[ast.expr]) -> Term:
+        least, most = _ARGUMENTS[function]
+        if not least <= len(arguments) <= most:
+            raise _refused(node, f"{function} does not take {len(arguments)} arguments")
         terms = [self._number(argument) for argument in arguments]
         texts, kinds = [term.text for term in terms], {term.kind for term in terms}
         is_whole = FRACTION not in kinds
@@ -206,7 +215,7 @@ class Translator:
                 return Term(f"autotune_log2({texts[0]}, ok)", FRACTION)
             case "ceil_div" | "round_up" if is_whole:
                 return Term(f"autotune_{function}({', '.join(texts)}, ok)", INTEGER)
-            case "gcd" if is_whole and len(texts) == 2:
+            case "gcd" if is_whole:
                 return Term(f"autotune_gcd({', '.join(texts)})", INTEGER)
             case "is_power_of_two" if is_whole:
                 return Term(f"autotune_is_power_of_two({texts[0]})", TRUTH)

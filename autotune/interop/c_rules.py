@@ -6,7 +6,7 @@ The function decides as `best.check` does. One is written for each version of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from autotune.errors import ExpressionError, InputError
@@ -38,9 +38,11 @@ def kind_of(values: Sequence[Value | None]) -> str:
 
 
 def device_fields(records: Sequence[KernelRecord]) -> list[str]:
-    """The attributes of a device that the rules read, limits included."""
+    """The attributes of a device that the rules read, limits included; raises InputError for one it lacks."""
     read = {name for record in records for text in _texts(record) for name in parse(text).names}
     found = {name.removeprefix("device.") for name in read if name.startswith("device.")}
+    if strange := sorted(found - {item.name for item in fields(DeviceInfo)}):
+        raise InputError(f"{records[0].kernel}: device.{strange[0]}: a device has no such attribute")
     return sorted(found | set(_LIMITS))
 
 
@@ -90,7 +92,8 @@ def _limits(record: KernelRecord, translator: Translator) -> Iterator[str]:
     for step in record.launch:
         what = f"launch of {step.entry}"
         taken = _translated(record, what, translator.condition, step.when)
-        threads = " * ".join(_whole(record, what, translator, text) for text in step.block)
+        extents = [_whole(record, what, translator, text) for text in step.block]
+        threads = " * ".join(f"autotune_extent({extent}, ok)" for extent in extents)
         shared = _whole(record, what, translator, step.shared_bytes)
         yield "    if (d->is_known) {"
         yield f"        const int taken = {taken};"

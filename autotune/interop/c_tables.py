@@ -84,8 +84,9 @@ class Tables:
         for entry in entries:
             logs = ", ".join(repr(log2(entry.sizes[name])) for name in self.words.sizes)
             exact = ", ".join(f"{entry.sizes[name]}LL" for name in self.words.sizes)
-            is_valid = int(_fits(entry.config, record.parameters))
-            self.entries.append(f"{{{{{logs}}}, {{{exact}}}, {self.config(entry.config)}, {is_valid}}}")
+            is_valid = _fits(entry.config, record.parameters)
+            config = self.config(entry.config) if is_valid else 0  # C has no word for others
+            self.entries.append(f"{{{{{logs}}}, {{{exact}}}, {config}, {int(is_valid)}}}")
         return first
 
 

@@ -79,6 +79,10 @@ AUTOTUNE_FUNCTION long long autotune_whole(double a, int *ok) {
     if (AUTOTUNE_FLOOR(a) != a) { *ok = 0; return 0; }
     return (long long)a;
 }
+AUTOTUNE_FUNCTION long long autotune_extent(long long a, int *ok) {
+    if (a < 1) *ok = 0;
+    return a;
+}
 AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
     while (*a && *a == *b) { ++a; ++b; }
     return *a == *b;

@@ -295,6 +295,11 @@ def changed(folder, **fields):
             {"derived": {"TILE": "BLOCK % 1.5", "BLOCKS": "n"}},
             "derived name TILE: `BLOCK % 1.5` cannot be expressed in C",
         ),
+        ({"constraints": ("device.speed > 1",)}, "reduce: device.speed: a device has no such attribute"),
+        (
+            {"constraints": ("min(n) > 1",)},
+            "`min(n)` cannot be expressed in C: min does not take 1 arguments",
+        ),
         ({"kernel": "other"}, "no results for a kernel 'reduce' in"),
     ],
 )
@@ -314,6 +319,18 @@ def test_a_keyword_of_c_is_refused(tmp_path):
     changed(tmp_path, parameters=parameters, entries=entries)
     with pytest.raises(InputError, match="'register' is a keyword of C"):
         header("reduce", tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("strange", [{**record().default, "ALGORITHM": "bush"}, {"BLOCK": 64}])
+def test_a_result_that_the_parameters_do_not_have_is_passed_over(tmp_path, strange):
+    entries = [entry(random.Random(seed), "int32", {"n": n}) for seed, n in enumerate((64, 4096))]
+    broken = replace(entries[0], config=Config(strange), measured=((Config(strange), 1.0),))
+    store(tmp_path / "cache", DEVICE, record(broken, entries[1]))
+    (tmp_path / "reduce.h").write_text(header("reduce", tmp_path / "cache"))
+    (line,) = ask(tmp_path, "reduce", ("n",), [(DEVICE.slug, 0, [64])])
+    assert line == expected("reduce", DEVICE.slug, "int32", {"n": 64}, tmp_path / "cache")
+    assert line.startswith("1 ")
 
 
 @needs_compiler

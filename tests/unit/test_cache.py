@@ -48,7 +48,10 @@ def test_what_is_stored_is_read_back(tmp_path):
 
 @settings(deadline=None)
 @given(
-    time_ms=finite, low=finite, sizes=st.dictionaries(st.text(), st.integers(), max_size=3), text=st.text()
+    time_ms=finite,
+    low=finite,
+    sizes=st.dictionaries(st.text(), st.integers(1), max_size=3),
+    text=st.text(),
 )
 def test_numbers_and_texts_round_trip(time_ms, low, sizes, text):
     changed = replace(
@@ -182,6 +185,20 @@ def edited(change) -> str:
             r"config\.BLOCK: expected a number",
         ),
         (edited(lambda data: data["derived"].append({"name": "X"})), r"derived\[2\]: expected a name and"),
+        (
+            edited(lambda data: data["entries"][0]["sizes"].update(n=0)),
+            r"sizes\.n: .* of at least 1, found '0'",
+        ),
+        (
+            edited(lambda data: data["entries"][0].update(time_ms=10**400)),
+            "time_ms: expected a finite number",
+        ),
+        (
+            edited(lambda data: data.update(dtypes=[])),
+            "dtypes and arguments: .* among int8, .*, found 'none'",
+        ),
+        (edited(lambda data: data.update(dtypes=["int32", "float8"])), "element types .*, found 'float8'"),
+        (edited(lambda data: data["arguments"][0].update(dtype="text")), "element types .*, found 'text'"),
         (
             edited(lambda data: data["entries"][0].update(measured=[[{"BLOCK": 3}]])),
             r"entries\[0\]\.measured: expected a list of pairs",

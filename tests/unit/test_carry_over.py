@@ -112,6 +112,7 @@ def test_each_size_is_left_out_once_and_a_longer_way_costs_more():
     assert [one.factor for one in far] == pytest.approx([1.5**2, 3.0**2])
     assert [one.factor for one in across_sizes([small, large], 999.0)] == pytest.approx([1.5**4, 3.0**4])
     assert across_sizes([small], 1.0) == []
+    assert across_sizes([small, replace(small, config=D)], 1.0) == []  # as a merge by hand may leave
 
 
 def test_the_default_costs_what_it_cost_everywhere():

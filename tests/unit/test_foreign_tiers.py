@@ -206,6 +206,29 @@ def test_many_threads_note_each_question_once(root):
     assert sorted(noted) == sorted({n * first for n in range(1, 9) for first in (3, 5)})
 
 
+@pytest.mark.parametrize("content", [b"\xff\n", b"[" * 100_000, b"{"])
+def test_a_list_that_is_no_list_is_named_and_whoever_asks_is_answered(root, content):
+    (root / "wanted.jsonl").write_bytes(content)
+    with pytest.warns(UserWarning, match=r"could not be noted: .*wanted\.jsonl: damaged"):
+        assert best_config("reduce", VOLTA, n=64, on_miss="record")["BLOCK"] == 128
+
+
+def test_a_last_line_without_an_end_is_a_line(root):
+    (root / "wanted.jsonl").write_text(Wanted("scan", None, None, {"n": 1}).line.rstrip())
+    best_config("reduce", VOLTA, n=64, on_miss="record")
+    assert [wanted.kernel for wanted in read_wanted(root)] == ["scan", "reduce"]
+
+
+def test_a_list_that_cannot_be_read_or_changed_is_named(root):
+    (root / "wanted.jsonl").mkdir()
+    wanted = Wanted("reduce", None, None, {"n": 64})
+    for ask in (lambda: read_wanted(root), lambda: forget_wanted(root, wanted)):
+        with pytest.raises(CacheError, match=r"wanted\.jsonl: cannot be read: Is a directory"):
+            ask()
+    with pytest.raises(CacheError, match=r"nowhere/wanted\.jsonl: cannot be written: No such file"):
+        forget_wanted(root / "nowhere", wanted)
+
+
 def test_a_list_that_cannot_be_written_is_a_warning_and_a_damaged_one_an_error(root):
     (root / "wanted.jsonl").write_text('{"kernel": "reduce"}\n')
     with pytest.warns(UserWarning, match="could not be noted: .*wanted.jsonl: damaged"):

@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 from math import hypot, log2
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from autotune import cache
 from autotune.best import check
 from autotune.errors import CacheError, InputError, NoConfig
 from autotune.loader import best_config
-from autotune.model import Config, Launch, Match, Sizes, Tier
+from autotune.model import Config, Launch, LaunchSpec, Match, Sizes, Tier
 from autotune.tiers import Question, tuned
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
@@ -253,6 +254,15 @@ def test_launch_evaluates_the_plan_for_the_sizes(filled):
     assert best.launch(n=2**30)[0].grid == (32, 1, 1)
 
 
+def test_numbers_of_other_packages_are_sizes_too(filled):
+    n = np.int64(1024)
+    best = best_config("reduce", NAME, n=n)
+    assert best.launch(n=n) == best.launch(n=1024)
+    assert [item.value for item in best.arguments(n=n)] == [None, None, None, 1024]
+    with pytest.raises(InputError, match=r"sizes are whole numbers; found n=1024\.0"):
+        best.launch(n=1024.0)
+
+
 def test_launch_reads_the_device_that_was_given(filled):
     best = best_config("reduce", replace(DEVICE, compute_units=1), n=1024)
     assert best.launch(n=2**30)[0].grid == (8, 1, 1)
@@ -332,6 +342,28 @@ def test_the_argument_goes_before_the_variable(filled, tmp_path):
     assert best_config("reduce", NAME, n=64, cache=tmp_path / "given")["BLOCK"] == 256
 
 
+def test_what_cannot_be_looked_at_is_no_missing_result(filled):
+    """A loop of links stands for whatever keeps a file from being looked at, a permission say."""
+    path = filled / DEVICE.slug / "reduce.json"
+    assert best_config("reduce", NAME, n=64)["BLOCK"] == 32
+    path.unlink()
+    path.symlink_to(path)
+    for device in (NAME, "Unknown GPU"):
+        with pytest.raises(CacheError, match=r"gpu-100/reduce\.json: cannot be read: Too many levels"):
+            best_config("reduce", device, n=64)
+
+
+def test_a_device_may_have_any_name(filled):
+    assert best_config("reduce", "GPU " * 100, n=64).match.tier is Tier.PORTABLE
+
+
+def test_a_block_without_threads_is_not_served(root):
+    plan = (LaunchSpec("main", ("1",), ("n // 128",), ("x",)),)
+    cache.store(root, DEVICE, replace(record(entry(1024, BLOCK=128)), launch=plan))
+    with pytest.raises(NoConfig, match="'n // 128' gives 0, expected at least 1"):
+        best_config("reduce", NAME, n=64)
+
+
 def test_a_file_with_something_that_is_no_expression_is_damaged(root):
     cache.store(root, DEVICE, replace(record(entry(64)), constraints=("__import__('os')",)))
     with pytest.raises(CacheError, match=r"results of reduce: damaged: .*only these may be called"):
@@ -342,6 +374,9 @@ def test_a_file_with_something_that_is_no_expression_is_damaged(root):
     ("question", "keywords", "complaint"),
     [
         ((["reduce"],), {}, "best_config takes names"),
+        ((7,), {}, "7 cannot be a kernel"),
+        (("reduce", NAME), {"cache": 7}, "cache 7: expected the path of a folder"),
+        (("reduce", NAME), {"cache": b"here"}, "cache b'here': expected the path of a folder"),
         (("reduce", ["gpu"]), {}, r"device \['gpu'\]: expected a name, a slug, the number of a GPU"),
         (("reduce", True), {}, "device True: expected a name"),
         (("reduce", NAME), {"min_match": "exact"}, "min_match is a Tier"),
