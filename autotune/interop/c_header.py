@@ -22,7 +22,7 @@ _RECORDS = {  # struct types of the tables, with their fields
     "scope": "int device, dtype, tier, first_group, groups, first_list, lists",
     "group": "int first, count",
     "list": "int first_near, first, count",
-    "rank": "int config, source",
+    "rank": "int config, source; long long registers",
     "default": "int device, dtype, rules, config",
 }
 
@@ -107,7 +107,7 @@ def _results(tables: Tables) -> Iterator[str]:
     yield f"enum {{ {prefix}_SIZES = {count} }};"
     yield (
         f"typedef struct {prefix}_entry {{ double log2_sizes[{count}]; long long sizes[{count}]; "
-        f"int config, is_valid; }} {prefix}_entry;"
+        f"int config, is_valid; long long registers; }} {prefix}_entry;"
     )
     for name, fields in _RECORDS.items():
         yield f"typedef struct {prefix}_{name} {{ {fields}; }} {prefix}_{name};"
@@ -141,11 +141,11 @@ def _table(tables: Tables, record: str, name: str, rows: Sequence[str]) -> Itera
 def _valid(tables: Tables) -> Iterator[str]:
     prefix = tables.words.prefix
     sizes = ", ".join(f"long long size_{name}" for name in tables.words.sizes)
-    passed = ", ".join(f"size_{name}" for name in tables.words.sizes)
+    passed = ", ".join(["registers", *(f"size_{name}" for name in tables.words.sizes)])
     yield "/* Whether a configuration may run: 0 when a constraint or a limit of the device forbids it. */"
     yield (
         f"AUTOTUNE_FUNCTION int {prefix}_valid(int rules, const {prefix}_config *config, "
-        f"const {prefix}_device *device, int dtype, {sizes}) {{"
+        f"const {prefix}_device *device, int dtype, long long registers, {sizes}) {{"
     )
     yield "    switch (rules) {"
     for number in range(1, len(tables.rules)):
@@ -169,9 +169,9 @@ def _assertions(tables: Tables) -> Iterator[str]:
     """Every result may run where it was found: an edited table, or a compiler at odds, does not compile."""
     prefix = tables.words.prefix
     yield "#if defined(AUTOTUNE_CONSTEXPR)"
-    for rules, config, device, dtype, sizes in tables.asserted:
+    for rules, config, device, dtype, registers, sizes in tables.asserted:
         passed = ", ".join(f"{sizes[name]}LL" for name in tables.words.sizes)
-        what = f"&{prefix}_configs[{config}], &{prefix}_devices[{device}], {dtype}, {passed}"
+        what = f"&{prefix}_configs[{config}], &{prefix}_devices[{device}], {dtype}, {registers}, {passed}"
         message = f"a stored result breaks a constraint of {tables.kernel}"
         yield f'static_assert({prefix}_valid({rules}, {what}), "{message}");'
     yield "#endif"

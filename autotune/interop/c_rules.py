@@ -15,7 +15,7 @@ from autotune.interop.c_expression import C_TYPES, FRACTION, INTEGER, TEXT, TRUT
 from autotune.model import DeviceInfo, KernelRecord, Parameter, Value
 
 _T = TypeVar("_T")
-_LIMITS = ("max_threads_per_block", "shared_bytes_per_block")
+_LIMITS = ("max_threads_per_block", "shared_bytes_per_block", "registers_per_block")
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ def rules_function(
     sizes = ", ".join(f"long long size_{name}" for name in words.sizes)
     yield (
         f"AUTOTUNE_FUNCTION int {words.prefix}_rules_{number}(const {words.prefix}_config *c, "
-        f"const {words.prefix}_device *d, int dtype, {sizes}) {{"
+        f"const {words.prefix}_device *d, int dtype, long long registers, {sizes}) {{"
     )
     yield "    int flag = 1;"
     yield "    int *ok = &flag;"
     yield f"    const int dtype_text = {words.prefix}_dtype_texts[dtype];"
-    unused = ["c", "d", "ok", "dtype_text", *(f"size_{name}" for name in words.sizes)]
+    unused = ["c", "d", "ok", "dtype_text", "registers", *(f"size_{name}" for name in words.sizes)]
     for name, text in record.derived.items():
         term = _translated(record, f"derived name {name}", translator.value, text)
         names[name] = Term(f"derived_{name}", term.kind)
@@ -102,6 +102,7 @@ def _limits(record: KernelRecord, translator: Translator) -> Iterator[str]:
         yield f"            const long long threads = {threads}, shared_bytes = {shared};"
         yield "            if (!flag) return 0;"
         yield f"            if (threads > d->{_LIMITS[0]} || shared_bytes > d->{_LIMITS[1]}) return 0;"
+        yield f"            if (d->{_LIMITS[2]} >= 0 && threads * registers > d->{_LIMITS[2]}) return 0;"
         yield "        }"
         yield "    }"
 

@@ -6,7 +6,7 @@ header. Besides the devices of the caches there are names for others: of an arch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf, isqrt, log2, prod
@@ -46,7 +46,8 @@ class Target:
 class Tables:
     """Rows of the C tables, as C writes them where they are made of numbers only.
 
-    `asserted` are results that are valid where they were found: rules, configuration, device, dtype, sizes.
+    `asserted` are results that are valid where they were found: rules, configuration, device, dtype,
+    registers of a thread, sizes.
     """
 
     kernel: str
@@ -63,7 +64,7 @@ class Tables:
     lists: list[str] = field(default_factory=list)
     ranked: list[str] = field(default_factory=list)
     defaults: list[str] = field(default_factory=list)
-    asserted: list[tuple[int, int, int, int, Sizes]] = field(default_factory=list)
+    asserted: list[tuple[int, int, int, int, int, Sizes]] = field(default_factory=list)
     shared: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def config(self, config: Config) -> int:
@@ -86,7 +87,9 @@ class Tables:
             exact = ", ".join(f"{entry.sizes[name]}LL" for name in self.words.sizes)
             is_valid = _fits(entry.config, record.parameters)
             config = self.config(entry.config) if is_valid else 0  # C has no word for others
-            self.entries.append(f"{{{{{logs}}}, {{{exact}}}, {config}, {int(is_valid)}}}")
+            self.entries.append(
+                f"{{{{{logs}}}, {{{exact}}}, {config}, {int(is_valid)}, {entry.registers or 0}}}"
+            )
         return first
 
 
@@ -106,7 +109,7 @@ def tables_of(kernel: str, cache: Folder | None = None) -> Tables:
             _add_own(tables, number, target, dtype_number, dtype)
             if not target.records or dtype in target.records[0].dtypes:
                 _add_foreign(tables, number, target, dtype_number, dtype, held, latest)
-                _add_defaults(tables, number, target, dtype_number, dtype, held)
+                _add_defaults(tables, number, target, dtype_number, dtype, latest)
     return tables
 
 
@@ -174,9 +177,11 @@ def _add_own(tables: Tables, number: int, target: Target, dtype_number: int, dty
             rule, first = tables.rule(record), tables.run_of(entries, record)
             tables.places.append(f"{{{number}, {dtype_number}, {rule}, {first}, {len(entries)}}}")
             tables.asserted += [
-                (rule, tables.config(entry.config), number, dtype_number, entry.sizes)
+                (rule, tables.config(entry.config), number, dtype_number, entry.registers or 0, entry.sizes)
                 for entry in entries
-                if not check(record, entry.config, target.device, entry.sizes, dtype).violations
+                if not check(
+                    record, entry.config, target.device, entry.sizes, dtype, entry.registers
+                ).violations
             ]
 
 
@@ -219,7 +224,7 @@ def _add_scope(tables: Tables, scope: Sequence[Known], slugs: Sequence[str], lat
         chosen = [one.entries[near[groups[run]]] for one, run in zip(scope, runs, strict=True)]
         first_near = len(tables.nears)
         tables.nears += near
-        _add_list(tables, [entry.relative_times for entry in chosen], scope, slugs, latest, first_near)
+        _add_list(tables, chosen, [slugs.index(one.folder) for one in scope], latest, first_near)
     return f"{first_group}, {len(groups)}, {first_list}, {len(ways)}"
 
 
@@ -243,27 +248,26 @@ def _nearest(run: _Run, size: int) -> int:
 
 
 def _add_list(
-    tables: Tables,
-    columns: Sequence[Mapping[Config, float]],
-    scope: Sequence[Known],
-    slugs: Sequence[str],
-    latest: KernelRecord,
-    first_near: int,
+    tables: Tables, chosen: Sequence[Entry], slugs: Sequence[int], latest: KernelRecord, first_near: int
 ) -> None:
-    """Configurations in the order in which a tier tries them, each with the device it is best on."""
+    """Configurations in the order in which a tier tries them, each with the device it is best on.
+
+    `chosen` has a result of each device, whose row `slugs` gives.
+    """
     first = len(tables.ranked)
-    for config in ranked(columns):
+    for config in ranked([entry.relative_times for entry in chosen]):
         if _fits(config, latest.parameters):
-            factors = [column.get(config, inf) for column in columns]
-            source = slugs.index(scope[factors.index(min(factors))].folder)
-            tables.ranked.append(f"{{{tables.config(config)}, {source}}}")
+            factors = [entry.relative_times.get(config, inf) for entry in chosen]
+            place = factors.index(min(factors))
+            registers = chosen[place].registers_of(config) or 0
+            tables.ranked.append(f"{{{tables.config(config)}, {slugs[place]}, {registers}}}")
     tables.lists.append(f"{{{first_near}, {first}, {len(tables.ranked) - first}}}")
 
 
 def _add_defaults(
-    tables: Tables, number: int, target: Target, dtype_number: int, dtype: str, held: Sequence[Target]
+    tables: Tables, number: int, target: Target, dtype_number: int, dtype: str, latest: KernelRecord
 ) -> None:
-    for record in (target.records[:1]) or [one.records[0] for one in held]:
+    for record in target.records[:1] or (latest,):
         if dtype in record.dtypes and _fits(record.default, record.parameters):
             config = tables.config(record.default)
             tables.defaults.append(f"{{{number}, {dtype_number}, {tables.rule(record)}, {config}}}")

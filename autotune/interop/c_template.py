@@ -134,7 +134,8 @@ AUTOTUNE_FUNCTION NAME_best_t NAME_best(int device, int dtype, SIZE_PARAMETERS) 
             last = NAME_nearest(place->first, place->count, log2_sizes, away, last);
             away = NAME_distance(&NAME_entries[last], log2_sizes);
             const NAME_config *config = &NAME_configs[NAME_entries[last].config];
-            if (NAME_entries[last].is_valid && NAME_valid(place->rules, config, target, dtype, SIZE_NAMES)) {
+            if (NAME_entries[last].is_valid &&
+                NAME_valid(place->rules, config, target, dtype, NAME_entries[last].registers, SIZE_NAMES)) {
                 best.config = *config;
                 best.tier = SIZES_EQUAL ? AUTOTUNE_EXACT : AUTOTUNE_NEAREST_SIZE;
                 best.source = target->slug;
@@ -149,7 +150,7 @@ AUTOTUNE_FUNCTION NAME_best_t NAME_best(int device, int dtype, SIZE_PARAMETERS) 
         for (int l = 1; l < scope->lists && !NAME_is_for(list, scope, log2_sizes); ++l) ++list;
         for (int i = list->first; i < list->first + list->count; ++i) {
             const NAME_config *config = &NAME_configs[NAME_ranked[i].config];
-            if (NAME_valid(NAME_NEWEST, config, target, dtype, SIZE_NAMES)) {
+            if (NAME_valid(NAME_NEWEST, config, target, dtype, NAME_ranked[i].registers, SIZE_NAMES)) {
                 best.config = *config;
                 best.tier = scope->tier;
                 best.source = NAME_devices[NAME_ranked[i].source].slug;
@@ -161,7 +162,7 @@ AUTOTUNE_FUNCTION NAME_best_t NAME_best(int device, int dtype, SIZE_PARAMETERS) 
         const NAME_default *one = &NAME_defaults[p];
         const NAME_config *config = &NAME_configs[one->config];
         if (one->device == device && one->dtype == dtype &&
-            NAME_valid(one->rules, config, target, dtype, SIZE_NAMES)) {
+            NAME_valid(one->rules, config, target, dtype, 0, SIZE_NAMES)) {
             best.config = *config;
             best.tier = AUTOTUNE_DEFAULT;
             return best;

@@ -67,14 +67,17 @@ CONSTRAINTS = (
 )
 
 
-def entry(draw, dtype, sizes):
-    def config():
-        return Config({name: draw.choice(values) for name, values in DOMAINS.items()})
+def config(draw):
+    return Config({name: draw.choice(values) for name, values in DOMAINS.items()})
 
-    times = {config(): draw.uniform(1, 9) for _ in range(draw.randint(1, 12))}
+
+def entry(draw, dtype, sizes):
+    times = {config(draw): draw.uniform(1, 9) for _ in range(draw.randint(1, 12))}
     (best, time_ms), *others = sorted(times.items(), key=lambda item: item[1])
     interval = (time_ms, time_ms)
-    return Entry(sizes, dtype, best, time_ms, interval, None, (), PROVENANCE, tuple(others))
+    found = replace(PROVENANCE, tuned_at=f"2025-0{draw.randint(1, 9)}-01T00:00:00+00:00")
+    registers = draw.choice((None, 32, 64, 128))
+    return Entry(sizes, dtype, best, time_ms, interval, None, (), found, tuple(others), registers)
 
 
 def make_cache(folder, seed, names):
@@ -88,13 +91,14 @@ def make_cache(folder, seed, names):
         ]
         stored += own
         entries = tuple(entry(draw, dtype, sizes) for dtype in ("int32", "float32") for sizes in own)
+        device = replace(device, registers_per_block=draw.choice((None, 8192, 65_536)))
         kernel = replace(
-            record(*entries),
-            constraints=CONSTRAINTS,
+            record(*entries, default=config(draw)),
+            constraints=tuple(draw.sample(CONSTRAINTS, 3)),
             derived={"TILE": "BLOCK * VECTOR", "TILES": f"ceil_div({' * '.join(names)}, TILE)"},
             launch=(
                 LaunchSpec("main", ("TILES",), ("BLOCK",), ("x",), "4 * BLOCK"),
-                LaunchSpec("last", ("1",), ("min(2 * BLOCK, 256)",), ("x",), when="TILES > 20"),
+                LaunchSpec("last", ("1",), ("min(2 * BLOCK, 256)", "TILES - 30"), ("x",), when="TILES > 20"),
             ),
         )
         store(folder, device, kernel)
@@ -145,7 +149,7 @@ def expected(kernel, device, dtype, sizes, cache):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("seed", "names"), [(1, ("n",)), (2, ("n",)), (3, ("d", "n")), (4, ("d", "n"))])
+@pytest.mark.parametrize(("seed", "names"), [(2, ("n",)), (6, ("n",)), (1, ("d", "n")), (5, ("d", "n"))])
 def test_random_caches_give_the_same_answers(tmp_path, seed, names):
     cache = tmp_path / "cache"
     stored = make_cache(cache, seed, names)
@@ -319,6 +323,22 @@ def test_a_keyword_of_c_is_refused(tmp_path):
     changed(tmp_path, parameters=parameters, entries=entries)
     with pytest.raises(InputError, match="'register' is a keyword of C"):
         header("reduce", tmp_path)
+
+
+@needs_compiler
+def test_the_default_of_a_device_without_results_is_the_newest_record_s(tmp_path):
+    old, new = (replace(PROVENANCE, tuned_at=f"202{year}-01-01T00:00:00+00:00") for year in (4, 5))
+    for device, origin, block in ((DEVICES[0], old, 32), (DEVICES[2], new, 128)):
+        found = replace(entry(random.Random(0), "int32", {"n": 64}), provenance=origin)
+        default = Config({**record().default, "BLOCK": block})
+        held = replace(record(found, default=default), constraints=("n < 100 or BLOCK == 32 or VECTOR > 4",))
+        store(tmp_path / "cache", device, held)
+    (tmp_path / "reduce.h").write_text(header("reduce", tmp_path / "cache"))
+    lines = ask(tmp_path, "reduce", ("n",), [("other", 1, [64]), ("other", 1, [128])])
+    assert lines[0] == expected("reduce", "Unknownium", "float32", {"n": 64}, tmp_path / "cache")
+    assert lines[0].startswith("5 ") and "BLOCK=128" in lines[0]
+    assert expected("reduce", "Unknownium", "float32", {"n": 128}, tmp_path / "cache") is None
+    assert lines[1].startswith("6 ")
 
 
 @needs_compiler
