@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from autotune.best import Best, size_text
 from autotune.cache import Folder
+from autotune.cache_format import damaged
 from autotune.devices.base import CompileError, LaunchError
 from autotune.errors import InputError, SetupError
 from autotune.holdings import newest_record
@@ -69,10 +71,13 @@ class LoadedKernel:
         best = self._best(launcher, views, sizes)
         wanted = {argument.name: argument for argument in best.arguments(**sizes)}
         launches = best.launch(**sizes)
+        for step in launches:
+            if strange := sorted(set(step.arguments) - wanted.keys()):
+                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {strange[0]}")
         values: dict[str, Any] = {}
-        for name in dict.fromkeys(name for step in launches for name in step.arguments):
-            values[name] = self._value(launcher, wanted[name], views, numbers)
         try:
+            for name in dict.fromkeys(name for step in launches for name in step.arguments):
+                values[name] = self._value(launcher, wanted[name], views, numbers)
             program = self._program(launcher, best)
             for step in launches:
                 launcher.launch(program, step, values)
@@ -151,7 +156,7 @@ class LoadedKernel:
         """What a launch gets for an argument; raises InputError for an array that is missing or another."""
         kind = np.dtype(wanted.dtype)
         if wanted.role == "scalar":
-            return kind.type(numbers.get(wanted.name, wanted.value))
+            return self._scalar(wanted, kind, numbers.get(wanted.name, wanted.value))
         size_bytes = prod(wanted.shape) * kind.itemsize
         if wanted.role == "scratch":
             return launcher.scratch(size_bytes)
@@ -167,6 +172,15 @@ class LoadedKernel:
         ):
             raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
         return view.handle
+
+    def _scalar(self, wanted: Argument, kind: np.dtype[Any], value: Any) -> Any:
+        """A number as the kernel's type; raises InputError for one that the type does not hold."""
+        if isinstance(value, int | float | np.integer | np.floating):
+            with suppress(ValueError, OverflowError):
+                number = kind.type(value)
+                if number == value or kind.kind == "f":
+                    return number
+        raise InputError(f"{self.kernel}: {wanted.name} = {value!r}: expected a value of type {kind}")
 
     def _program(self, launcher: Launcher, best: Best) -> Any:
         options = best.options(launcher.dialect)

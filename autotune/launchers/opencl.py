@@ -43,7 +43,10 @@ class OpenCLLauncher:
 
     def scratch(self, size_bytes: int) -> cl.Buffer:
         """A buffer; OpenCL keeps it until the kernels that use it are done."""
-        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+        try:
+            return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+        except cl.Error as error:
+            raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
 
     def launch(self, program: cl.Program, step: Launch, arguments: Mapping[str, Any]) -> None:
         """Enqueue after the launch before; a queue may be out of order."""
@@ -61,8 +64,10 @@ class OpenCLLauncher:
         return self._event
 
 
-def open_launcher(arrays: Sequence[Any], stream: cl.CommandQueue | None) -> OpenCLLauncher:
+def open_launcher(arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
     """The queue that is given, else that of the first array that has one."""
+    if not isinstance(stream, cl.CommandQueue | None):
+        raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
     queue = stream or next((array.queue for array in arrays if getattr(array, "queue", None)), None)
     if queue is None:
         raise InputError("these buffers belong to no queue; give one as stream=")

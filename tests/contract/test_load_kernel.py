@@ -1,5 +1,6 @@
 """A cached configuration is compiled and called with a program's own arrays, here those of pyopencl."""
 
+import json
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import pytest
 
 from autotune import StaleWarning, best_config, load_kernel
 from autotune.device_objects import identify
-from autotune.errors import InputError, NoConfig, SetupError
+from autotune.errors import CacheError, InputError, NoConfig, SetupError
 from autotune.model import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.sources import read_source
 from tests.cache_example import PROVENANCE, entry, record
@@ -137,6 +138,42 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
         in complaint(matrix(8, 32), np.zeros(8, np.int32))
     )
     assert "expected arrays on a GPU" in complaint()
+
+
+def test_scalars_sizes_and_streams_of_a_wrong_kind_are_bad_input(rows, queue):
+    kernel = load_kernel("rows")
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    wrong = {
+        r"factor = 2\.5: expected a value of type int32": {"factor": 2.5},
+        "factor = 'two': expected a value of type int32": {"factor": "two"},
+        f"factor = {2**40}: expected a value of type int32": {"factor": 2**40},
+        "factor = None: expected a value of type int32": {"factor": None},
+        "stream 7: expected a pyopencl.CommandQueue": {"stream": 7},
+        "rows would be 8, and is eight": {"rows": "eight"},
+    }
+    for complaint, named in wrong.items():
+        with pytest.raises(InputError, match=complaint):
+            kernel(x, out, **named)
+    kernel(x, out, factor=np.float64(3), rows=np.int64(8)).wait()
+    assert (out.get() == 3 * matrix(8, 32).sum(axis=1)).all()
+
+
+def test_scratch_memory_that_cannot_be_had_is_said(rows, queue):
+    data = json.loads(rows.read_text())
+    data["arguments"][1]["shape"] = ["n * 2 ** 45"]
+    rows.write_text(json.dumps(data))
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.raises(SetupError, match=r"rows\.cu: .* bytes of scratch memory"):
+        load_kernel("rows")(x, out)
+
+
+def test_a_plan_that_names_no_argument_is_a_damaged_cache(rows, queue):
+    data = json.loads(rows.read_text())
+    data["launch"][0]["arguments"][1] = "parts"
+    rows.write_text(json.dumps(data))
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.raises(CacheError, match="rows: damaged: the launch of scale takes parts"):
+        load_kernel("rows")(x, out)
 
 
 def test_a_package_without_unsigned_types_may_pass_signed_ones(rows, queue):
