@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from autotune.cache import locked, read_device, read_record, replace_file, same_device
 from autotune.cache_format import device_text, record_text
@@ -58,7 +60,7 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
         if folder.resolve() != into.resolve() and into.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"--into {into}: lies inside {folder}, which is read; choose another folder")
         _read_folder(folder, found)
-    if not (found.records or found.journals):
+    if not (found.records or found.journals or found.wanted):
         raise InputError(f"{', '.join(map(str, folders))}: neither results nor journals in there")
     if into.is_dir():
         _read_folder(into, found)
@@ -73,9 +75,9 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
 
 
 def _read_folder(folder: Path, found: _Found) -> None:
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(_files(folder)):
         place = path.relative_to(folder)
-        if any(part.startswith(".") for part in place.parts) or not path.is_file():
+        if any(part.startswith(".") for part in place.parts):
             continue
         if path.name == _DEVICE:
             found.devices.setdefault(place.parent, []).append(read_device(str(path)))
@@ -89,6 +91,19 @@ def _read_folder(folder: Path, found: _Found) -> None:
             found.journals.setdefault(plain, {}).setdefault(header, []).extend(rows)
         else:
             found.ignored.append(path)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Every file below a folder; raises InputError for a folder inside that cannot be read."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}")
+
+    try:
+        for where, _, names in os.walk(folder, onerror=refuse):
+            yield from (path for path in (Path(where, name) for name in names) if path.is_file())
+    except OSError as error:
+        refuse(error)
 
 
 def _journal_lines(path: Path) -> list[str]:
@@ -120,6 +135,7 @@ def _write(found: _Found, into: Path) -> Merged:
                 replace_file(into / file, record_text(record))
                 records[file.as_posix()] = record
     for place, lines in found.wanted.items():
+        (into / place).parent.mkdir(parents=True, exist_ok=True)
         with locked((into / place).parent):
             replace_file(into / place, "".join(sorted(lines)))
     journals = {}

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -153,3 +154,31 @@ def test_other_files_are_named_and_a_line_cut_off_is_dropped(two, tmp_path, caps
     assert found["records"] == {"cache/example-gpu-100/reduce.json": 2, "cache/other-gpu/reduce.json": 1}
     (several,) = found["several"]
     assert several["served"]["config"]["BLOCK"] == 32 and several["rivals"][0]["time_ms"] == 9.0
+
+
+def test_wishes_are_kept_where_nothing_else_is(two, tmp_path):
+    wanted = Wanted("reduce", None, None, {"n": 3})
+    note_wanted(tmp_path / "a/other/cache", wanted)
+    assert merge(*two, into=tmp_path / "c") == 0
+    assert read_wanted(tmp_path / "c/other/cache") == [wanted]
+    assert merge(tmp_path / "a/other", into=tmp_path / "d") == 0  # wishes alone
+    assert read_wanted(tmp_path / "d/cache") == [wanted]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_a_folder_that_cannot_be_read_is_no_empty_one(two, tmp_path, capsys):
+    hidden = tmp_path / "b/cache" / OTHER.slug
+    hidden.chmod(0)
+    try:
+        assert merge(*two, into=tmp_path / "c") == 2
+    finally:
+        hidden.chmod(0o700)
+    assert f"{hidden}: cannot be read: Permission denied" in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
+
+
+def test_records_of_a_device_that_nobody_describes_are_named(tmp_path, capsys):
+    write(tmp_path / "a", DEVICE, record(entry(64))).with_name("device.json").unlink()
+    write(tmp_path / "a", OTHER, record(entry(64)))
+    assert merge(tmp_path / "a", into=tmp_path / "c") == 0
+    assert "example-gpu-100/reduce.json" in capsys.readouterr().out
