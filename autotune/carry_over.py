@@ -50,10 +50,13 @@ def nearest(entries: Sequence[Entry], sizes: Sizes) -> Entry:
 
 
 def scopes(traits: Traits, known: Sequence[Known]) -> Iterator[tuple[Tier, list[Known]]]:
-    """The devices that each tier looks at for a device it has nothing of, closest tier first."""
+    """The devices that each tier looks at for a device it has nothing of, closest tier first.
+
+    What is not known of both, a vendor or an architecture, they have not in common.
+    """
     alike = [one for one in known if traits.kind in (None, one.traits.kind)]
-    related = [one for one in alike if one.traits.vendor == traits.vendor]
-    same = [one for one in related if one.traits.architecture == traits.architecture]
+    related = [one for one in alike if traits.vendor and one.traits.vendor == traits.vendor]
+    same = [one for one in related if traits.architecture and one.traits.architecture == traits.architecture]
     tiers = ((Tier.SAME_ARCHITECTURE, same), (Tier.SAME_VENDOR, related), (Tier.PORTABLE, alike))
     return ((tier, scope) for tier, scope in tiers if scope)
 

@@ -53,9 +53,9 @@ VENDORS = {
 }
 # Words that decide the architecture; the first that a name has counts.
 ARCHITECTURES = {
-    "sm_120": "blackwell 5050 5060 5070 5080 5090",
     "sm_103": "b300 gb300",
     "sm_100": "b100 b200 gb200",
+    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after the data centre's, which are Blackwell too
     "sm_90": "h20 h100 h200 h800 gh200",
     "sm_89": "ada l4 l20 l40 l40s 4050 4060 4070 4080 4090",
     "sm_86": "a2 a10 a10g a16 a40 a2000 a4000 a4500 a5000 a5500 a6000 3050 3060 3070 3080 3090",
@@ -102,9 +102,10 @@ def traits_of_name(name: str) -> Traits:
     kind = "cpu" if words and words[0] == "cpu" else "gpu"
     vendor = _vendor(name)
     architecture = next((key for key, known in ARCHITECTURES.items() if {*words} & {*known.split()}), None)
-    if architecture is None or kind == "cpu":
+    maker = "nvidia" if (architecture or "").startswith("sm_") else "amd"
+    if architecture is None or kind == "cpu" or vendor not in (None, maker):
         return Traits(kind, vendor, None)
-    return Traits(kind, "nvidia" if architecture.startswith("sm_") else "amd", architecture)
+    return Traits(kind, maker, architecture)
 
 
 @lru_cache(maxsize=1024)

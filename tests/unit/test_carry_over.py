@@ -83,6 +83,10 @@ def test_the_closest_tier_with_a_device_comes_first():
     ]
     assert names(Traits("gpu", "amd", "gfx1100")) == [(Tier.SAME_VENDOR, ["m"]), everyone]
     assert names(Traits("gpu", "intel", None)) == [everyone]
+    devices = [known("x", Traits("gpu", "", ""), A), known("y", Traits("gpu", None, None), A)]
+    for nothing in ("", None):
+        assert names(Traits("gpu", nothing, nothing)) == [(Tier.PORTABLE, ["x", "y"])]
+    devices = [known("h", NVIDIA_90, A), known("a", NVIDIA_80, B), known("m", AMD, C)]
     assert names(Traits()) == [everyone]
     assert names(Traits("cpu", "amd", "x86_64")) == []
 

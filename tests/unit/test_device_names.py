@@ -67,7 +67,10 @@ def test_these_are_two_devices(one, other):
         ("GeForce RTX 4090", "nvidia", "sm_89"),
         ("NVIDIA RTX 6000 Ada Generation", "nvidia", "sm_89"),
         ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "nvidia", "sm_120"),
+        ("Grace Blackwell GB200", "nvidia", "sm_100"),
         ("Quadro RTX 6000", "nvidia", None),
+        ("Intel Xeon Gold 5080", "intel", None),  # the number alone is a GeForce's
+        ("AMD Radeon 1080", "amd", None),
         ("Radeon Instinct MI100", "amd", "gfx908"),
         ("W6600", "amd", "gfx1032"),
         ("AMD Radeon RX 6800", "amd", None),
