@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune.errors import InputError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "optuna"
 _URL = re.compile(r"^[a-z0-9+]+://")
+_LONGEST_BYTES = 1000  # to look at of a first line
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # recorded costs count, not the day of the export
 
 
@@ -31,6 +33,8 @@ def export(recording: Recording, target: str) -> str:
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
+    if not _URL.match(target) and not _takes_studies(Path(target)):
+        raise InputError(f"{target}: holds no studies of Optuna; choose another file")
     name = f"{recording.kernel} on {recording.device}"
     with _quiet():
         try:
@@ -44,6 +48,15 @@ def export(recording: Recording, target: str) -> str:
         study.set_user_attr("sizes", dict(recording.sizes or {}))
         study.add_trials(list(_trials(recording)))
     return name
+
+
+def _takes_studies(path: Path) -> bool:
+    """Whether a file is not there yet, is empty, or begins as Optuna's journals do, which checks too late."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        first = file.readline(_LONGEST_BYTES)
+    return not first or b'"op_code"' in first
 
 
 def _trials(recording: Recording) -> Iterator[Any]:

@@ -247,3 +247,12 @@ def test_stored_results_that_cannot_be_read_are_refused(tmp_path, changes, messa
     with pytest.raises(InputError) as error:
         read_recording(stored(tmp_path, **changes))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("content", [bytes(range(256)) * 4, b"{}\n", b"[1, 2]\n", b"text\n"])
+def test_a_file_of_something_else_takes_no_study_and_stays_as_it_is(tmp_path, capsys, content):
+    target = tmp_path / "other"
+    target.write_bytes(content)
+    assert main(["export", str(T4), "--format", "optuna", "-o", str(target)]) == 2
+    assert "holds no studies of Optuna; choose another file" in capsys.readouterr().err
+    assert target.read_bytes() == content
