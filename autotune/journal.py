@@ -10,7 +10,8 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
@@ -64,15 +65,25 @@ class Journal:
         self._is_closing = True
         self._unsynced.set()
         self._syncer.join()
-        os.fsync(self._file.fileno())  # a row may have come during the last sync
-        self._file.close()
+        with self._named_in_errors(), self._file:
+            os.fsync(self._file.fileno())  # a row may have come during the last sync
 
     def _keep_synced(self) -> None:
         """Sync what was written without keeping the search waiting: a disk takes longer than many a trial."""
         while not self._is_closing:
             self._unsynced.wait()
             self._unsynced.clear()
-            os.fsync(self._file.fileno())
+            with suppress(OSError):  # the sync at the end tells it
+                os.fsync(self._file.fileno())
+
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        """Let an error of the disk say which file it is about."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
 
     def _load(self, fresh: bool) -> None:
         self._file.seek(0)
@@ -108,8 +119,9 @@ class Journal:
         return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n")
-        self._file.flush()
+        with self._named_in_errors():
+            self._file.write(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n")
+            self._file.flush()
         self._unsynced.set()
 
 
@@ -145,14 +157,14 @@ def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
 def _require_journal(lines: Sequence[str], path: Path) -> None:
     """Refuse a file that is something else before anything is changed; an empty one may become a journal."""
     if lines and not lines[0].startswith('{"journal":'):
-        raise JournalError(f"{path}:1: not a journal; choose another file with --journal")
+        raise JournalError(f"{path}:1: not a journal; choose another file")
 
 
 def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
     """Header, trials by key (a later row replaces an earlier one) and final rounds."""
     header, *rows = (_decode(line, number, path) for number, line in enumerate(lines, 1))
     if header.get("journal") != VERSION:
-        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another with --journal")
+        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another file")
     trials: dict[str, Trial] = {}
     finals: _Finals = {}
     for number, row in enumerate(rows, 2):
@@ -192,14 +204,15 @@ def decode_trial(row: Mapping[str, Any]) -> Trial:
 
 def _decode_measurement(row: Mapping[str, Any]) -> Measurement:
     fields = dict(row)
-    samples: Sequence[float] = fields.pop("samples_ms")
-    warmups: Sequence[float] = fields.pop("warmups_ms")
-    return Measurement(samples_ms=tuple(samples), warmups_ms=tuple(warmups), **fields)
+    samples_ms, warmups_ms = (tuple(map(float, fields.pop(name))) for name in ("samples_ms", "warmups_ms"))
+    return Measurement(samples_ms=samples_ms, warmups_ms=warmups_ms, **fields)
 
 
 def _open_locked(path: Path) -> TextIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a file; choose one with --journal")
         file = path.open("a+", encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None

@@ -63,12 +63,14 @@ class SearchProgress:
     def tried(self, trial: Trial) -> None:
         """Count one trial."""
         self._done += 1
+        if self._total is not None:  # what the cache holds takes part besides
+            self._total = max(self._total, self._done)
         if trial.status is not Status.OK:
             self._failures[trial.status.value] += 1
         elif trial.time_ms is not None and (self._best_ms is None or trial.time_ms < self._best_ms):
             self._best_ms = trial.time_ms
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], advance=1, state=self._state())
+            self._bar.update(self._bar.task_ids[0], advance=1, total=self._total, state=self._state())
         elif time.monotonic() - self._last_line >= _LINE_INTERVAL_S:
             self._last_line = time.monotonic()
             self._say(f"{self._done}/{self._total or '?'} {self._state()}{self._left()}")

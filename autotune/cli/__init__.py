@@ -12,6 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -66,19 +67,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _terminate)
+    _open_closed_streams()
     try:
+        _require_folder()
         parsed = parser().parse_args(arguments)
         parsed.run(parsed)
         sys.stdout.flush()
     except InputError as error:
-        return _fail(error, 2)
+        return _fail(" ".join(str(error).split()), 2)
     except AutotuneError as error:
-        return _fail(error, 1)
+        return _fail(str(error), 1)
     except KeyboardInterrupt:
         print("autotune: interrupted; the same command resumes", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+    except OSError as error:  # a full disk, say
+        _drop_output()
+        return _fail(": ".join(map(str, filter(None, (error.filename, error.strerror or error)))), 1)
     return 0
 
 
@@ -109,8 +115,30 @@ def _add_verb(verbs: Any, verb: ModuleType) -> None:
     one.set_defaults(run=verb.run)
 
 
-def _fail(error: AutotuneError, code: int) -> int:
-    text = " ".join(str(error).split()) if code == 2 else str(error)
+def _open_closed_streams() -> None:
+    """Give a stream that the caller closed somewhere to go, before a journal is opened under its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - lives as long as the process
+
+
+def _require_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise InputError(f"the current folder cannot be used: {error.strerror}; change to another") from None
+
+
+def _drop_output() -> None:
+    """What could not be written must not be tried again when the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(text: str, code: int) -> int:
     print(f"autotune: {text}", file=sys.stderr)
     return code
 

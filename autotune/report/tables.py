@@ -15,10 +15,18 @@ from autotune.space import Space
 _PLAIN_WIDTH = 200  # columns of a table that goes to a file or a pipe
 
 
+class _Console(Console):
+    """A console whose caller is told when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error that is being handled pass."""
+        raise
+
+
 def console() -> Console:
     """Where results go: colours on a terminal, plain text elsewhere."""
     plain = not sys.stdout.isatty()
-    return Console(highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None)
+    return _Console(highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

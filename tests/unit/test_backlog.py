@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from autotune.errors import CacheError
 from autotune.wanted import Wanted, note_wanted, read_wanted
 
 OPTIONS = ("--device", "fake", "--engine", "random", "--budget", "3")
@@ -32,3 +35,9 @@ def test_a_search_needs_a_space_or_the_list_and_not_both_say_the_sizes(folder):
     assert done.returncode == 2 and "name a space, or give --wanted" in done.stderr
     done = folder.run("search", "--wanted", "--size", "n=3", *OPTIONS)
     assert done.returncode == 2 and "the list says the sizes and types" in done.stderr
+
+
+def test_a_list_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CacheError, match=r"file/wanted\.jsonl: cannot be read: Not a directory"):
+        read_wanted(tmp_path / "file")

@@ -1,12 +1,20 @@
-"""What is on the disk once a journal is closed."""
+"""What is on the disk once a journal is closed, and what is refused when one is read."""
 
 import os
 import threading
 import time
 
+import pytest
+
+from autotune.errors import JournalError
 from autotune.journal import Journal, read_trials
 from autotune.model import Config
 from autotune.trials import Status, Trial
+
+ROW = (
+    '{"trial": {"config": {"A": 1}, "key": "a", "status": "ok", '
+    '"measurement": {"samples_ms": [1.5], "rule": "steady", "warmups_ms": []}}}'
+)
 
 
 def test_a_row_written_while_the_disk_is_busy_is_on_it_when_the_journal_is_closed(tmp_path, monkeypatch):
@@ -29,3 +37,13 @@ def test_a_row_written_while_the_disk_is_busy_is_on_it_when_the_journal_is_close
     journal.close()
     assert [trial.key for trial in read_trials(path)] == ["a"]
     assert held_bytes[-1] == path.stat().st_size
+
+
+@pytest.mark.parametrize("row", ['{"trial": 5}', ROW.replace("1.5", '"soon"'), ROW.replace("1.5", "null")])
+def test_a_row_that_is_none_is_told_with_its_line(tmp_path, row):
+    path = tmp_path / "j.jsonl"
+    path.write_text(f'{{"journal": 1}}\n{ROW}\n')
+    assert [trial.time_ms for trial in read_trials(path)] == [1.5]
+    path.write_text(f'{{"journal": 1}}\n{ROW}\n{row}\n')
+    with pytest.raises(JournalError, match=r"j\.jsonl:3: not a row of a journal"):
+        read_trials(path)
