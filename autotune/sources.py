@@ -47,9 +47,11 @@ def read_source(path: Path) -> SourceText:
 
 def _resolve(path: Path, included: set[Path]) -> str:
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a kernel source ({error})") from None
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}; expected a kernel source") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text file; expected a kernel source in UTF-8") from None
     if path.suffix == ".py":
         return text
     included.add(path.resolve())

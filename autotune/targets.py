@@ -79,7 +79,10 @@ def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:
 def locate(space: Path) -> Path:
     """A space file, or the bare name of one that comes with the package: `reduce`."""
     own = packaged("spaces") / f"{space}.yaml"
-    return own if not space.exists() and own.is_file() else space
+    try:
+        return own if not space.exists() and own.is_file() else space
+    except OSError:  # no name that a file could have, which is told when it is read
+        return space
 
 
 def bind_target(target: Target) -> Bound:

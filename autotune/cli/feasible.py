@@ -30,9 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=_BUDGET,
         help="how many to compile for each: the default and a random sample; or all (default %(default)s)",
     )
-    parser.add_argument(
-        "--seed", type=opt.at_least(0), default=0, help="seed of the sample (default %(default)s)"
-    )
+    parser.add_argument("--seed", type=opt.seed, default=0, help="seed of the sample (default %(default)s)")
     opt.add_compiling(parser)
     opt.add_json(parser)
 
@@ -76,4 +74,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _budget(text: str) -> int | None:
-    return None if text == "all" else opt.at_least(1)(text)
+    try:
+        return None if text == "all" else opt.at_least(1)(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or all") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from autotune.rig import Options
 from autotune.targets import Target
 
 LONGEST_S = 86_400.0
+LARGEST_SEED = 2**32 - 1
 
 
 def target(parsed: argparse.Namespace) -> Target:
@@ -157,9 +159,20 @@ def at_least(least: int) -> Callable[[str], int]:
     return whole
 
 
+def seed(text: str) -> int:
+    """A seed that every library takes."""
+    number = at_least(0)(text)
+    if number > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at most {LARGEST_SEED}")
+    return number
+
+
 def _svg(text: str) -> Path:
     """A file to write SVG to."""
     path = Path(text)
     if path.suffix != ".svg":
         raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")
+    there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if path.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r}: cannot be written; expected a file in a folder of yours")
     return path

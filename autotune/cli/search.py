@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="stop after this long; without --budget it alone decides",
     )
     how.add_argument(
-        "--seed", type=opt.at_least(0), default=Options.seed, help="seed of the search (default %(default)s)"
+        "--seed", type=opt.seed, default=Options.seed, help="seed of the search (default %(default)s)"
     )
     _add_learning(how)
     opt.add_run(parser)
@@ -57,7 +57,8 @@ def _add_aim(how: argparse._ArgumentGroup) -> None:
         "--objective",
         choices=[objective.value for objective in Objective],
         default=Options.objective.value,
-        help="what to make small: time, energy (joules a run) or edp, their product (default %(default)s)",
+        help="what to make small: time, energy (joules a run), edp, their product, or pareto, both at once "
+        "(default %(default)s)",
     )
     how.add_argument(
         "--no-sanitizer",

@@ -11,7 +11,8 @@ from pathlib import Path
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.errors import ExpressionError, InputError
-from autotune.expressions import parse
+from autotune.expressions import Expression, parse
+from autotune.suggestions import hint
 from autotune.trials import Status, Trial
 
 EXAMPLE = "autotune show runs/FILE.jsonl --where 'BLOCK_SIZE >= 256' --limit 20"
@@ -79,18 +80,23 @@ def _front(trials: Sequence[Trial], journal: Path) -> list[Trial]:
     return [trial for trial in trials if trial.config in front]
 
 
+def _condition(text: str) -> Expression:
+    try:
+        return parse(text)
+    except ExpressionError as error:
+        raise InputError(f"--where: {error}; expected one such as 'BLOCK_SIZE >= 256'") from None
+
+
 def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
     """Filter and sort the trials as `show` was asked to."""
     chosen = [trial for trial in trials if parsed.status in (None, trial.status.value)]
     if parsed.pareto:
         chosen = _front(chosen, parsed.journal)
     if parsed.where is not None:
-        condition = parse(parsed.where)
+        condition = _condition(parsed.where)
         known = {name for trial in trials for name in trial.config}
         if unknown := condition.names - known:
-            raise ExpressionError(
-                f"--where: unknown name {min(unknown)!r}; expected {', '.join(sorted(known))}"
-            )
+            raise InputError(f"--where: unknown name {min(unknown)!r}{hint(min(unknown), known)}")
         chosen = [trial for trial in chosen if condition(trial.config)]
     if parsed.sort == "time":
         chosen.sort(key=lambda trial: math.inf if trial.time_ms is None else trial.time_ms)

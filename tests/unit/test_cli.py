@@ -89,6 +89,9 @@ def test_show_filters_sorts_and_limits(tuned):
     assert [row["config"] for row in json.loads(done.stdout)] == [{"A": 5, "B": 1}, {"A": 6, "B": 1}]
     table = folder.run("show", result["journal"], "--limit", "3", "--sort", "B")
     assert len(table.stdout.splitlines()) == 4
+    for condition, words in (("A >", "expected one such as"), ("AA > 1", "did you mean A?")):
+        wrong = folder.run("show", result["journal"], "--where", condition)
+        assert wrong.returncode == 2 and "--where" in wrong.stderr and words in wrong.stderr
 
 
 def test_devices_lists_what_device_accepts(folder):

@@ -65,7 +65,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("none.cu", None, "none.cu: cannot be read as a kernel source"),
+        ("none.cu", None, "none.cu: cannot be read: No such file or directory; expected a kernel source"),
         ("empty.cu", "", "empty.cu: no kernel found"),
         ("lost.cu", '#include "lost.h"\n' + PORTABLE, '#include "lost.h" is neither beside it'),
     ],
