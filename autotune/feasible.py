@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autotune.compiling import Compilation, CompilerPool, cuda_compiler
-from autotune.devices import BACKENDS, COLD_CACHES
+from autotune.devices import BACKENDS, cold_environment
 from autotune.devices.cubin import Resources, read_resources
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.model import Config, Launch
@@ -134,7 +134,7 @@ def _check(
             workers=workers,
             timeout_s=settings.timeout_s,
             kept=settings.kept,
-            environment=COLD_CACHES | {"TMPDIR": opened.enter_context(scratch_folder())},
+            environment=cold_environment(opened.enter_context(scratch_folder())),
         )
         opened.callback(pool.close)
         pending: deque[tuple[Config, Future[Compilation]]] = deque()

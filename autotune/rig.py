@@ -18,7 +18,7 @@ from typing import Protocol as Interface
 from autotune.binary_cache import default_folder
 from autotune.candidates import CandidateMaker, environment
 from autotune.compiling import COMPILER_PROCESS, CompilerPool, compiler_opener
-from autotune.devices import COLD_CACHES
+from autotune.devices import cold_environment
 from autotune.evaluator import Evaluator
 from autotune.jobs import Protocol
 from autotune.journal import Journal
@@ -126,8 +126,7 @@ def open_rig(
         journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
         opened.callback(journal.close)
         scratch = opened.enter_context(scratch_folder())
-        # PoCL keeps what it compiles in a folder; a folder of our own keeps it cold and out of the home
-        environment_of_children = COLD_CACHES | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
+        environment_of_children = cold_environment(scratch)
         pool = CompilerPool(
             compiler_opener(bound.address, bound.device, bound.spec.compiler),
             workers=options.workers or _compiler_processes(bound.device.kind),

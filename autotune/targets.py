@@ -12,9 +12,10 @@ from pathlib import Path
 from autotune.cache import folders, read_roots, slug
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.device_names import traits_of_name
-from autotune.devices import BACKENDS, COLD_CACHES, Address, choose, list_devices
+from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.errors import InputError, SetupError
 from autotune.model import DeviceInfo
+from autotune.scratch import scratch_folder
 from autotune.sources import SourceText, packaged, read_source
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
@@ -49,14 +50,15 @@ class Bound:
 
 def find_devices() -> list[tuple[Address, DeviceInfo]]:
     """List the devices from a child process, so that no driver is ever loaded into this one."""
-    child = Child(int, environment=COLD_CACHES)
-    try:
-        devices: list[tuple[Address, DeviceInfo]] = child.call(list_devices, timeout_s=_LISTING_TIMEOUT_S)
-        return devices
-    except (ChildDied, ChildRaised, ChildTimeout) as error:
-        raise SetupError(f"looking for devices failed: {error}") from None
-    finally:
-        child.kill()
+    with scratch_folder() as scratch:
+        child = Child(int, environment=cold_environment(scratch))
+        try:
+            devices: list[tuple[Address, DeviceInfo]] = child.call(list_devices, timeout_s=_LISTING_TIMEOUT_S)
+            return devices
+        except (ChildDied, ChildRaised, ChildTimeout) as error:
+            raise SetupError(f"looking for devices failed: {error}") from None
+        finally:
+            child.kill()
 
 
 def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:

@@ -45,8 +45,6 @@ BACKENDS = {
     "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
     "fake": Entry("autotune.devices.fake", ("python",), "numpy", None),
 }
-# Drivers and compilers keep caches of their own; a child's compilations and timings must not see them.
-COLD_CACHES = {"PYOPENCL_NO_CACHE": "1", "CUDA_CACHE_DISABLE": "1"}
 
 
 def backend(name: str) -> Backend:
@@ -58,6 +56,19 @@ def backend(name: str) -> Backend:
         return cast(Backend, importlib.import_module(entry.module))
     except ImportError:  # the package is missing, or a library that it needs is
         raise MissingExtra(entry.package, entry.extra) from None
+
+
+def cold_environment(scratch: str) -> dict[str, str]:
+    """What keeps a child's drivers and compilers to `scratch`, and from caches that earlier runs have filled.
+
+    PoCL lists no device where it finds no folder for its binaries, in a home that cannot be written, say.
+    """
+    return {
+        "PYOPENCL_NO_CACHE": "1",
+        "CUDA_CACHE_DISABLE": "1",
+        "POCL_CACHE_DIR": scratch,
+        "TMPDIR": scratch,
+    }
 
 
 def list_devices(_state: object = None) -> list[tuple[Address, DeviceInfo]]:

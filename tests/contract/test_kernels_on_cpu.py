@@ -13,7 +13,7 @@ import pytest
 from autotune.bench import verify_once
 from autotune.candidates import CandidateMaker
 from autotune.compiling import CompilerPool, compiler_opener
-from autotune.devices import BACKENDS, COLD_CACHES, Address, backend
+from autotune.devices import BACKENDS, Address, backend, cold_environment
 from autotune.sources import read_source
 from autotune.space import load_space
 from autotune.trials import Failure, Verdict
@@ -51,7 +51,7 @@ def test_landmarks_and_random_configurations_are_right(path, tmp_path):
         pytest.skip(f"{spec.kernel} is written in dialect {spec.dialect}, which no OpenCL device takes")
     device = backend(CPU.backend).list_devices()[CPU.index]
     # kernels that are specialised at their first launch would be compiled a second time there
-    environment = COLD_CACHES | {"POCL_CACHE_DIR": str(tmp_path), "POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    environment = cold_environment(str(tmp_path)) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
     with ExitStack() as opened:
         pool = CompilerPool(
             compiler_opener(CPU, device, spec.compiler),

@@ -1,5 +1,6 @@
 """Streams that are closed, full or narrow, a folder that is gone, a full disk, Ctrl-C: no traceback."""
 
+import json
 import os
 import pty
 import signal
@@ -79,6 +80,11 @@ def test_a_folder_that_is_gone_is_told(tmp_path, monkeypatch, capsys):
     gone.rmdir()
     assert main(["search", "double.yaml"]) == 2
     assert "the current folder cannot be used: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_home_that_cannot_be_written_hides_no_device(folder):
+    done = folder.run("devices", "--json", HOME="/dev/null", XDG_CACHE_HOME="/dev/null")
+    assert "opencl:0" in [item["device"] for item in json.loads(done.stdout)]
 
 
 @pytest.mark.parametrize("terminal", ["dumb", "xterm"])
