@@ -114,7 +114,7 @@ class Child:
     def finish(self, timeout_s: float) -> tuple[int, str]:
         """Let the child end by itself: its exit code, and what it and its wrapper printed.
 
-        Raises ChildTimeout when it does not end in time.
+        One that has died has both, too. Raises ChildTimeout when it does not end in time.
         """
         self._pipe.close()
         try:

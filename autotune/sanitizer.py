@@ -11,6 +11,7 @@ import re
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,8 @@ class Sanitizer:
     def check(self, binary: Binary, cases: tuple[Case, ...]) -> Failure | None:
         """Run a configuration on some problems; a Failure if the sanitizer finds something.
 
-        One that does not work here, or does not end in time, finds nothing.
+        One that does not work here, or does not end in time, finds nothing. What it finds it turns into a
+        failed launch, so a configuration that fails under it is where its verdict is wanted most.
         """
         deadline_s = time.monotonic() + TIMEOUT_S
         wrapper = (self.program, "--tool", "memcheck", "--error-exitcode", str(_FOUND), "--print-limit", "1")
@@ -48,10 +50,11 @@ class Sanitizer:
             Bench, self.address, self.reference, cases, environment=self.environment, wrapper=wrapper
         )
         try:
-            for case in cases:
-                child.call(verify_once, binary, case, timeout_s=max(0.0, deadline_s - time.monotonic()))
+            with suppress(ChildDied, ChildRaised):
+                for case in cases:
+                    child.call(verify_once, binary, case, timeout_s=max(0.0, deadline_s - time.monotonic()))
             code, output = child.finish(max(0.0, deadline_s - time.monotonic()))
-        except (ChildDied, ChildRaised, ChildTimeout):
+        except ChildTimeout:
             return None
         finally:
             child.kill()

@@ -54,6 +54,19 @@ def test_what_it_finds_is_a_failure_with_its_first_words(stand_in, binary):
     assert failure.detail == "compute-sanitizer found: Invalid __shared__ read of size 4 bytes"
 
 
+@pytest.mark.parametrize(
+    "end", ['raise RuntimeError("launch failed")', "os.kill(os.getpid(), signal.SIGSEGV)"]
+)
+def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
+    kernel = f"import os, signal\n\ndef double(grid, block, x, n):\n    {end}\n"
+    broken = backend("fake").open_compiler(0).compile(kernel, ())
+    words = "========= Invalid __global__ read of size 4 bytes"
+    failure = stand_in(words, 86).check(broken, (CASE, CASE))
+    assert failure is not None and failure.status is Status.OUT_OF_BOUNDS
+    assert failure.detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
+    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(broken, (CASE,)) is None
+
+
 def test_a_clean_run_is_no_failure(stand_in, binary):
     assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(binary, (CASE,)) is None
 

@@ -1,0 +1,84 @@
+"""What the real compute-sanitizer finds in kernels whose results are right."""
+
+import pytest
+
+from autotune.bench import Bench, verify_once
+from autotune.child import Child
+from autotune.devices import Address, backend
+from autotune.errors import MissingExtra
+from autotune.jobs import Array, Case, Scalar
+from autotune.model import Launch
+from autotune.sanitizer import Sanitizer, find_sanitizer
+from autotune.trials import Problem, Status
+
+pytestmark = pytest.mark.gpu
+
+GPU = Address("cuda", 0)
+CASE = Case(
+    Problem({"n": 32}, "float32"),
+    (Array("x", "float32", (32,), "in", ("uniform", 0, 1)), Array("y", "float32", (32,), "out", None)),
+    (Scalar("n", "int32", 32),),
+    (Launch("twice", (1, 1, 1), (32, 1, 1), 0, ("x", "y", "n")),),
+    0.0,
+    0.0,
+)
+BEYOND_SHARED = """
+    __shared__ float held[32];
+    held[i] = x[i];
+    if (((volatile float *)held)[i + 1000] == 12345.f) y[i] = 0;
+"""
+FAR_BEYOND = "if (((const volatile float *)x)[i + (1 << 28)] == 12345.f) y[i] = 0;"
+MISALIGNED = "if (*(const volatile double *)((const char *)x + 4) == 12345.) y[i] = 0;"
+
+
+@pytest.fixture(scope="module")
+def program():
+    try:
+        devices = backend("cuda").list_devices()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    found = find_sanitizer(GPU)
+    if not devices or found is None:
+        pytest.skip("no NVIDIA GPU" if not devices else "compute-sanitizer is not installed")
+    return found
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    path = tmp_path_factory.mktemp("reference") / "reference.py"
+    path.write_text("def reference(inputs, sizes):\n    return {'y': inputs['x'] * 2}\n")
+    return path
+
+
+def compiled(body):
+    """A kernel that computes what it should, and does something else besides."""
+    head = 'extern "C" __global__ void twice(const float *x, float *y, int n)'
+    text = f"{head}\n{{\n    const int i = threadIdx.x;\n    y[i] = 2 * x[i];\n    {body}\n}}\n"
+    return backend("cuda").open_compiler(0).compile(text, ())
+
+
+def test_a_sound_kernel_comes_out_clean(program, reference):
+    binary = compiled("")
+    child = Child(Bench, GPU, reference, (CASE,), wrapper=(program, "--tool", "memcheck"))
+    try:  # it works on this machine, or a clean verdict would say nothing
+        assert child.call(verify_once, binary, CASE, timeout_s=120).failure is None
+        code, output = child.finish(60)
+    finally:
+        child.kill()
+    assert code == 0 and "ERROR SUMMARY: 0 errors" in output
+    assert Sanitizer(program, GPU, reference, {}).check(binary, (CASE,)) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (BEYOND_SHARED, "Invalid __shared__ read of size 4 bytes"),
+        (FAR_BEYOND, "Invalid __global__ read of size 4 bytes"),
+        (MISALIGNED, "Invalid __global__ read of size 8 bytes"),
+    ],
+    ids=["beyond shared memory", "far beyond", "misaligned"],
+)
+def test_a_bad_access_is_out_of_bounds(program, reference, body, words):
+    failure = Sanitizer(program, GPU, reference, {}).check(compiled(body), (CASE,))
+    assert failure is not None and failure.status is Status.OUT_OF_BOUNDS
+    assert failure.detail == f"compute-sanitizer found: {words}"
