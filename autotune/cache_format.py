@@ -28,7 +28,7 @@ from autotune.plan import C_TYPES
 
 SCHEMA = 1
 # Left out when empty: files from before they existed are read, and written alike.
-_LATER_KEYS = {"measured", "registers", "front", "work_bytes", "work_flops", "rivals"}
+_LATER_KEYS = {"measured", "registers", "front", "work_bytes", "work_flops", "rivals", "compiler"}
 # There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
 

@@ -38,10 +38,12 @@ class Candidate:
 class CandidateMaker:
     """Makes the candidates of one space; pure, so that the same configuration gives the same key."""
 
-    def __init__(self, space: Space, source: SourceText, dialect: str) -> None:
+    def __init__(self, space: Space, source: SourceText, dialect: str, compiler: str) -> None:
+        """`compiler` is its name and version."""
         self.space = space
         self._source = source
         self._dialect = dialect
+        self._environment = environment(space.device, compiler)
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
 
     def make(self, config: Config) -> Candidate:
@@ -60,7 +62,7 @@ class CandidateMaker:
             "options": options,
             "compiler": space.spec.compiler,
             "cases": [_case_identity(item) for item in (*checks, case)],
-            "environment": environment(space.device),
+            "environment": self._environment,
         }
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return Candidate(
@@ -107,13 +109,14 @@ class CandidateMaker:
         return work_bytes / bandwidth * 1e3
 
 
-def environment(device: DeviceInfo) -> dict[str, str]:
-    """What a time depends on besides the kernel: the device and its software."""
+def environment(device: DeviceInfo, compiler: str) -> dict[str, str]:
+    """What a time depends on besides the kernel: the device, its software, and the compiler."""
     return {
         "device": device.name,
         "backend": device.backend,
         "driver": device.driver,
         "runtime": device.runtime,
+        "compiler": compiler,
     }
 
 

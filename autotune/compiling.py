@@ -11,14 +11,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from autotune.binary_cache import BinaryCache, CachedCompiler
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import BACKENDS, Address, backend
-from autotune.devices.base import CompileError, Compiler
+from autotune.devices.base import CompileError, Compiler, driver_compiler
 from autotune.errors import MissingExtra
 from autotune.model import DeviceInfo
 from autotune.trials import Binary, Failure, Status
+
+if TYPE_CHECKING:
+    from autotune.devices.cuda_compiler import CudaCompiler
+    from autotune.devices.nvcc_compiler import NvccCompiler
 
 Compilation = Binary | Failure
 COMPILER_PROCESS = "compiler"  # of the processes that may be kept ready
@@ -106,7 +111,14 @@ def device_compiler(address: Address) -> Compiler:
     return backend(address.backend).open_compiler(address.index)
 
 
-def cuda_compiler(architecture: str, kind: str = "nvrtc") -> Compiler:
+def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
+    """What results call the compiler of a device, its version included; raises as `compiler_opener` does."""
+    if BACKENDS[address.backend].dialect == "cuda":
+        return cuda_compiler(device.architecture, kind).name
+    return driver_compiler(device)
+
+
+def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:
     """A compiler for NVIDIA GPUs of an architecture, whether there is one or not: `nvrtc` or `nvcc`.
 
     Raises MissingExtra without NVRTC, and SetupError without nvcc.

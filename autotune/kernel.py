@@ -22,12 +22,13 @@ from autotune.launchers import Launcher, View, open_launcher
 from autotune.loader import best_config
 from autotune.model import Argument, Sizes, Tier
 from autotune.sources import SourceText, packaged, read_source, render
+from autotune.tiers import changed
 
 _SUFFIXES = (".cu", ".cl")
 
 
 class StaleWarning(UserWarning):
-    """A result was tuned with another source, space, driver or runtime than those in use."""
+    """A result was tuned with another source, space, driver, runtime or compiler than those in use."""
 
 
 class LoadedKernel:
@@ -186,14 +187,16 @@ class LoadedKernel:
         options = best.options(launcher.dialect)
         key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options)
         if key not in self._programs:
-            self._warn_if_stale(best)
+            self._warn_if_stale(launcher, best)
             self._programs[key] = launcher.compile(render(self.source, best.defines), options)
         return self._programs[key]
 
-    def _warn_if_stale(self, best: Best) -> None:
-        reasons = list(best.stale_reasons)
-        if best.provenance and best.provenance.source_sha256 != self.source.sha256:
+    def _warn_if_stale(self, launcher: Launcher, best: Best) -> None:
+        reasons, origin = list(best.stale_reasons), best.provenance
+        if origin and origin.source_sha256 != self.source.sha256:
             reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
+        if origin and origin.compiler and origin.compiler != launcher.compiler:
+            reasons.append(changed("compiler", origin.compiler, launcher.compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
             warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=4)

@@ -159,6 +159,7 @@ class Provenance:
     trials: int
     valid_configurations: int
     protocol: str
+    compiler: str = ""  # with its version; empty: not noted
 
     @property
     def is_probe(self) -> bool:

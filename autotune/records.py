@@ -95,4 +95,5 @@ def _provenance(bound: Bound, engine: str, seed: int, trials: int, protocol: Pro
         trials=trials,
         valid_configurations=len(bound.space),
         protocol=str(protocol),
+        compiler=bound.compiler,
     )

@@ -119,7 +119,7 @@ def open_rig(
     bound: Bound, options: Options, observer: Observer, protocol: Protocol = PROTOCOL
 ) -> Iterator[Rig]:
     """Journal, compilers and worker, closed in the end whatever happens."""
-    maker = CandidateMaker(bound.space, bound.source, bound.dialect)
+    maker = CandidateMaker(bound.space, bound.source, bound.dialect, bound.compiler)
     default = maker.make(bound.spec.default)
     with ExitStack() as opened:
         opened.callback(discard_spares)
@@ -171,7 +171,7 @@ def _header(bound: Bound) -> dict[str, str]:
     """What a journal's rows are true of; parameters and constraints may change, for rows carry their own."""
     spec, problem = bound.spec, bound.space.problem
     arguments = repr((spec.arguments, spec.verify_sizes, spec.rtol, spec.atol))
-    return environment(bound.device) | {
+    return environment(bound.device, bound.compiler) | {
         "verification": str(VERIFICATION),
         "kernel": spec.kernel,
         "source": bound.source.sha256[:16],

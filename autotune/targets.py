@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from autotune.cache import folders, read_roots, slug
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
+from autotune.compiling import compiler_name
 from autotune.device_names import traits_of_name
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.errors import InputError, SetupError
@@ -46,6 +48,11 @@ class Bound:
     def dialect(self) -> str:
         """The dialect of the device's compiler, which selects the compiler options."""
         return BACKENDS[self.address.backend].dialect
+
+    @cached_property
+    def compiler(self) -> str:
+        """The compiler's name and version; found out when it is first wanted, for it may be missing."""
+        return compiler_name(self.address, self.device, self.spec.compiler)
 
 
 def find_devices() -> list[tuple[Address, DeviceInfo]]:

@@ -109,8 +109,9 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
     now += [("space", origin.space_sha256, newest.space_sha256)]
     if device is not None:
         now += [("driver", origin.driver, device.driver), ("runtime", origin.runtime, device.runtime)]
-    return tuple(
-        f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."
-        for what, before, after in now
-        if before != after
-    )
+    return tuple(changed(*row) for row in now if row[1] != row[2])
+
+
+def changed(what: str, before: str, after: str) -> str:
+    """The sentence on something that is not what it was."""
+    return f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."

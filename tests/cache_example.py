@@ -46,6 +46,7 @@ PROVENANCE = Provenance(
     trials=40,
     valid_configurations=48,
     protocol="median of 7",
+    compiler="compiler 5.1",
 )
 DEFAULT = Config({"ALGORITHM": "tree", "BLOCK": 64, "VECTOR": 1, "UNROLL": False})
 

@@ -21,6 +21,11 @@ Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
 
 
+def driver_compiler(device: DeviceInfo) -> str:
+    """What results call the compiler of a driver that brings its own, as OpenCL's do."""
+    return f"{device.runtime}, driver {device.driver}"
+
+
 class CompileError(Exception):
     """The compiler refused the source; the text is its log."""
 

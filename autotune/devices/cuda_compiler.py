@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from autotune.devices.base import CompileError
 from autotune.devices.cubin import read_resources
 from autotune.trials import Binary
 
+_SizeOf = Callable[[Any], tuple[Any, int]]
+_Read = Callable[[Any, bytearray], Any]
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
 
@@ -31,6 +35,11 @@ class CudaCompiler:
         self._reduced: tuple[str, ...] = ("--minimal",)
         self.identity = " ".join((_library(), *self._options))
 
+    @property
+    def name(self) -> str:
+        """What results call it: NVRTC 13.0.88."""
+        return _name()
+
     def compile(self, source: str, options: Sequence[str]) -> Binary:
         """Compile one source; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
@@ -45,8 +54,13 @@ class CudaCompiler:
         return cubin_binary(data, log, (time.perf_counter() - began) * 1e3)
 
 
-def _run(source: str, flags: Sequence[str]) -> tuple[bytes, str]:
-    """Cubin and log of one run of NVRTC; raises CompileError."""
+def _run(
+    source: str,
+    flags: Sequence[str],
+    size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
+    read: _Read = nvrtc.nvrtcGetCUBIN,
+) -> tuple[bytes, str]:
+    """Output, by default the cubin, and log of one run of NVRTC; raises CompileError."""
     result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
     if result != _OK:
         raise CompileError(f"NVRTC does not take the source: {result.name}")
@@ -57,7 +71,7 @@ def _run(source: str, flags: Sequence[str]) -> tuple[bytes, str]:
         log = text.decode(errors="replace").strip("\0\n")
         if result != _OK:
             raise CompileError(log or result.name)
-        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+        return _text(size_of, read, program), log
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
@@ -86,9 +100,20 @@ def _library() -> str:
     return f"NVRTC {major}.{minor} {file}"
 
 
-def _text(
-    size_of: Callable[[Any], tuple[Any, int]], read: Callable[[Any, bytearray], Any], program: Any
-) -> bytes:
+@cache
+def _name() -> str:
+    """NVRTC itself leaves out the last part of its version, and writes all of it into its PTX."""
+    ptx, _ = _run("", (), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    return f"NVRTC {version_in(ptx.decode())}"
+
+
+def version_in(text: str) -> str:
+    """The version in what NVIDIA's compilers print: `Cuda compilation tools, release 13.0, V13.0.88`."""
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
+    return found[1] if found else "of unknown version"
+
+
+def _text(size_of: _SizeOf, read: _Read, program: Any) -> bytes:
     _, size = size_of(program)
     content = bytearray(size)
     read(program, content)

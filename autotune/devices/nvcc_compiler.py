@@ -17,7 +17,7 @@ from pathlib import Path
 from cuda.pathfinder import find_nvidia_binary_utility
 
 from autotune.devices.base import CompileError
-from autotune.devices.cuda_compiler import cubin_binary
+from autotune.devices.cuda_compiler import cubin_binary, version_in
 from autotune.errors import SetupError
 from autotune.trials import Binary
 
@@ -29,6 +29,7 @@ class NvccCompiler:
         self._nvcc = find_nvcc()
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "-rdc=true", "-dlink", "-cubin")
         version = self._run("--version", folder=Path.cwd()).strip()
+        self.name = f"nvcc {version_in(version)}"  # what results call it
         flags = [os.environ.get(f"NVCC_{place}_FLAGS", "") for place in ("PREPEND", "APPEND")]
         self.identity: str | None = " ".join((version, *self._options, *filter(None, flags)))
 

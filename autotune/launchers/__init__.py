@@ -32,6 +32,7 @@ class Launcher(Protocol):
 
     dialect: str  # of the device's compiler
     device: DeviceInfo
+    compiler: str  # its name and version, as results have them
     place: object  # programs compiled for equal places are interchangeable
 
     def view(self, array: Any) -> View:

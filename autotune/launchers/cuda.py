@@ -35,6 +35,11 @@ class CudaLauncher:
         self._stream_handle = stream
         self._scratch: list[int] = []
 
+    @property
+    def compiler(self) -> str:
+        """NVRTC's name and version."""
+        return CudaCompiler(self.device.architecture).name
+
     @cached_property
     def _stream(self) -> Stream:
         handle = self._stream_handle

@@ -8,7 +8,7 @@ from typing import Any
 import pyopencl as cl
 
 from autotune.device_objects import opencl_device
-from autotune.devices.base import CompileError, LaunchError
+from autotune.devices.base import CompileError, LaunchError, driver_compiler
 from autotune.errors import InputError
 from autotune.launchers import View
 from autotune.model import Launch
@@ -21,6 +21,7 @@ class OpenCLLauncher:
 
     def __init__(self, queue: cl.CommandQueue) -> None:
         self.device = opencl_device(queue.device)
+        self.compiler = driver_compiler(self.device)
         self.place = (queue.context.int_ptr, queue.device.int_ptr)
         self._queue = queue
         self._event: cl.Event | None = None

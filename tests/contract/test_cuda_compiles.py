@@ -1,6 +1,7 @@
 """Every kernel's CUDA side, without a GPU: NVRTC makes a real binary for four architectures."""
 
 import os
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,6 +62,11 @@ def test_what_the_reduced_language_leaves_out_compiles_as_well():
         assert compiler.compile(f"#define NUMBER {number}\n{source}", ()).data[:4] == b"\x7fELF"
     with pytest.raises(CompileError, match="nothing"):
         compiler.compile(source.replace("threadIdx", "nothing"), ())
+
+
+def test_the_compiler_is_named_by_its_full_version_whatever_it_compiles_for():
+    names = {CudaCompiler(architecture).name for architecture in ("sm_80", "sm_90")}
+    assert len(names) == 1 and re.fullmatch(r"NVRTC \d+\.\d+\.\d+", names.pop())
 
 
 def test_the_reduced_language_makes_the_same_binaries():

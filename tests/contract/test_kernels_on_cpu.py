@@ -28,7 +28,7 @@ CPU = Address("opencl", 0)
 def candidates(spec, device):
     """What to compile and run."""
     for space, configs in sampled(spec, device):
-        maker = CandidateMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect)
+        maker = CandidateMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, "")
         yield from map(maker.make, configs)
 
 

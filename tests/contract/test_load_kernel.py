@@ -13,6 +13,7 @@ import pytest
 
 from autotune import StaleWarning, best_config, load_kernel
 from autotune.device_objects import identify
+from autotune.devices.base import driver_compiler
 from autotune.errors import CacheError, InputError, NoConfig, SetupError
 from autotune.model import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.sources import read_source
@@ -53,7 +54,7 @@ def rows(tmp_path, queue, monkeypatch):
     path.write_text(SOURCE)
     origin = replace(PROVENANCE, source_sha256=read_source(path).sha256)
     device = identify(queue.device)
-    origin = replace(origin, driver=device.driver, runtime=device.runtime)
+    origin = replace(origin, driver=device.driver, runtime=device.runtime, compiler=driver_compiler(device))
     found = replace(
         entry(1, provenance=origin), sizes={"rows": 8, "columns": 32}, config=Config({"BLOCK": 64})
     )
@@ -192,6 +193,20 @@ def test_another_source_than_the_tuned_one_is_said_once(rows, queue):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kernel(x, out).wait()
+
+
+def test_another_compiler_than_the_tuned_one_is_said_and_none_that_nobody_noted(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    held = rows.read_text()
+    noted = f'"compiler": "{driver_compiler(identify(queue.device))}",'
+    assert noted in held
+    rows.write_text(held.replace(noted, '"compiler": "another 7.1",'))
+    with pytest.warns(StaleWarning, match=r"the compiler was another 7\.1 when this was tuned and is .*now"):
+        load_kernel("rows")(x, out)
+    rows.write_text(held.replace(noted, ""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_kernel("rows")(x, out).wait()
 
 
 def test_a_kernel_that_does_not_compile_or_is_not_there_is_named(rows, queue, tmp_path):

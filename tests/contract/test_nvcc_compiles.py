@@ -1,6 +1,7 @@
 """Kernels that launch kernels, with the real nvcc where there is one: a binary that a driver can load."""
 
 import random
+import re
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,10 @@ def test_every_landmark_compiles(path):
     for landmark in spec.landmarks:
         assert space.why_invalid(landmark.config) == ()
         assert compiler.compile(render(source, space.macros(landmark.config)), ()).data[:4] == b"\x7fELF"
+
+
+def test_it_is_named_by_its_full_version():
+    assert re.fullmatch(r"nvcc \d+\.\d+\.\d+", cuda_compiler("sm_90", "nvcc").name)
 
 
 def test_a_mistake_is_reported_at_its_line_of_the_users_file():

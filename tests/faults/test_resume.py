@@ -113,8 +113,9 @@ def test_a_torn_middle_line_is_refused(folder):
         (lambda folder: folder.write((folder.path / "double.py").read_text() + "\n# edited\n"), "source was"),
         (lambda folder: folder.edit("[-100, 100]", "[0, 100]"), "arguments was"),
         (lambda folder: folder.edit("kernel: double", "kernel: triple"), "kernel was"),
+        (lambda folder: _of_another_compiler(folder.path / "j.jsonl"), "compiler was 'another 7.1'"),
     ],
-    ids=["source", "arguments", "kernel"],
+    ids=["source", "arguments", "kernel", "compiler"],
 )
 def test_a_journal_of_something_else_is_refused_with_what_differs(folder, change, words):
     folder.search("--journal", "j.jsonl")
@@ -125,6 +126,13 @@ def test_a_journal_of_something_else_is_refused_with_what_differs(folder, change
         folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl", "--fresh").returncode
         == 0
     )
+
+
+def _of_another_compiler(journal):
+    head, rest = journal.read_text().split("\n", 1)
+    header = json.loads(head)
+    assert header["compiler"]
+    journal.write_text(json.dumps(header | {"compiler": "another 7.1"}, separators=(",", ":")) + "\n" + rest)
 
 
 def test_a_new_parameter_value_reuses_every_row(folder):

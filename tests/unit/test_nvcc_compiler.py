@@ -15,7 +15,7 @@ from tests.space_example import GPU
 
 SCRIPT = """\
 #!/bin/sh
-if [ "$1" = --version ]; then echo "stand-in 1.0"; exit; fi
+if [ "$1" = --version ]; then echo "release 1.0, V1.0.7"; exit; fi
 {body}
 """
 
@@ -44,7 +44,12 @@ def test_one_source_is_compiled_and_linked_with_the_device_runtime(nvcc):
 
 
 def test_a_compiler_is_known_by_version_and_options(nvcc):
-    assert nvcc("").identity == "stand-in 1.0 --gpu-architecture=sm_90 --std=c++17 -rdc=true -dlink -cubin"
+    compiler = nvcc("")
+    assert compiler.name == "nvcc 1.0.7"
+    assert (
+        compiler.identity
+        == "release 1.0, V1.0.7 --gpu-architecture=sm_90 --std=c++17 -rdc=true -dlink -cubin"
+    )
 
 
 @pytest.mark.parametrize(

@@ -35,5 +35,6 @@ def test_a_search_stores_what_it_measured(folder, budget):
     found = folder.search("--size", "n=1000", "--engine", "random", "--budget", budget, "--seed", "1")
     (entry,) = read_record(str(folder.path / found["cache_file"])).entries
     assert len(entry.measured) == budget - 1
+    assert entry.provenance.compiler == "1, driver 1"  # the fake device's own
     assert entry.config not in dict(entry.measured)
     assert all(factor >= 1 for factor in entry.relative_times.values())
