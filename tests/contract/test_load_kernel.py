@@ -240,4 +240,4 @@ def test_the_example_gets_a_right_sum(root, tmp_path, name):
         [sys.executable, root / "examples" / name], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "right"
+    assert done.stdout.splitlines()[-1] == "right" and "None" not in done.stdout

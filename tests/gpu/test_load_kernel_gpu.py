@@ -1,6 +1,9 @@
 """`load_kernel` and `best_config` with the arrays and devices of the GPU packages that are installed."""
 
 import importlib
+import shutil
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -139,3 +142,21 @@ def devices():
 def test_every_device_object_is_the_gpu(make, gpu):
     assert identify(make()) == gpu
     assert best_config("reduce", make(), n=N).device == gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("production_cupy_or_torch.py", "torch"),
+        ("production_cupy_or_torch.py", "cupy"),
+        ("production_pycuda.py", "pycuda"),
+    ],
+)
+def test_the_examples_get_a_right_sum_and_say_only_what_is_known(root, tmp_path, name, needed):
+    package(needed)
+    if needed == "pycuda" and shutil.which("nvcc") is None:
+        pytest.skip("pycuda's SourceModule needs nvcc")
+    command = [sys.executable, root / "examples" / name, needed]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "right" and "None" not in done.stdout
