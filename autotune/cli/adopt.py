@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="configurations to try beside the default (default %(default)s)",
     )
     opt.add_run(parser)
-    opt.add_cache(parser, "where results are looked for and kept")
+    opt.add_cache(parser, "where results are looked for, and kept in the first of them")
     opt.add_json(parser)
 
 

@@ -98,10 +98,11 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
     )
 
 
-def add_cache(parser: argparse.ArgumentParser, what: str) -> None:
-    """Where tuned results are; `what` says what the command does there."""
+def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True) -> None:
+    """Where tuned results are; `what` says what the command does there, and whether it `reads` them."""
+    places = "./cache and the one that comes with autotune" if reads else "./cache"
     parser.add_argument(
-        "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else ./cache)"
+        "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else {places})"
     )
 
 
@@ -109,7 +110,10 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     """How sources become binaries."""
     compiling = parser.add_argument_group("how to compile")
     compiling.add_argument(
-        "--workers", metavar="N", type=at_least(1), help="compiler processes (default: one per core)"
+        "--workers",
+        metavar="N",
+        type=at_least(1),
+        help="compiler processes (default: one per core; where a GPU runs trials, two fewer)",
     )
     compiling.add_argument(
         "--compile-timeout",

@@ -25,8 +25,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to search")
     how.add_argument(
         "--engine",
-        help="surrogate, exhaustive, random, kernel_tuner or optuna; left out: exhaustive when the budget "
-        "covers the space, else surrogate",
+        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt; left out: exhaustive when the "
+        "budget covers the space, else surrogate, for --objective pareto optuna",
     )
     how.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
     _add_aim(how)
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_learning(how)
     opt.add_run(parser)
-    opt.add_cache(parser, "where the result is kept")
+    opt.add_cache(parser, "where the result is kept", reads=False)
     opt.add_json(parser)
 
 

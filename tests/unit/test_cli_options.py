@@ -6,7 +6,8 @@ import pytest
 
 from autotune.cli import options, parser
 from autotune.rig import Options
-from autotune.trials import Budget
+from autotune.searchers import engine_names
+from autotune.trials import Budget, Objective
 
 RUNNING = ("search", "adopt", "ladder")
 
@@ -30,3 +31,21 @@ def test_every_option_of_a_run_reaches_it(verb):
         binary_cache=False,
         cache=Path("c"),
     )
+
+
+def test_the_help_of_search_names_every_engine_and_objective(capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["search", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    engines = shown[shown.index("--engine ENGINE surrogate") : shown.index("--strategy NAME a")]
+    objectives = shown[shown.index("what to make small") : shown.index("--no-sanitizer do")]
+    assert [name for name in engine_names() if name not in engines] == []
+    assert [one.value for one in Objective if one.value not in objectives] == []
+
+
+@pytest.mark.parametrize("verb", ["best", "compare", "ladder", "export", "adopt"])
+def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args([verb, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "comes with autotune" in shown[shown.rindex("--cache DIR") :]
