@@ -14,6 +14,19 @@ from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, HostC
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
 
+_LEAST_ON_GPU_BYTES = 256 * 2**20
+_READER = """
+__kernel void read_all(__global const uint4 *data, __global uint *found, ulong count)
+{
+    uint any = 0;
+    for (ulong i = get_global_id(0); i < count; i += get_global_size(0)) {
+        const uint4 part = data[i];
+        any |= part.x | part.y | part.z | part.w;
+    }
+    if (any) *found = any;
+}
+"""
+
 
 class OpenCLCompiler:
     """Builds for one device; the binary carries what the driver makes of the source."""
@@ -48,8 +61,7 @@ class OpenCLDevice(HostCompared):
         self.info = opencl_device(self._device)
         self._context = cl.Context([self._device])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self._flush: cl.Buffer | None = None
-        self._flush_value = 0
+        self._reader: CacheReader | None = None
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve a buffer."""
@@ -99,12 +111,10 @@ class OpenCLDevice(HostCompared):
             raise DeviceLost(str(error)) from None
 
     def flush_cache(self) -> None:
-        """Write twice the last-level cache's size; the value changes so that no write can be left out."""
-        if self._flush is None:
-            self._flush = self.allocate(2 * self.info.cache_bytes)
-        self._flush_value += 1
-        cl.enqueue_fill_buffer(self._queue, self._flush, np.int32(self._flush_value), 0, self._flush.size)
-        self._queue.finish()
+        """Read `flush_bytes` of memory that nothing else uses."""
+        if self._reader is None:
+            self._reader = CacheReader(self._queue, flush_bytes(self.info))
+        self._reader.run()
 
     def _enqueue(
         self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]
@@ -125,6 +135,35 @@ class OpenCLDevice(HostCompared):
             return cl.enqueue_nd_range_kernel(self._queue, kernel, total, launch.block)
         except cl.Error as error:
             raise LaunchError(f"{launch.entry}: {error}") from None
+
+
+class CacheReader:
+    """A buffer of zeros that is read from end to end; reading leaves nothing behind to be written back."""
+
+    def __init__(self, queue: cl.CommandQueue, size_bytes: int) -> None:
+        """`size_bytes` is a multiple of 16."""
+        self._queue = queue
+        self._kernel = cl.Kernel(cl.Program(queue.context, _READER).build(), "read_all")
+        self.data, self.found = (
+            cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size) for size in (size_bytes, 4)
+        )
+        cl.enqueue_fill_buffer(queue, self.data, np.uint32(0), 0, size_bytes)
+
+    def run(self) -> None:
+        """Read it, and wait."""
+        threads = 1024 * self._queue.device.max_compute_units
+        self._kernel(self._queue, (threads,), None, self.data, self.found, np.uint64(self.data.size // 16))
+        self._queue.finish()
+
+
+def flush_bytes(device: DeviceInfo) -> int:
+    """How much is read to push everything else out of a device's last-level cache.
+
+    Four times its size. Some GPUs report the cache of one unit, or none: they get 256 MiB at least, within an
+    eighth of their memory.
+    """
+    least = _LEAST_ON_GPU_BYTES if device.kind == "gpu" else 16
+    return min(max(4 * device.cache_bytes, least), device.memory_bytes // 8) // 16 * 16
 
 
 def list_devices() -> list[DeviceInfo]:

@@ -1,0 +1,50 @@
+"""What pushes a GPU's cache out under OpenCL, tried on the CPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from autotune.devices.opencl import CacheReader, flush_bytes, open_device
+
+MIB = 2**20
+
+
+def gpu(cache_bytes, memory_bytes):
+    return replace(open_device(0).info, kind="gpu", cache_bytes=cache_bytes, memory_bytes=memory_bytes)
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "memory_bytes", "expected_bytes"),
+    [
+        (0, 2**34, 256 * MIB),  # none is reported
+        (16 * 1024, 2**34, 256 * MIB),  # that of one unit
+        (128 * MIB, 2**36, 512 * MIB),
+        (4 * MIB, 2**30, 128 * MIB),  # an eighth of what there is
+        (2**40, 1000, 112),
+    ],
+)
+def test_a_gpu_gets_four_times_its_cache_within_limits(cache_bytes, memory_bytes, expected_bytes):
+    assert flush_bytes(gpu(cache_bytes, memory_bytes)) == expected_bytes
+
+
+def test_a_gpu_that_reports_no_cache_is_flushed_all_the_same():
+    device = open_device(0)
+    device.info = gpu(0, 64 * MIB)
+    device.flush_cache()
+    device.flush_cache()
+
+
+def test_all_of_the_buffer_is_read():
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
+    reader = CacheReader(queue, 16 * 1001)
+    for place in (0, 2000, 4003):
+        cl.enqueue_fill_buffer(queue, reader.data, np.uint32(0), 0, reader.data.size)
+        cl.enqueue_fill_buffer(queue, reader.found, np.uint32(0), 0, 4)
+        cl.enqueue_copy(queue, reader.data, np.array([7], np.uint32), dst_offset=4 * place)
+        reader.run()
+        found = np.empty(1, np.uint32)
+        cl.enqueue_copy(queue, found, reader.found)
+        assert found[0] == 7, place
