@@ -38,7 +38,7 @@ ENERGY_PROTOCOL = Protocol(
 )
 # for figures that are compared
 FULL_PROTOCOL = Protocol(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
-VERIFICATION = 2  # goes up when verification finds what it did not find before: older rows do not count then
+VERIFICATION = 3  # goes up when verification finds what it did not find before: older rows do not count then
 
 
 @dataclass(frozen=True)

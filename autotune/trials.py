@@ -51,6 +51,7 @@ class Failure:
 
     status: Status
     detail: str
+    is_doubtful: bool = False  # what ran before in the same process may have caused it
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from autotune.devices.base import Program
@@ -39,12 +41,21 @@ def attempt(
 
 
 def check(case: Case, workspace: Workspace, *, inputs: bool = True) -> Failure | None:
-    """Compare memory as it is now with what a right run leaves behind; None when it agrees."""
+    """Compare memory as it is now with what a right run leaves behind; None when it agrees.
+
+    A failure is doubtful where something has changed that no right run of any configuration changes.
+    """
     slots = workspace.slots(case)
     if workspace.check(case, [slot for slot in slots if inputs or slot.array.role != "in"]):
         return None
+    for slot in slots:
+        if not slot.is_trustworthy():
+            detail = f"wrote far from any array: over what {slot.array.name} is compared with"
+            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(case)})", is_doubtful=True)
     reasons = (_outside(slot) or _inside(slot, case, workspace) for slot in slots)
-    return next(reason for reason in reasons if reason is not None)
+    failure = next(reason for reason in reasons if reason is not None)
+    inputs_now = [workspace.difference(slot.against_initial()) for slot in slots if slot.array.role == "in"]
+    return replace(failure, is_doubtful=any(inputs_now))
 
 
 def _outside(slot: Slot) -> Failure | None:
@@ -82,5 +93,8 @@ def _place(array: Array, index: int) -> str:
 
 
 def _wrong(what: str, case: Case) -> Failure:
-    sizes = " ".join(f"{name}={size}" for name, size in case.problem.sizes.items())
-    return Failure(Status.WRONG_RESULT, f"{what} (at {sizes})")
+    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(case)})")
+
+
+def _sizes(case: Case) -> str:
+    return "at " + " ".join(f"{name}={size}" for name, size in case.problem.sizes.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ class Worker:
         self._environment = environment
         self._child: Child | None = None
         self._is_ready = False
+        self._runs = 0  # that this child was asked for
+        self._again: Callable[[], None] = self.start  # begins the latest run once more
         self._timeout_s = 0.0
 
     def start(self) -> None:
@@ -51,11 +54,14 @@ class Worker:
                 kind=DEVICE_PROCESS,
             )
             self._is_ready = False
+            self._runs = 0
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(bench, *arguments, **options)` in the child; a Failure if that goes wrong.
 
-        Raises SetupError when the device or the reference is broken, whatever the configuration.
+        After a doubtful failure the child is replaced; had it run something else before, the run is repeated
+        in the fresh one. Raises SetupError when the device or the reference is broken, whatever the
+        configuration.
         """
         self.begin(function, *arguments, timeout_s=timeout_s, **options)
         return self.finish()
@@ -63,19 +69,29 @@ class Worker:
     def begin(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
         """Begin a run that `finish` ends, so that the caller can use the time in between."""
         self._timeout_s = timeout_s
+        self._again = partial(self.begin, function, *arguments, timeout_s=timeout_s, **options)
         self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
+        self._runs += 1
 
     def finish(self) -> Any:
         """Wait for the run that was begun: its answer, or a Failure."""
+        answer = self._answer()
+        while _is_doubtful(answer):
+            self.close()
+            if self._runs == 1:
+                break
+            self._again()
+            answer = self._answer()
+        return answer
+
+    def _answer(self) -> Any:
         assert self._child is not None
         try:
             return self._child.answer()
         except ChildTimeout:
             failure = Failure(Status.TIMEOUT, f"did not end within {self._timeout_s:g} s and was killed")
-        except ChildDied as death:
-            failure = Failure(Status.CRASHED, str(death))
-        except ChildRaised as error:
-            failure = Failure(Status.CRASHED, str(error))
+        except (ChildDied, ChildRaised) as error:
+            failure = Failure(Status.CRASHED, str(error), is_doubtful=True)
         self.close()
         return failure
 
@@ -98,3 +114,9 @@ class Worker:
                 ) from None
             self._is_ready = True
         return self._child
+
+
+def _is_doubtful(answer: Any) -> bool:
+    """Whether a run's answer is a doubtful failure, or has one."""
+    failure = answer if isinstance(answer, Failure) else getattr(answer, "failure", None)
+    return failure is not None and failure.is_doubtful

@@ -21,10 +21,11 @@ from autotune.problem import ProblemData
 GUARD_BYTES = 16_384  # a whole block of 1024 threads writing 16 bytes each past the end is still caught
 GUARD_VALUE = 0xC5
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
+_READ_BYTES = 2**24  # what is brought to the host at once to compare an image
 # What an output holds before a run, by the problem's seed, as the byte that is repeated. A kernel that leaves
 # out the initial value of a maximum, a minimum or a sum is right by luck under some of them, not under all.
-POISON_FLOAT = (0xFF, 0x7F, 0xFB)  # NaN, 3.4e38 and -2.6e36 in single precision
-POISON_INTEGER = (0xA5, 0x5A)  # negative, positive
+POISON_FLOAT = (0xFF, 0x7B, 0xFB)  # NaN, huge and huge negative: finite in every precision, half included
+POISON_INTEGER = (0xA5, 0x5A, 0x00)  # negative where there is a sign, positive, and no more than any unsigned
 
 
 class Slot:
@@ -49,10 +50,13 @@ class Slot:
         self.is_pristine = False  # known to hold its initial content, guard zones included
         self._device = device
         self._image_bytes = self.size_bytes + 2 * GUARD_BYTES
-        self._pristine = self._image(self._poison(seed) if content is None else content)
+        self._initial = self._poison(seed) if content is None else _as_bytes(content)
+        self._pristine = self._image(self._initial)
         self._memory = device.allocate(self._image_bytes)
-        self._expected = None if expected is None else self._image(expected)
+        self._right = None if expected is None else _as_bytes(expected)
+        self._expected = None if self._right is None else self._image(self._right)
         self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
+        self.restore()
 
     def restore(self) -> None:
         """Put back the initial content and the guard zones."""
@@ -74,9 +78,13 @@ class Slot:
 
     def guards(self) -> tuple[Bytes, Bytes]:
         """The guard zones below and above the array, as they are now."""
-        below = self._device.read(self._memory, GUARD_BYTES)
-        content, tail = self._page(self._memory, GUARD_BYTES + self.size_bytes, GUARD_BYTES)
-        return below, tail[content:]
+        return self._guards(self._memory)
+
+    def is_trustworthy(self) -> bool:
+        """Whether the images are what they were made as: a write far from any array may have hit them."""
+        return self._holds(self._pristine, self._initial) and (
+            self._right is None or self._holds(self._expected, self._right)
+        )
 
     def index_of(self, change: Difference) -> int:
         """Index in the array of the first element that `against_initial` found changed."""
@@ -95,13 +103,27 @@ class Slot:
     def _word(self) -> str:
         return "uint32" if self.size_bytes % 4 == 0 else "uint8"
 
+    def _guards(self, buffer: Buffer) -> tuple[Bytes, Bytes]:
+        below = self._device.read(buffer, GUARD_BYTES)
+        content, tail = self._page(buffer, GUARD_BYTES + self.size_bytes, GUARD_BYTES)
+        return below, tail[content:]
+
+    def _holds(self, image: Buffer, content: Bytes) -> bool:
+        """Whether an image has this content between whole guard zones, by the host's own copy."""
+        for start in range(0, content.size, _READ_BYTES):
+            part = content[start : start + _READ_BYTES]
+            region = self._device.region(image, GUARD_BYTES + start, part.size)
+            if not np.array_equal(self._device.read(region, part.size), part):
+                return False
+        return all((zone == GUARD_VALUE).all() for zone in self._guards(image))
+
     def _page(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> tuple[int, Bytes]:
         """Read from the page that an offset lies in; the first number is how many bytes precede it."""
         skip = offset_bytes % PAGE_BYTES
         page = self._device.region(buffer, offset_bytes - skip, skip + size_bytes)
         return skip, self._device.read(page, skip + size_bytes)
 
-    def _image(self, content: NDArray[Any]) -> Buffer:
+    def _image(self, content: Bytes) -> Buffer:
         """Device memory with the content between two guard zones."""
         image = self._device.allocate(self._image_bytes)
         tail = self._image_bytes - GUARD_BYTES - self.size_bytes % PAGE_BYTES  # regions start at whole pages
@@ -109,13 +131,16 @@ class Slot:
             size_bytes = min(self._image_bytes - start, 2 * GUARD_BYTES)
             guard = np.full(size_bytes, GUARD_VALUE, np.uint8)
             self._device.write(self._device.region(image, start, size_bytes), guard)
-        data = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
-        self._device.write(self._device.region(image, GUARD_BYTES, self.size_bytes), data)
+        self._device.write(self._device.region(image, GUARD_BYTES, self.size_bytes), content)
         return image
 
     def _poison(self, seed: int) -> Bytes:
         poisons = POISON_FLOAT if np.dtype(self.array.dtype).kind == "f" else POISON_INTEGER
-        return np.full(self.size_bytes, poisons[seed % len(poisons)], np.uint8)
+        return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), self.size_bytes)  # takes no memory
+
+
+def _as_bytes(content: NDArray[Any]) -> Bytes:
+    return np.ascontiguousarray(content).reshape(-1).view(np.uint8)
 
 
 class Workspace:

@@ -175,14 +175,15 @@ def test_an_output_whose_shape_follows_the_configuration_is_checked_as_such(fold
     assert json.loads(done.stdout)["config"]["A"] < 4
 
 
-def test_a_default_that_dies_once_in_the_last_round_does_not_spoil_the_journal(folder):
+def test_a_default_that_dies_in_one_last_round_does_not_spoil_the_journal(folder):
     folder.write(f"""\
 import os, pathlib, signal
 
 def double(grid, block, x, y, n):
     fresh_inputs = n == 1000 and x.view("int32")[0] != {_first_input()}
-    if (A, B) == (1, 0) and fresh_inputs and not pathlib.Path("died").exists():
-        pathlib.Path("died").touch()
+    deaths = len(list(pathlib.Path().glob("death*")))
+    if (A, B) == (1, 0) and fresh_inputs and deaths < 2:    # the second one in a process of its own
+        pathlib.Path(f"death{{deaths}}").touch()
         os.kill(os.getpid(), signal.SIGSEGV)
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
     return (A - 5) ** 2 + B + 1.0

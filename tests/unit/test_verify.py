@@ -7,6 +7,7 @@ from autotune.devices import backend
 from autotune.devices.comparison import Comparison, compared_on_host
 from autotune.jobs import Array, Case, Scalar
 from autotune.model import Launch
+from autotune.plan import C_TYPES
 from autotune.problem import prepare
 from autotune.trials import Problem, Status
 from autotune.verify import verify
@@ -83,6 +84,31 @@ def test_an_inout_array_is_restored_before_every_run(check):
     body = 'y.view("float32")[:n] = w.view("float32")[:n] + 1\nw.view("float32")[:n] = 0'
     assert check(body).failure is None
     assert check(body).failure is None
+
+
+@pytest.mark.parametrize(
+    "function", ["fmax", "fmin", "maximum", "minimum", "add", "bitwise_or", "bitwise_and"]
+)
+@pytest.mark.parametrize("dtype", C_TYPES)
+def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, dtype, function):
+    if function.startswith("bitwise") and dtype.startswith("float"):
+        return
+    (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {'y': inputs['x']}\n")
+    arrays = (
+        Array("x", dtype, (N,), "in", ("integers", 1, 100)),
+        Array("y", dtype, (N,), "out", None),
+    )
+    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y"))
+    device = backend("fake").open_device(0)
+    update = f"y.view('{dtype}')[:] = numpy.{function}(y.view('{dtype}'), x.view('{dtype}'))"
+    source = f"import numpy\nnumpy.seterr(all='ignore')\ndef kernel(grid, block, x, y):\n    {update}\n"
+    program = device.load(backend("fake").open_compiler(0).compile(source, ()))
+    found = []
+    for seed in range(3):  # those of the last round
+        case = Case(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
+        workspace = Workspace(device, prepare(case.problem, arrays, tmp_path / "reference.py"))
+        found.append(verify(program, case, workspace).failure)
+    assert any(found)
 
 
 @pytest.mark.parametrize(
