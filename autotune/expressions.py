@@ -150,6 +150,30 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     return (expression,)
 
 
+def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...]]:
+    """The outermost operation, over the names `0`, `1` and so on, and the operands that these stand for.
+
+    A single name or value is itself, without operands.
+    """
+    tree = _parse_tree(expression.text)
+    if isinstance(tree, ast.Constant | ast.Name | ast.Attribute):
+        return expression, ()
+    operands: list[Expression] = []
+
+    def number(node: Any) -> Any:
+        if not isinstance(node, ast.expr):  # the operators of a comparison
+            return node
+        operands.append(_build(ast.unparse(node), node))
+        return ast.Name(str(len(operands) - 1))
+
+    for field, part in ast.iter_fields(tree):
+        if isinstance(part, list):
+            setattr(tree, field, [number(node) for node in part])
+        elif field != "func":
+            setattr(tree, field, number(part))
+    return _build(expression.text, tree), tuple(operands)
+
+
 def integer(expression: Expression, values: Names) -> int:
     """Evaluate to a whole number; raises ExpressionError when the result is anything else."""
     result = expression(values)

@@ -15,17 +15,16 @@ from autotune import plan
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.expressions import Expression, parse
 from autotune.model import Config, DeviceInfo, Launch, Sizes, Value
+from autotune.space.counting import Condition, count_rows
 from autotune.space.enumeration import (
     LIMITS,
-    Limits,
     Rows,
-    Rule,
     Scope,
     TooManyRows,
     enumerate_rows,
     find_row,
 )
-from autotune.space.spec import Constraint, SpaceSpec
+from autotune.space.spec import SpaceSpec
 from autotune.suggestions import hint
 from autotune.trials import Problem
 
@@ -82,27 +81,37 @@ class Rules:
         self._derived = self._scope.derived_rules()
         self._parts = [self._scope.rules(parse(constraint.text)) for constraint in spec.constraints]
 
-    def rows(self, leaving_out: Constraint | None = None, limits: Limits = LIMITS) -> Rows:
-        """The valid rows, one constraint left out if one is given; raises SpaceError for too many."""
-        rules = list(self._derived)
-        for constraint, parts in zip(self._spec.constraints, self._parts, strict=True):
-            if constraint is not leaving_out:
-                rules += parts
+    def rows(self) -> Rows:
+        """The valid rows; raises SpaceError for too many."""
+        rules = [*self._derived, *(rule for parts in self._parts for rule in parts)]
         try:
-            return enumerate_rows(self._spec.parameters, rules, limits)
+            return enumerate_rows(self._spec.parameters, rules)
         except TooManyRows:
-            problem = f"more than {limits.rows:,} configurations are left; constrain more or drop values"
+            problem = f"more than {LIMITS.rows:,} configurations are left; constrain more or drop values"
             raise SpaceError(f"{self._spec.path}:{self._first_line}: {problem}") from None
 
-    def rule(self, constraint: Constraint) -> Rule:
-        """A whole constraint as one rule."""
-        return self._scope.rule(parse(constraint.text))
+    def satisfying(self, constraint: int) -> int | None:
+        """How many combinations satisfy one constraint, whatever others say; None if that takes too long."""
+        parts = self._parts[constraint]
+        if not all(rule.is_tabled(LIMITS) for rule in parts):
+            return None
+        return count_rows(self._lengths, [Condition(rule) for rule in parts])[0]
+
+    def appearing(self) -> list[int | None]:
+        """How many more configurations each constraint allows if left out; None if that takes too long."""
+        conditions = [Condition(rule) for rule in self._derived]
+        for number, parts in enumerate(self._parts, 1):
+            conditions += [Condition(rule, number) for rule in parts]
+        return count_rows(self._lengths, conditions, len(self._parts))[1:]
+
+    @property
+    def _lengths(self) -> list[int]:
+        return [len(parameter.values) for parameter in self._spec.parameters]
 
     def contradiction(self) -> tuple[int, str]:
         """Line and wording of the first constraint that nothing satisfies, else of all of them together."""
-        for constraint in self._spec.constraints:
-            rule = self.rule(constraint)
-            if rule.combinations <= LIMITS.table and not rule.table.any():
+        for number, constraint in enumerate(self._spec.constraints):
+            if self.satisfying(number) == 0:
                 return constraint.line, f"nothing satisfies {constraint.text!r}"
         return self._first_line, "the constraints exclude each other"
 

@@ -1,10 +1,10 @@
 """Exact construction of all valid configurations without visiting the whole Cartesian product.
 
 Every constraint is split at its `and`s. Each part becomes a truth table over the product of the values
-of only the parameters it reads, filled in by plain evaluation; parameters are then joined one at a
-time, and every part filters the rows as soon as its parameters are all there. So the result is that of
-plain evaluation, at the price of a table look-up. A part that reads too many parameters for a table is
-evaluated on the combinations that are left of the rows.
+of only the parameters it reads; parameters are then joined one at a time, and every part filters the
+rows as soon as its parameters are all there. So the result is that of plain evaluation, at the price of
+a table look-up. A part that reads too many parameters for a table is evaluated on the combinations that
+are left of the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from autotune.errors import ExpressionError
 from autotune.expressions import Expression, conjuncts, parse
 from autotune.model import Parameter, Value
+from autotune.space.tables import Failed, Tables, TooManyOperands
 
 Rows = NDArray[Any]  # (configurations, parameters): position of each value, unsigned, big-endian
 
@@ -31,11 +31,12 @@ class Limits:
     """What bounds the time and the memory of an enumeration."""
 
     rows: int = 30_000_000
-    table: int = 100_000  # combinations; a table of this size takes about 0.2 s to fill in
+    table: int = 1_000_000  # combinations; a table of this size takes about 0.2 s
     chunk: int = 1_000_000  # candidate rows looked at in one go
 
 
 LIMITS = Limits()
+MOST = 2**62  # that 64 bits count without a doubt
 
 
 class TooManyRows(Exception):
@@ -54,6 +55,7 @@ class Rule:
     parameters: tuple[Parameter, ...]
     columns: tuple[int, ...]
     constants: Mapping[str, Any]
+    tables: Tables
 
     @cached_property
     def combinations(self) -> int:
@@ -75,14 +77,46 @@ class Rule:
                 yield self.expression.holds(values)
 
     @cached_property
-    def table(self) -> NDArray[np.bool_]:
-        """The verdicts on all combinations, one axis per parameter."""
-        domains = [parameter.values for parameter in self.parameters]
-        flat = np.fromiter(self.verdicts(product(*domains)), np.bool_, self.combinations)
-        return flat.reshape([len(domain) for domain in domains])
+    def table(self) -> NDArray[np.bool_] | None:
+        """The verdicts on all combinations, one axis per parameter; None where that takes too long."""
+        verdicts = np.ones([len(parameter.values) for parameter in self.parameters], np.bool_)
+        try:
+            for name, _ in self.derived:
+                known = self.tables.of_derived(name)
+                verdicts &= known.where([value is not Failed for value in known.values], self.columns)
+            known = self.tables.of(self.expression)
+            return verdicts & known.where(
+                [value is not Failed and bool(value) for value in known.values], self.columns
+            )
+        except TooManyOperands:
+            return None
+
+    def is_tabled(self, limits: Limits) -> bool:
+        """Whether `allows` may be asked; `keep` always may."""
+        return self.combinations <= limits.table and self.table is not None
+
+    def share(self, limits: Limits) -> float:
+        """Of the combinations, those that satisfy it; 1 where nobody knows."""
+        return self._share if self.is_tabled(limits) else 1.0
+
+    @cached_property
+    def _share(self) -> float:
+        return 1.0 if self.table is None else float(self.table.mean())
+
+    def allows(self, rows: Rows, column: int) -> NDArray[np.bool_]:
+        """Of shape (rows, values of the parameter at `column`): which of them may be added to which row."""
+        assert self.table is not None
+        table = np.moveaxis(self.table, self.columns.index(column), -1)
+        place = np.zeros(len(rows), np.intp)
+        others = (other for other in self.columns if other != column)
+        for other, length in zip(others, table.shape[:-1], strict=True):
+            place = place * length + rows[:, other]
+        return table.reshape(-1, table.shape[-1])[place]
 
     def keep(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows satisfy the rule; every distinct combination is evaluated once."""
+        if not self.columns:
+            return np.full(len(rows), self.table)
         distinct, place = np.unique(_keys(rows[:, self.columns]), return_inverse=True)
         positions = distinct.view(rows.dtype).reshape(len(distinct), len(self.columns))
         domains = [parameter.values for parameter in self.parameters]
@@ -100,6 +134,10 @@ class Scope:
     parameters: Sequence[Parameter]
     derived: Mapping[str, Expression]
     constants: Mapping[str, Any]
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.parameters, self.derived, self.constants)
 
     def rule(self, expression: Expression) -> Rule:
         """An expression as one rule."""
@@ -126,6 +164,7 @@ class Scope:
             parameters=tuple(self.parameters[column] for column in columns),
             columns=tuple(columns),
             constants=self.constants,
+            tables=self._tables,
         )
 
 
@@ -136,19 +175,15 @@ def enumerate_rows(parameters: Sequence[Parameter], rules: Sequence[Rule], limit
     that the order of a row's bytes is the order of the rows. Raises TooManyRows.
     """
     lengths = [len(parameter.values) for parameter in parameters]
-    small = [rule for rule in rules if rule.combinations <= limits.table]
-    large = [rule for rule in rules if rule.combinations > limits.table]
-    is_possible = all(rule.table.any() for rule in small)
+    is_possible = all(rule.share(limits) > 0 for rule in rules)
     dtype = np.min_scalar_type(max(lengths) - 1).newbyteorder(">")
     rows = np.zeros((int(is_possible), len(parameters)), dtype)
     joined: set[int] = set()
-    for column in _join_order(lengths, small, large):
+    for column in _join_order(lengths, rules, limits):
         joined.add(column)
-        fast = [rule for rule in small if _completes(rule, column, joined)]
-        slow = [rule for rule in large if _completes(rule, column, joined)]
-        rows = _join(rows, column, lengths[column], fast, slow, limits)
-    _keys(rows).sort()
-    return rows
+        complete = [rule for rule in rules if completes(rule, column, joined)]
+        rows = _join(rows, column, lengths[column], complete, limits)
+    return rows[np.argsort(numbered(rows))]
 
 
 def find_row(rows: Rows, row: Sequence[int]) -> int | None:
@@ -162,9 +197,9 @@ def find_rows(rows: Rows, wanted: Rows) -> NDArray[np.intp]:
     """Index of each of many rows among sorted ones; -1 where it is not there."""
     if not len(wanted):
         return np.empty(0, dtype=np.intp)
-    keys, known = _keys(wanted.astype(rows.dtype)), _keys(rows)
-    found = np.minimum(np.searchsorted(known, keys), len(rows) - 1)
-    return np.where(known[found] == keys, found, -1)
+    sought, known = _keys(wanted.astype(rows.dtype)), _keys(rows)
+    found = np.minimum(np.searchsorted(known, sought), len(rows) - 1)
+    return np.where(known[found] == sought, found, -1)
 
 
 def _keys(rows: Rows) -> NDArray[np.bytes_]:
@@ -173,20 +208,33 @@ def _keys(rows: Rows) -> NDArray[np.bytes_]:
     return rows.view(f"S{rows.shape[1] * rows.itemsize}").reshape(len(rows))
 
 
-def _completes(rule: Rule, column: int, joined: set[int]) -> bool:
+def numbered(rows: Rows) -> NDArray[np.int64]:
+    """A number for each row, in the order of the rows; the same for equal rows only."""
+    numbers, limit = np.zeros(len(rows), np.int64), 1
+    for column in rows.T:
+        length = int(column.max(initial=0)) + 1
+        if limit * length > MOST:
+            numbers, limit = np.unique(numbers, return_inverse=True)[1], len(rows)
+        numbers *= length
+        numbers += column
+        limit *= length
+    return numbers
+
+
+def completes(rule: Rule, column: int, joined: set[int]) -> bool:
+    """Whether the parameter at `column`, the last of those that are joined, is the last that a rule reads."""
     return column in rule.columns and joined.issuperset(rule.columns)
 
 
-def _join_order(lengths: Sequence[int], small: Sequence[Rule], large: Sequence[Rule]) -> Iterator[int]:
+def _join_order(lengths: Sequence[int], rules: Sequence[Rule], limits: Limits) -> Iterator[int]:
     """Next the parameter that is expected to multiply the rows by the least; those in no rule last."""
-    shares = [(rule, float(rule.table.mean())) for rule in small]
-    constrained = {column for rule in (*small, *large) for column in rule.columns}
+    constrained = {column for rule in rules for column in rule.columns}
     joined: set[int] = set()
 
     def growth(column: int) -> tuple[float, int]:
         after = joined | {column}
-        complete = (share for rule, share in shares if _completes(rule, column, after))
-        return lengths[column] * math.prod(complete), column
+        shares = (rule.share(limits) for rule in rules if completes(rule, column, after))
+        return lengths[column] * math.prod(shares), column
 
     while constrained - joined:
         column = min(constrained - joined, key=growth)
@@ -195,11 +243,11 @@ def _join_order(lengths: Sequence[int], small: Sequence[Rule], large: Sequence[R
     yield from (column for column in range(len(lengths)) if column not in constrained)
 
 
-def _join(
-    rows: Rows, column: int, length: int, fast: Sequence[Rule], slow: Sequence[Rule], limits: Limits
-) -> Rows:
+def _join(rows: Rows, column: int, length: int, rules: Sequence[Rule], limits: Limits) -> Rows:
     """The rows with every value of one more parameter that its newly complete rules allow."""
-    if not (fast or slow) and len(rows) * length > limits.rows:
+    fast = [rule for rule in rules if rule.is_tabled(limits)]
+    slow = [rule for rule in rules if not rule.is_tabled(limits)]
+    if not rules and len(rows) * length > limits.rows:
         raise TooManyRows
     parts, candidates = [rows[:0]], 0
     step = max(1, limits.chunk // length)
@@ -216,11 +264,9 @@ def _join(
 
 def _extend(rows: Rows, column: int, length: int, rules: Iterable[Rule]) -> Rows:
     """The rows with every value of one more parameter, as far as the rules' tables allow."""
-    values = np.arange(length)
     keep = np.ones((len(rows), length), np.bool_)
     for rule in rules:
-        index = (values if other == column else rows[:, other, None] for other in rule.columns)
-        keep &= rule.table[tuple(index)]
+        keep &= rule.allows(rows, column)
     owners, chosen = np.nonzero(keep)
     extended = rows[owners]
     extended[:, column] = chosen

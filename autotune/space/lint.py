@@ -11,14 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.errors import SpaceError
 from autotune.expressions import parse
 from autotune.plan import C_TYPES, macro_name
 from autotune.space.binding import Rules, Space
-from autotune.space.enumeration import LIMITS, Limits
 from autotune.suggestions import nearest
 
-_LIMITS = Limits(rows=3_000_000)  # configurations that leaving out a constraint may bring
 _IGNORED = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _IGNORED_IN_PYTHON = re.compile(
     r"""#[^\n]*|\"\"\".*?\"\"\"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
@@ -64,16 +61,10 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
     """What each constraint of a space removes, in the order of the file."""
     rules = Rules(space.spec, space.device, space.problem)
     reports = []
-    for constraint in space.spec.constraints:
-        rule = rules.rule(constraint)
-        removes_alone = None
-        if rule.combinations <= LIMITS.table:
-            broken = rule.combinations - int(np.count_nonzero(rule.table))
-            removes_alone = broken * (space.cartesian // rule.combinations)
-        try:
-            appear = len(rules.rows(constraint, _LIMITS)) - len(space)
-        except SpaceError:
-            appear = None
+    for number, appear in enumerate(rules.appearing()):
+        constraint = space.spec.constraints[number]
+        left = rules.satisfying(number)
+        removes_alone = None if left is None else space.cartesian - left
         reports.append(ConstraintReport(constraint.text, constraint.line, removes_alone, appear))
     return tuple(reports)
 

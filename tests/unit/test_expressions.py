@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.errors import ExpressionError
-from autotune.expressions import conjuncts, integer, parse, unknown_names
+from autotune.expressions import conjuncts, integer, operation, parse, unknown_names
 
 VALUES = {"A": 8, "B": 3, "FLAG": True, "KIND": "tree", "device.warp_size": 32, "n": 1000}
 
@@ -136,3 +136,33 @@ def test_any_other_result_is_no_integer(text):
 )
 def test_a_condition_is_split_at_its_outer_ands(text, parts):
     assert [part.text for part in conjuncts(parse(text))] == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "operands"),
+    [
+        ("A", []),
+        ("'tree'", []),
+        ("device.warp_size", []),
+        ("A + B * 2", ["A", "B * 2"]),
+        ("-A", ["A"]),
+        ("1 <= B + 1 < A", ["1", "B + 1", "A"]),
+        ("A and (B or FLAG)", ["A", "B or FLAG"]),
+        ("A if FLAG else B", ["FLAG", "A", "B"]),
+        ("max(A, ceil(A / 3))", ["A", "ceil(A / 3)"]),
+        ("KIND in ('tree', 'flat')", ["KIND", "('tree', 'flat')"]),
+        ("[A, 2]", ["A", "2"]),
+    ],
+)
+def test_an_expression_is_taken_apart_at_its_outermost_operation(text, operands):
+    expression = parse(text)
+    task, found = operation(expression)
+    assert [operand.text for operand in found] == operands
+    values = {str(place): operand(VALUES) for place, operand in enumerate(found)}
+    assert task(values if found else VALUES) == expression(VALUES)
+
+
+def test_what_an_operation_does_not_read_may_be_missing():
+    task, _ = operation(parse("A == 0 or 1 / A > 2"))
+    assert task({"0": True}) is True
+    assert not task.holds({"0": False})
