@@ -7,103 +7,21 @@ Nothing a user writes is ever handed to `eval`, and there is no attribute access
 from __future__ import annotations
 
 import ast
-import math
-import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from autotune.arithmetic import BINARY, COMPARE, FUNCTIONS, LARGEST_SIZE, UNARY, list_of
 from autotune.errors import ExpressionError
 from autotune.model import Value
 
 Names = Mapping[str, Any]
 Evaluator = Callable[[Names], Any]
 
-LARGEST_SIZE = 1024  # in bits or letters: more is a mistake or an attack on memory, never launch geometry
-
-
-def ceil_div(dividend: int, divisor: int) -> int:
-    """Smallest integer not below dividend / divisor."""
-    return -(-dividend // divisor)
-
-
-def _is_power_of_two(number: int) -> bool:
-    return number > 0 and number & (number - 1) == 0
-
-
-def _multiply(one: Any, other: Any) -> Any:
-    for text, count in ((one, other), (other, one)):
-        if isinstance(text, str | tuple) and isinstance(count, int):
-            _bounded(len(text) * count)
-    return one * other
-
-
-def _remainder(one: Any, other: Any) -> Any:
-    if isinstance(one, str):  # Python would format a text
-        raise TypeError("a text has no remainder")
-    return one % other
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int):
-        _bounded(base.bit_length() * exponent)
-    return base**exponent
-
-
-def _shift_left(number: Any, places: Any) -> Any:
-    if isinstance(number, int) and isinstance(places, int):
-        _bounded(number.bit_length() + places)
-    return number << places
-
-
-def _bounded(size: int) -> None:
-    if size > LARGEST_SIZE:
-        raise ValueError("the result is too large")
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "ceil": math.ceil,
-    "ceil_div": ceil_div,
-    "floor": math.floor,
-    "gcd": math.gcd,
-    "is_power_of_two": _is_power_of_two,
-    "log2": math.log2,
-    "max": max,
-    "min": min,
-    "round_up": lambda number, multiple: ceil_div(number, multiple) * multiple,
-}
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: _multiply,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: _remainder,
-    ast.Pow: _power,
-    ast.LShift: _shift_left,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-}
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.Not: operator.not_,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.invert,
-}
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda item, group: item in group,
-    ast.NotIn: lambda item, group: item not in group,
-}
+_LARGEST = sys.float_info.max  # nothing compares with nan, and whole numbers may be beyond
+DEEPEST = 100  # operations inside each other; Python's own limit depends on who calls
 
 
 @dataclass(frozen=True)
@@ -187,7 +105,7 @@ def integer(expression: Expression, values: Names) -> int:
 def number(expression: Expression, values: Names) -> int | float:
     """Evaluate to a finite number; raises ExpressionError when the result is anything else."""
     result = expression(values)
-    if isinstance(result, bool) or not isinstance(result, int | float) or not math.isfinite(result):
+    if isinstance(result, bool) or not isinstance(result, int | float) or not abs(result) <= _LARGEST:
         raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a finite number")
     return result
 
@@ -206,12 +124,15 @@ def _parse_tree(text: str) -> ast.expr:
 
 def _build(text: str, tree: ast.expr) -> Expression:
     names: set[str] = set()
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise ExpressionError("an expression is nested too deeply; derived names can hold its parts")
     try:
         evaluate = _compile(tree, names)
     except ExpressionError as error:
         raise ExpressionError(f"{text!r}: {error}") from None
-    except RecursionError:
-        raise ExpressionError("an expression is nested too deeply") from None
     return Expression(text, frozenset(names), evaluate)
 
 
@@ -219,6 +140,8 @@ def _compile(node: ast.expr, names: set[str]) -> Evaluator:
     """Turn a whitelisted node into a closure, collecting the names it reads."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() as value):
+            if isinstance(value, int) and value.bit_length() > LARGEST_SIZE:
+                raise ExpressionError("a number is too large")
             return lambda _: value
         case ast.Name(id=name):
             names.add(name)
@@ -229,15 +152,15 @@ def _compile(node: ast.expr, names: set[str]) -> Evaluator:
             return lambda values: values[dotted]
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             items = [_compile(element, names) for element in elements]
-            return lambda values: tuple(item(values) for item in items)
+            return lambda values: list_of(*(item(values) for item in items))
         case ast.BoolOp(op=connective, values=operands):
             parts = [_compile(operand, names) for operand in operands]
             return _connect(parts, decisive=isinstance(connective, ast.Or))
         case ast.UnaryOp(op=unary, operand=operand):
-            apply, inner = _UNARY[type(unary)], _compile(operand, names)
+            apply, inner = UNARY[type(unary)], _compile(operand, names)
             return lambda values: apply(inner(values))
-        case ast.BinOp(op=binary, left=left, right=right) if type(binary) in _BINARY:
-            combine = _BINARY[type(binary)]
+        case ast.BinOp(op=binary, left=left, right=right) if type(binary) in BINARY:
+            combine = BINARY[type(binary)]
             one, two = _compile(left, names), _compile(right, names)
             return lambda values: combine(one(values), two(values))
         case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -269,9 +192,9 @@ def _compile_comparison(
     left: ast.expr, comparisons: list[ast.cmpop], rights: list[ast.expr], names: set[str]
 ) -> Evaluator:
     operands = [_compile(operand, names) for operand in (left, *rights)]
-    if any(type(comparison) not in _COMPARE for comparison in comparisons):
+    if any(type(comparison) not in COMPARE for comparison in comparisons):
         raise ExpressionError("`is` is not allowed; compare with ==")
-    tests = [_COMPARE[type(comparison)] for comparison in comparisons]
+    tests = [COMPARE[type(comparison)] for comparison in comparisons]
 
     def compare(values: Names) -> bool:
         previous = operands[0](values)

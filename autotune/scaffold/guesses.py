@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.expressions import FUNCTIONS
+from autotune.arithmetic import FUNCTIONS
 from autotune.model import Value
 from autotune.plan import RESERVED_SIZES
 from autotune.scaffold.macros import WORD, Macro

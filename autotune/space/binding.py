@@ -19,6 +19,7 @@ from autotune.space.counting import Condition, count_rows
 from autotune.space.enumeration import (
     LIMITS,
     Rows,
+    Rule,
     Scope,
     TooManyRows,
     enumerate_rows,
@@ -109,11 +110,30 @@ class Rules:
         return [len(parameter.values) for parameter in self._spec.parameters]
 
     def contradiction(self) -> tuple[int, str]:
-        """Line and wording of the first constraint that nothing satisfies, else of all of them together."""
+        """Line and wording of why nothing is valid: a derived name, a constraint, or all of them together."""
+        for rule in self._derived:
+            if count_rows(self._lengths, [Condition(rule)])[0] == 0:
+                return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
         for number, constraint in enumerate(self._spec.constraints):
             if self.satisfying(number) == 0:
                 return constraint.line, f"nothing satisfies {constraint.text!r}"
-        return self._first_line, "the constraints exclude each other"
+        reason = "the constraints exclude each other"
+        appearing = [count or 0 for count in self.appearing()]
+        if not any(appearing):
+            return self._first_line, reason
+        most = max(appearing)
+        without = self._spec.constraints[appearing.index(most)]
+        return without.line, f"{reason}; {most:,} would be valid without {without.text!r}"
+
+    def _failure(self, rule: Rule) -> str:
+        """Why the default cannot evaluate the derived names that a rule reads."""
+        values = dict(rule.constants) | dict(self._spec.default)
+        try:
+            for name, expression in rule.derived:
+                values[name] = expression(values)
+        except ExpressionError as error:
+            return str(error)
+        return rule.derived[-1][0]
 
     @property
     def _first_line(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.expressions import FUNCTIONS
+from autotune.arithmetic import FUNCTIONS
 from autotune.model import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.plan import C_TYPES, DEVICE_NAMES, RESERVED_SIZES, macro_name
 from autotune.space.arguments import FilledArgument, read_arguments, read_launches

@@ -13,12 +13,12 @@ import yaml
 
 import autotune
 from autotune import finals
+from autotune.arithmetic import FUNCTIONS
 from autotune.cli import parser
 from autotune.devices import backend
 from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.errors import SpaceError
 from autotune.evaluator import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
-from autotune.expressions import FUNCTIONS
 from autotune.model import Tier
 from autotune.plan import C_TYPES, DEVICE_NAMES
 from autotune.rig import DEFAULT_BUDGET, PROTOCOL

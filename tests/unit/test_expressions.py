@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.errors import ExpressionError
-from autotune.expressions import conjuncts, integer, operation, parse, unknown_names
+from autotune.expressions import conjuncts, integer, number, operation, parse, unknown_names
 
 VALUES = {"A": 8, "B": 3, "FLAG": True, "KIND": "tree", "device.warp_size": 32, "n": 1000}
 
@@ -77,6 +77,9 @@ def test_a_plain_value_is_an_expression_of_its_own_type(value):
         ("A is B", "compare with =="),
         ("(" * 500 + ")" * 500, "is not an expression"),
         ("-" * 50_000 + "1", "is not an expression|nested too deeply"),
+        ("-" * 150 + "1", "nested too deeply"),
+        ("A" + " + 1" * 900, "nested too deeply"),
+        ("9" * 400, "a number is too large"),
     ],
 )
 def test_anything_outside_the_language_is_refused_with_the_reason(text, reason):
@@ -90,6 +93,10 @@ def test_anything_outside_the_language_is_refused_with_the_reason(text, reason):
         ("9 ** 9 ** 9", "too large"),
         ("KIND * 1_000_000_000", "too large"),
         ("1 << 10_000_000", "too large"),
+        ("(1 << 1000) * (1 << 1000)", "too large"),
+        ("KIND * 250 + KIND * 250", "too large"),
+        ("(A,) * 1000 + (A,) * 1000", "too large"),
+        ("((A,) * 500, (A,) * 500, (A,) * 500)", "too large"),
         ("A / (B - 3)", "division by zero"),
         ("A % 0", "modulo"),
         ("KIND + 1", "can only concatenate"),
@@ -102,6 +109,24 @@ def test_an_expression_that_cannot_be_evaluated_says_why_and_does_not_hold(text,
     with pytest.raises(ExpressionError, match=reason):
         expression(VALUES)
     assert not expression.holds(VALUES)
+
+
+@pytest.mark.parametrize("text", ["D * D", "(D, D)", "D + D"])
+@pytest.mark.parametrize("start", [2**500, (1, 2), "ab"])
+def test_names_that_read_each_other_cannot_grow_without_bound(text, start):
+    values = {"D": start}
+    for _ in range(60):
+        try:
+            values["D"] = parse(text)(values)
+        except ExpressionError:
+            break
+    assert len(repr(values["D"])) < 200_000
+
+
+@pytest.mark.parametrize("text", ["10 ** 308 * 10", "1e999", "1e999 - 1e999", "True", "'a'", "D + D"])
+def test_what_is_no_finite_number_is_refused(text):
+    with pytest.raises(ExpressionError):
+        number(parse(text), VALUES | {"D": 2**1023})
 
 
 def test_the_names_read_include_those_of_the_device_with_their_prefix():

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "autotune"
 LAYERS = (
     ("errors", "model"),
     ("trials",),
-    ("process", "pareto", "suggestions", "scratch"),
+    ("process", "pareto", "arithmetic", "suggestions", "scratch"),
     ("expressions", "child", "sources", "jobs", "journal", "device_names"),
     ("plan", "occupancy", "carry_over"),
     ("cache_format",),

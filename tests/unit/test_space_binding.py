@@ -129,7 +129,12 @@ def test_a_derived_name_that_cannot_be_evaluated_excludes_and_says_so(tmp_path):
         ),
         (
             "  - VECTOR > 1\n  - VECTOR < 2\n",
-            "yaml:19: no configuration is valid on Example GPU: the constraints exclu",
+            "yaml:19: no configuration is valid on Example GPU: the constraints exclude each other; "
+            "8 would be valid without 'VECTOR > 1'",
+        ),
+        (
+            "  - VECTOR > 1\n  - VECTOR > 1\n  - VECTOR < 2\n  - VECTOR < 2\n",
+            "yaml:19: no configuration is valid on Example GPU: the constraints exclude each other$",
         ),
     ],
 )
@@ -209,3 +214,11 @@ def test_constraints_can_be_asked_under_other_sizes(tmp_path):
     space = bind(spec, GPU, problem_of(spec, GPU))
     assert space.holds(spec.default, {"n": 64})
     assert not space.holds(spec.default, {"n": 63})
+
+
+def test_a_derived_name_that_can_never_be_evaluated_is_named_with_its_reason(tmp_path):
+    text = YAML.replace("derived:\n", "derived:\n  HUGE: 2 ** 512\n  BEYOND: HUGE * HUGE\n", 1)
+    spec = load_space(write_space(tmp_path, text))
+    reason = "a derived name cannot be evaluated: 'HUGE \\* HUGE': the result is too large"
+    with pytest.raises(SpaceError, match=reason):
+        bind(spec, GPU, problem_of(spec, GPU))
