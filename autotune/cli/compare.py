@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
@@ -15,6 +16,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     opt.add_problem(parser)
     opt.add_cache(parser, "the cache to look in")
+    parser.add_argument(
+        "--imported",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="compare with what others measured, too: T4 results, Kernel Tuner caches, journals of `import`",
+    )
     parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
     opt.add_plot(parser, "write who is how fast with whose best as a heat map, too")
     opt.add_json(parser)
@@ -23,13 +32,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
     from autotune.compare import compare, select
+    from autotune.errors import NoConfig
     from autotune.holdings import holders
+    from autotune.imported import imported
     from autotune.interop.files import write_text
     from autotune.report.compare import comparison_json, comparison_markdown, print_comparison
     from autotune.report.heat_map import heat_map
 
-    found = holders(parsed.kernel, parsed.cache)
-    comparison = compare(parsed.kernel, select(found, opt.sizes(parsed), parsed.dtype))
+    sizes = opt.sizes(parsed)
+    found = list(imported(parsed.kernel, parsed.imported, sizes, parsed.dtype))
+    try:
+        found = holders(parsed.kernel, parsed.cache) + found
+    except NoConfig:
+        if not found:
+            raise
+    comparison = compare(parsed.kernel, select(found, sizes, parsed.dtype))
     if parsed.plot is not None:
         write_text(parsed.plot, heat_map(comparison.matrix))
     if parsed.json:

@@ -42,7 +42,7 @@ def run(parsed: argparse.Namespace) -> None:
     from dataclasses import replace
 
     from autotune.interop import journals, read_recordings, read_t1
-    from autotune.report.interop import imported_json, imported_text, space_text
+    from autotune.report.interop import NEXT_STEPS, imported_json, imported_text, space_text
 
     spaces = {path: read_t1(path) for path in parsed.files}
     found = [one for path, space in spaces.items() if space is None for one in read_recordings(path)]
@@ -57,4 +57,4 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json and done:
         emit([imported_json(*one) for one in done])
     elif done:
-        emit("\n".join(imported_text(*one) for one in done))
+        emit("\n".join((*(imported_text(*one) for one in done), NEXT_STEPS)))

@@ -66,8 +66,8 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 def _sections(comparison: Comparison) -> Iterator[_Section]:
     first = comparison.tuned[0].entry
-    problem = f"{sizes_text(first.sizes)}, {first.dtype}"
-    yield _times(f"{comparison.kernel}, {problem}: the best on each device", comparison)
+    problem = ", ".join(filter(None, (comparison.kernel, sizes_text(first.sizes), first.dtype)))
+    yield _times(f"{problem}: the best on each device", comparison)
     if len(comparison.tuned) == 1:
         yield _Section(
             "Nothing to compare with",

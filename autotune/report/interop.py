@@ -10,6 +10,11 @@ import yaml
 from autotune.interop import Recording
 from autotune.space import SpaceSpec
 
+NEXT_STEPS = (
+    "None of this is verified, so `autotune best` does not know it. `autotune search` and `autotune adopt` "
+    "start from it and store what they verify; `autotune compare KERNEL --imported FILE` shows it beside the cache."
+)
+
 
 def imported_text(recording: Recording, journal: Path) -> str:
     """How many results, how many of them succeeded, the best, and where they are now."""

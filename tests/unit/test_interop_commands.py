@@ -130,7 +130,7 @@ launch:
 def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["import", str(T4), str(CACHE), "--device", "NVIDIA A100"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, _ = capsys.readouterr().out.splitlines()
     assert first.startswith(
         "convolution on NVIDIA A100: 39 results, 34 with a time; best 0.5536 ms with block_size_x="
     )

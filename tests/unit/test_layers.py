@@ -35,7 +35,7 @@ LAYERS = (
     ("worker", "sanitizer"),
     ("evaluator", "searchers", "finals"),
     ("priors",),
-    ("rig", "replay", "importance", "contrasts"),
+    ("rig", "replay", "importance", "contrasts", "imported"),
     ("session", "efficiency", "feasible"),
     ("backlog", "adopt"),
     ("report", "progress"),

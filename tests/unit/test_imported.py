@@ -1,0 +1,72 @@
+"""Imported results: what `compare` shows of them, what `adopt` makes of them, and that `best` serves none."""
+
+import json
+import shutil
+
+import pytest
+
+from autotune.cli import main
+from autotune.loader import best_config
+from tests.recorded_files import CACHE, T4
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def nothing_cached(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+
+
+def test_compare_shows_imported_results_and_marks_them(capsys):
+    assert (
+        run("import", CACHE, "--kernel", "convolution", "--device", "A4000", "--journal", "a4000.jsonl") == 0
+    )
+    assert "`autotune best` does not know it" in capsys.readouterr().out
+    given = ("--dtype", "float32", "--size", "problem_size_x=4096", "--size", "problem_size_y=4096")
+    assert run("compare", "convolution", "--imported", T4, "a4000.jsonl", *given, "--markdown") == 0
+    shown = capsys.readouterr().out
+    assert "| a100 (imported) |" in shown and "| a4000 (imported) |" in shown
+    assert shown.count("imported, not verified") == 2
+    assert run("compare", "convolution", "--imported", T4, "a4000.jsonl", *given, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["dtype"] == "float32" and found["sizes"] == {"problem_size_x": 4096, "problem_size_y": 4096}
+    assert found["matrix"]["a100 (imported)"]["a4000 (imported)"] is not None
+
+
+def test_best_serves_nothing_that_was_imported(capsys):
+    assert run("import", T4) == 0
+    assert run("compare", "convolution", "--imported", T4) == 0
+    assert "convolution, unknown element type: the best" in capsys.readouterr().out
+    assert run("best", "convolution", "--device", "NVIDIA A100", "--cache", "cache") != 0
+
+
+@pytest.mark.parametrize("device", ["Fake GPU", "Some other GPU"])
+def test_adopt_makes_a_verified_result_of_imported_ones(folder, device):
+    folder.search("--budget", "30")
+    (journal,) = (folder.path / "runs").iterdir()
+    exported = folder.path / "elsewhere.json"
+    assert folder.run("export", journal, "--format", "t4", "-o", exported).returncode == 0
+    for kept in ("cache", "runs"):
+        shutil.rmtree(folder.path / kept)
+    assert folder.run("import", exported, "--kernel", "double", "--device", device).returncode == 0
+    assert folder.run("best", "double", "--device", "fake").returncode != 0
+    done = folder.run("adopt", "double.yaml", "--device", "fake", "--runs", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    best = best_config("double", "fake-gpu", cache=str(folder.path / "cache"), n=1000)
+    assert dict(best) == {"A": 5, "B": 0} and best.provenance.is_probe
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ((CACHE,), "holds results of 'convolution_kernel', expected those of 'convolution'"),
+        ((T4, T4), "holds results of A100, as"),
+        (("missing.json",), "missing.json"),
+    ],
+)
+def test_files_that_cannot_be_compared_are_one_line(files, message, capsys):
+    assert run("compare", "convolution", "--imported", *files) == 2
+    assert message in capsys.readouterr().err
