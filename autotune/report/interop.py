@@ -12,7 +12,8 @@ from autotune.space import SpaceSpec
 
 NEXT_STEPS = (
     "None of this is verified, so `autotune best` does not know it. `autotune search` and `autotune adopt` "
-    "start from it and store what they verify; `autotune compare KERNEL --imported FILE` shows it beside the cache."
+    "start from it and store what they verify; `autotune compare KERNEL --imported FILE` shows it beside "
+    "the cache."
 )
 
 

@@ -85,17 +85,20 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
 
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
-    """Parameters that neither the source nor an option, the launch plan or a derived name reads."""
+    """Parameters that neither the source nor an option, the plan, an argument or a derived name reads."""
     spec = space.spec
     expressions = [*spec.derived.values()]
     for options in spec.compiler_options.values():
         expressions += options.values()
     for step in spec.launch:
         expressions += (*step.grid, *step.block, step.shared_bytes, step.when)
+    for argument in spec.arguments:
+        expressions += (*argument.shape, argument.value or "0")
     used = set(_WORD.findall(code)).union(*(parse(text).names for text in expressions))
     for parameter in space.parameters:
         if parameter.name not in used:
-            detail = "declared, but not used in the source, the launch plan, an option or a derived name"
+            places = "the source, the launch plan, an argument, an option or a derived name"
+            detail = f"declared, but not used in {places}"
             yield Finding("unused_parameter", parameter.name, detail)
 
 

@@ -99,3 +99,13 @@ def test_a_python_source_has_python_comments(tmp_path):
     text = YAML.replace("source: reduce.cu", "source: reduce.py")
     source = "# ALGORITHM\ndef reduce(x):\n    return VECTOR\n"
     assert findings(bound(tmp_path, text), source) == EXPECTED | {("unused_parameter", "ALGORITHM")}
+
+
+@pytest.mark.parametrize(
+    "change", [("value: n}", "value: n * VECTOR}"), ("shape: [n]", "shape: [n * VECTOR]")]
+)
+def test_a_parameter_that_an_argument_reads_is_used(tmp_path, change):
+    assert change[0] in YAML
+    source = "int reduce() { return ALGORITHM; }"
+    names = [subject for kind, subject in findings(bound(tmp_path, YAML.replace(*change, 1)), source)]
+    assert "VECTOR" not in names
