@@ -102,10 +102,8 @@ def test_a_python_source_has_python_comments(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [("value: n}", "value: n * VECTOR}"), ("shape: [n]", "shape: [n * VECTOR]")]
+    "change", [("value: n}", "value: n + UNROLL}"), ("shape: [BLOCKS]", "shape: [BLOCKS + UNROLL]")]
 )
 def test_a_parameter_that_an_argument_reads_is_used(tmp_path, change):
-    assert change[0] in YAML
-    source = "int reduce() { return ALGORITHM; }"
-    names = [subject for kind, subject in findings(bound(tmp_path, YAML.replace(*change, 1)), source)]
-    assert "VECTOR" not in names
+    text = YAML.replace("--use_fast_math: UNROLL", "--use_fast_math: true").replace(*change)
+    assert findings(bound(tmp_path, text), SOURCE) == EXPECTED
