@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from autotune.cache_format import damaged, device_text, parse_device, parse_record, record_text
-from autotune.errors import CacheError, InputError
+from autotune.errors import CacheError, InputError, Overtaken
 from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Sizes
 
 if TYPE_CHECKING:
@@ -153,12 +153,16 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
             read_record(path)
 
 
-def store(root: Folder, device: DeviceInfo, record: KernelRecord) -> Path:
+def store(
+    root: Folder, device: DeviceInfo, record: KernelRecord, *, seen: tuple[Entry, ...] | None = None
+) -> Path:
     """Add a record's entries to the kernel's file of a device and return its path.
 
     An entry for the same sizes and element type replaces the one that is there, any other stays; all the
     rest of the record is the new one's. The file is whole at any moment, and two processes storing at
-    once lose nothing. Raises CacheError when the folder is another device's, or cannot be written.
+    once lose nothing. `seen`: the entries to be replaced, as the new ones were measured against them; raises
+    Overtaken when others are there. Raises CacheError when the folder is another device's, or cannot be
+    written.
     """
     from pathlib import Path
 
@@ -167,13 +171,20 @@ def store(root: Folder, device: DeviceInfo, record: KernelRecord) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             _require_same_device(path.parent, device)
-            old = read_record(str(path)) if path.exists() else record
+            old = read_record(str(path)) if path.exists() else replace(record, entries=())
+            if seen is not None and seen != _replaced(old, record):
+                raise Overtaken(f"{path}: another process has stored a result in the meantime")
             text = record_text(_merge(old, record))
             replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
             replace_file(path, text)
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
     return path
+
+
+def _replaced(old: KernelRecord, new: KernelRecord) -> tuple[Entry, ...]:
+    problems = [_problem(entry) for entry in new.entries]
+    return tuple(entry for entry in old.entries if _problem(entry) in problems)
 
 
 def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
@@ -250,11 +261,15 @@ def _shipped() -> str:
 def replace_file(path: Path, text: str) -> None:
     """Put a file in place at once; the temporary name is free, for the folder's lock is held."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

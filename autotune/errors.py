@@ -8,6 +8,7 @@ AutotuneError            something went wrong; the message says what and what to
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken before any search can start
 |-- CacheError           a cache file is damaged or of an unknown version
+|   `-- Overtaken        control flow: another search stored first; never reaches a user
 |-- NoConfig             the loader has nothing that fits; lists what exists
 `-- BudgetSpent          control flow: ends a searcher's loop, never reaches a user
 """
@@ -47,6 +48,10 @@ class SetupError(AutotuneError):
 
 class CacheError(AutotuneError):
     """A cache file cannot be read or written."""
+
+
+class Overtaken(CacheError):
+    """Another process stored a result for the same problem since it was last read."""
 
 
 class NoConfig(AutotuneError, LookupError):

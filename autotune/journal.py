@@ -1,5 +1,7 @@
 """Append-only record of a search: one JSON line per trial, written before the next trial starts.
 
+Written means handed to the system, which outlives this process; a thread syncs it to the disk.
+
 The first line says what the rows are true of: kernel, source, device, problem, arguments. A row is keyed
 by everything that decides its outcome, so a row outlives changes of the space that leave its key alone.
 """
@@ -10,11 +12,12 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, asdict, fields
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from autotune.errors import InputError, JournalError
 from autotune.model import Config
@@ -41,53 +44,63 @@ class Journal:
         self._header = dict(header)
         self._file = _open_locked(path)
         self._unsynced = threading.Event()
+        self._sync_error: OSError | None = None  # that nobody has been told of
         self._is_closing = False
         self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
         try:
             self._load(fresh)
+        except OSError as error:
+            self._file.close()
+            raise _unwritable(path, error) from None
         except JournalError:
             self._file.close()
             raise
         self._syncer.start()
 
     def append(self, trial: Trial) -> None:
-        """Write one trial; from now on it outlives this process, and in a moment the machine."""
+        """Write one trial; from now on it outlives this process, and in a moment the machine.
+
+        Raises JournalError when that fails; what was written before is whole.
+        """
         self.trials[trial.key] = trial
         self._write({"trial": encode_trial(trial)})
 
     def append_finals(self, measurements: Mapping[str, Measurement]) -> None:
-        """Write what a final round measured, by content key."""
+        """Write what a final round measured, by content key; raises JournalError when that fails."""
         self.finals[tuple(sorted(measurements))] = dict(measurements)
         self._write({"finals": {key: asdict(value) for key, value in measurements.items()}})
 
     def close(self) -> None:
-        """Close the file, synced to the disk, and release its lock."""
+        """Close the file, synced to the disk, and free its lock; raises JournalError when a sync failed."""
         self._is_closing = True
         self._unsynced.set()
         self._syncer.join()
-        with self._named_in_errors(), self._file:
-            os.fsync(self._file.fileno())  # a row may have come during the last sync
+        self._sync()  # a row may have come during the last sync
+        self._file.close()
+        self._tell_of_sync()
 
     def _keep_synced(self) -> None:
         """Sync what was written without keeping the search waiting: a disk takes longer than many a trial."""
         while not self._is_closing:
             self._unsynced.wait()
             self._unsynced.clear()
-            with suppress(OSError):  # the sync at the end tells it
-                os.fsync(self._file.fileno())
+            self._sync()
 
-    @contextmanager
-    def _named_in_errors(self) -> Iterator[None]:
-        """Let an error of the disk say which file it is about."""
+    def _sync(self) -> None:
         try:
-            yield
+            os.fsync(self._file.fileno())
         except OSError as error:
-            error.filename = str(self.path)
-            raise
+            self._sync_error = error
+
+    def _tell_of_sync(self) -> None:
+        error, self._sync_error = self._sync_error, None
+        if error is not None:
+            raise _unwritable(self.path, error)
 
     def _load(self, fresh: bool) -> None:
         self._file.seek(0)
-        lines = self._file.read().splitlines(keepends=True)
+        text = self._file.read().decode(errors="surrogateescape")
+        lines = text.splitlines(keepends=True)
         _require_journal(lines, self.path)
         if fresh:
             lines.clear()
@@ -119,9 +132,18 @@ class Journal:
         return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        with self._named_in_errors():
-            self._file.write(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n")
-            self._file.flush()
+        """Write a row in one piece: of one that does not fit nothing stays behind."""
+        self._tell_of_sync()
+        data = (json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n").encode()
+        whole_bytes = os.fstat(self._file.fileno()).st_size
+        try:
+            written = self._file.write(data)
+            if written < len(data):  # the rest says why
+                self._file.write(data[written:])
+        except OSError as error:
+            with suppress(OSError):  # what is left of the row is dropped by whoever reads it
+                self._file.truncate(whole_bytes)
+            raise _unwritable(self.path, error) from None
         self._unsynced.set()
 
 
@@ -208,12 +230,16 @@ def _decode_measurement(row: Mapping[str, Any]) -> Measurement:
     return Measurement(samples_ms=samples_ms, warmups_ms=warmups_ms, **fields)
 
 
-def _open_locked(path: Path) -> TextIO:
+def _unwritable(path: Path, error: OSError) -> JournalError:
+    return JournalError(
+        f"{path}: cannot be written: {error.strerror}; once it can be, the same command goes on"
+    )
+
+
+def _open_locked(path: Path) -> FileIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: not a file; choose one with --journal")
-        file = path.open("a+", encoding="utf-8", errors="surrogateescape")
+        file = FileIO(path, "a+")  # no buffer, so that nothing is written late
     except OSError as error:
         raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
     try:

@@ -19,9 +19,9 @@ from autotune.cache import (
     writable_root,
 )
 from autotune.contrasts import Group, compare, leaders
-from autotune.errors import BudgetSpent, ExpressionError, InputError, SetupError
+from autotune.errors import BudgetSpent, ExpressionError, InputError, Overtaken, SetupError
 from autotune.finals import MOST_FINALISTS, by_score, finalists, indistinguishable, play
-from autotune.model import Config, Front
+from autotune.model import Config, Entry, Front
 from autotune.pareto import pareto_front
 from autotune.priors import gather, summary
 from autotune.records import kernel_record, measured
@@ -106,10 +106,12 @@ def search(
         _try_default(rig)
         with suppress(BudgetSpent):
             searcher.search(bound.space, rig.evaluator, seed=options.seed)
-        _admit_cached(rig, root)
-        searched_s = rig.evaluator.spent_s
         label = f"{engine}:{strategy}" if strategy else engine
-        return _settle(rig, label, options.seed, root, observer, searched_s, priors)
+        searched_s = rig.evaluator.spent_s
+        while True:
+            served = _admit_cached(rig, root)
+            with suppress(Overtaken):
+                return _settle(rig, label, options.seed, root, observer, searched_s, priors, served)
 
 
 def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str, Trial]]:
@@ -165,12 +167,13 @@ def _try_default(rig: Rig) -> None:
         )
 
 
-def _admit_cached(rig: Rig, root: Path) -> None:
-    """Let the configuration that the cache serves now take part, so that a worse one never replaces it."""
+def _admit_cached(rig: Rig, root: Path) -> tuple[Entry, ...]:
+    """Let what the cache serves now, if anything, take part, so that a worse one never replaces it."""
     bound, problem = rig.bound, rig.bound.space.problem
     entry = read_entry(str(root), bound.device.slug, bound.spec.kernel, problem.sizes, problem.dtype)
     if entry is not None and entry.config in bound.space:
         rig.evaluator.admit(entry.config, charged=False)
+    return () if entry is None else (entry,)
 
 
 def _settle(
@@ -181,6 +184,7 @@ def _settle(
     observer: Observer,
     searched_s: float,
     priors: tuple[Prior, ...],
+    served: tuple[Entry, ...],
 ) -> Result:
     earlier = islice(_still_true(rig), MOST_FINALISTS)
     trials = {trial.config: trial for trial in earlier} | rig.evaluator.trials
@@ -211,7 +215,7 @@ def _settle(
         trials=tuple(trials[config] for config in rig.evaluator.trials),
         resumed=rig.evaluator.resumed,
         journal=rig.journal.path,
-        cache_file=store(root, rig.bound.device, record),
+        cache_file=store(root, rig.bound.device, record, seen=served),
         objective=rig.objective,
         priors=priors,
         outlook=_outlook(rig, winner),

@@ -1,5 +1,6 @@
 """The cache under kill -9 and under several writers at once."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -74,3 +75,31 @@ def test_writers_at_once_lose_nothing_and_readers_see_whole_files_only(tmp_path)
     assert sizes(tmp_path) == [*range(1, 121), 10**6]
     assert seen == sorted(seen)
     assert names(tmp_path / DEVICE.slug) == ["device.json", "reduce.json"]
+
+
+def test_a_search_does_not_replace_the_better_result_of_one_that_ended_before_it(folder):
+    """The first tries the default only; its last round waits until the second has stored the best."""
+    folder.write("""\
+import os, time
+from pathlib import Path
+
+def double(grid, block, x, y, n):
+    tried = "HOLD" in os.environ and len(Path("first.jsonl").read_text().splitlines()) > 1
+    while tried and not Path("go").exists():
+        Path("held").touch()
+        time.sleep(0.05)
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    return (A - 5) ** 2 + B + 1.0
+""")
+    command = ["search", "double.yaml", "--device", "fake", "--json", "--timeout", "200"]
+    alone = ["--budget", "1", "--engine", "random", "--journal", "first.jsonl"]
+    first = folder.start(*command, *alone, HOLD="1")
+    while not (folder.path / "held").exists():
+        assert first.poll() is None
+        time.sleep(0.02)
+    second = folder.search("--journal", "second.jsonl")
+    (folder.path / "go").touch()
+    out, errors = first.communicate()
+    assert first.returncode == 0, errors
+    assert json.loads(out)["config"] == second["config"] == {"A": 5, "B": 0}
+    assert best_config("double", "fake-gpu", cache=folder.path / "cache", n=1000)["A"] == 5
