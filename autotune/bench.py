@@ -23,26 +23,40 @@ from autotune.workspace import Workspace
 
 
 class Bench:
-    """State of the child: one open device, workspaces by problem, the programs of finalists."""
+    """State of the child: one open device, workspaces by problem, the programs of finalists.
+
+    The data of the first cases stay on the host. In device memory are only the arrays of what is held.
+    """
 
     def __init__(self, address: Address, reference: Path, cases: tuple[Case, ...]) -> None:
         """Open the device and prepare the cases; raises SetupError when the reference is broken."""
         self._reference = reference
-        self._other: dict[str, Workspace] = {}
+        self._held: dict[str, Workspace] = {}
         self._programs: dict[str, Program] = {}
         with ThreadPoolExecutor(1) as drawing:  # while the device is opened
-            data = {_workspace_key(case): drawing.submit(self._data, case) for case in cases}
+            data = {case.data_key: drawing.submit(self._data, case) for case in cases}
             self.device = backend(address.backend).open_device(address.index)
-            self._prepared = {key: Workspace(self.device, future.result()) for key, future in data.items()}
+            self._prepared = {key: future.result() for key, future in data.items()}
+
+    def hold(self, cases: tuple[Case, ...]) -> None:
+        """Have the arrays of these cases in device memory, and of no others.
+
+        Raises SetupError, OutOfMemory, or what the reference raises.
+        """
+        for key in self._held.keys() - {case.data_key for case in cases}:
+            del self._held[key]  # first, for two problems may not fit in the device's memory
+        self.device.forget()
+        for case in cases:
+            key = case.data_key
+            if key not in self._held:
+                self._held[key] = Workspace(self.device, self._prepared.get(key) or self._data(case))
+            self._held[key].slots(case)
 
     def workspace(self, case: Case) -> Workspace:
-        """The workspace of a case's problem: a prepared one, or the latest other one; raises SetupError."""
-        key = _workspace_key(case)
-        known = self._prepared.get(key) or self._other.get(key)
-        if known is None:
-            self._other.clear()  # first, for two of them may not fit in the device's memory
-            known = self._other[key] = Workspace(self.device, self._data(case))
-        return known
+        """The workspace of a case's problem, the only one from now on if it was not held."""
+        if case.data_key not in self._held:
+            self.hold((case,))
+        return self._held[case.data_key]
 
     def _data(self, case: Case) -> ProblemData:
         return prepare(case.problem, case.arrays, self._reference)
@@ -61,6 +75,13 @@ def ready(bench: Bench) -> None:
     """Answer once the bench is open: inputs drawn, references computed."""
 
 
+def hold(bench: Bench, cases: tuple[Case, ...]) -> None:
+    """Put the arrays of these cases, and of no others, where runs find them; raises as `Bench.hold` does."""
+    bench.hold(cases)
+    if bench.device.info.kind == "gpu":
+        bench.device.flush_cache()  # what it takes of the memory is missing now or never
+
+
 def run_job(bench: Bench, job: Job) -> Outcome:
     """Verify on every size, run once on the main one, time it there, then look at what all runs left."""
     try:
@@ -74,7 +95,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
         if verdict.failure is not None:
             return Outcome(verdict.failure)
         stopwatch = Stopwatch(bench.device, program, job.case, workspace, repeatable=verdict.repeatable)
-        measurement = measure(stopwatch, job.protocol, job.incumbent_ms, verdict.run_ms)
+        measurement = measure(stopwatch, job, verdict.run_ms)
         if measurement.rule not in ("hopeless", "screened"):
             measurement = replace(measurement, conditions=bench.device.conditions())
         failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
@@ -126,10 +147,3 @@ def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
         f"{fastest_ms:.6f} ms is less than the {floor_ms:.6f} ms that moving its bytes takes: not believed"
     )
     return Failure(Status.WRONG_RESULT, detail)
-
-
-def _workspace_key(case: Case) -> str:
-    """Inputs and reference depend on the problem and on every array but scratch."""
-    problem = case.problem
-    arrays = tuple(array for array in case.arrays if array.role != "scratch")
-    return repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, arrays))

@@ -15,7 +15,7 @@ from autotune.model import Argument, Config, DeviceInfo, Sizes
 from autotune.plan import arguments
 from autotune.sources import SourceText, render
 from autotune.space import Fill, Space
-from autotune.trials import Binary, Problem
+from autotune.trials import Binary, Measurement, Problem
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,11 @@ class Candidate:
     floor_ms: float
     key: str
 
-    def job(self, binary: Binary, protocol: Protocol, incumbent_ms: float | None) -> Job:
+    def job(
+        self, binary: Binary, protocol: Protocol, incumbent: Measurement | None, batch: int | None
+    ) -> Job:
         """The job that verifies and times it."""
-        return Job(binary, self.checks, self.case, protocol, incumbent_ms, self.floor_ms)
+        return Job(binary, self.checks, self.case, protocol, incumbent, batch, self.floor_ms)
 
 
 class CandidateMaker:

@@ -4,7 +4,8 @@ AutotuneError            something went wrong; the message says what and what to
 |-- InputError           the user's input is at fault (exit code 2)
 |   |-- SpaceError       a space file: names the file, the line and what was expected
 |   |-- ExpressionError  an expression in a space or cache file
-|   `-- JournalError     a journal that belongs to another search, or is damaged
+|   |-- JournalError     a journal that belongs to another search, or is damaged
+|   `-- NoMemory         the problem's arrays do not fit in the device's memory
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken before any search can start
 |-- CacheError           a cache file is damaged or of an unknown version
@@ -32,6 +33,10 @@ class ExpressionError(InputError):
 
 class JournalError(InputError):
     """A journal cannot be continued by this search."""
+
+
+class NoMemory(InputError):
+    """The arrays of the problem do not fit in the device's memory."""
 
 
 class MissingExtra(AutotuneError):

@@ -146,7 +146,12 @@ class Evaluator:
             outcome, detail = Outcome(None, twin.measurement), f"same binary and launches as {twin.config}"
             self._record(self._trial(candidate, compiled, outcome, detail), ready)
             return
-        job = candidate.job(compiled, self._protocol, self.best.time_ms if self.best else None)
+        incumbent = self.best.measurement if self.best else None
+        job = candidate.job(compiled, self._protocol, incumbent, self._journal.batch)
+        failure = self._worker.prepare(*job.checks, job.case)
+        if failure is not None:
+            self._record(self._trial(candidate, compiled, Outcome(failure), ""), ready)
+            return
         self._worker.begin(run_job, job, timeout_s=self._timeout_s)
         self._in_flight = _Flight(ready, candidate, compiled)
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from random import Random
+from statistics import mean, median
 
 from autotune.bench import conditions, energy, sample, verify_once
 from autotune.candidates import Candidate, CandidateMaker
 from autotune.compiling import CompilerPool
+from autotune.measure import bounded_batch
 from autotune.trials import Binary, Failure, Measurement, Objective, Trial, Verdict
 from autotune.worker import Worker
 
 MOST_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
-ROUNDS = 8
-SAMPLES_PER_TURN = 3
+ROUNDS = 12
+SAMPLES_PER_TURN = 2  # their mean counts as one: samples of one turn have more in common than those of two
 ENERGY_NOISE = 1.02  # the counter's own resolution and the temperature's drift within a round
 CONTROL = "control"  # the first finalist, entered a second time: what the two differ by is noise
 
@@ -37,7 +39,7 @@ class Finals:
 class _Finalist:
     candidate: Candidate
     binary: Binary
-    batch: int
+    trial: Trial
     repeatable: bool
 
 
@@ -78,15 +80,14 @@ def play(
         if isinstance(binary, Failure):
             rejected[candidate.key] = binary
         else:
-            batch = trial.measurement.batch if trial.measurement else 1
-            field[candidate.key] = _Finalist(candidate, binary, batch, repeatable=False)
+            field[candidate.key] = _Finalist(candidate, binary, trial, repeatable=False)
     for seed in (*FRESH_SEEDS, 0):  # all on one before the next: memory holds the arrays of one at a time
         _verify_all(field, rejected, maker, worker, timeout_s, seed)
     twin = next((key for key in field if key not in rejected), None)
     if twin is not None:
         field[CONTROL] = field[twin]
-    samples: dict[str, list[float]] = {key: [] for key in field}
-    _take_turns(field, rejected, samples, worker, timeout_s)
+    batches = _batches(field, rejected)
+    samples = _take_turns(field, batches, rejected, worker, timeout_s)
     if twin is not None and CONTROL in rejected:
         rejected[twin] = rejected.pop(CONTROL)
     found = worker.run(conditions, timeout_s=timeout_s)
@@ -94,8 +95,8 @@ def play(
     if twin is not None and twin not in rejected:
         known["noise"] = round(abs(median(samples[CONTROL]) / median(samples[twin]) - 1), 5)
     measurements = {
-        key: Measurement(tuple(samples[key]), "finals", batch=finalist.batch, conditions=known)
-        for key, finalist in field.items()
+        key: Measurement(tuple(samples[key]), "finals", batch=batches[key], conditions=known)
+        for key in field
         if key not in rejected and key != CONTROL
     }
     if energy_s > 0:
@@ -114,10 +115,11 @@ def _with_energy(
     found = {}
     for key, measurement in measurements.items():
         finalist = field[key]
-        answer: float | Failure | None = worker.run(
+        case = finalist.candidate.case
+        answer: float | Failure | None = worker.prepare(case) or worker.run(
             energy,
             finalist.binary,
-            finalist.candidate.case,
+            case,
             timeout_s=timeout_s + energy_s,
             run_ms=measurement.median_ms,
             seconds=energy_s,
@@ -131,9 +133,10 @@ def _with_energy(
 
 
 def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:
-    """Whether the intervals of the two medians overlap, or the energies differ by less than their noise."""
+    """Whether the intervals of the two medians overlap, or the two differ by less than their noise."""
     if objective is Objective.TIME:
-        return other.interval_ms[0] <= winner.interval_ms[1]
+        noise_ms = winner.median_ms * float(winner.conditions.get("noise", 0.0))
+        return other.interval_ms[0] <= winner.interval_ms[1] or other.median_ms - winner.median_ms <= noise_ms
     return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * ENERGY_NOISE
 
 
@@ -151,7 +154,9 @@ def _verify_all(
             continue
         problem = finalist.candidate.case.problem
         case = maker.case(finalist.candidate.config, replace(problem, seed=problem.seed + seed))
-        verdict: Verdict | Failure = worker.run(verify_once, finalist.binary, case, timeout_s=timeout_s)
+        verdict: Verdict | Failure = worker.prepare(case) or worker.run(
+            verify_once, finalist.binary, case, timeout_s=timeout_s
+        )
         if isinstance(verdict, Failure):
             rejected[key] = verdict
         elif verdict.failure is not None:
@@ -161,30 +166,45 @@ def _verify_all(
             field[key] = replace(finalist, repeatable=verdict.repeatable)
 
 
+def _batches(field: Mapping[str, _Finalist], rejected: Mapping[str, Failure]) -> dict[str, int]:
+    """The search's batch for all, for only the first run of one is cold; 1 where one cannot be repeated."""
+    left = {key: entry for key, entry in field.items() if key not in rejected}
+    known = {key: entry.trial.measurement for key, entry in left.items() if entry.trial.measurement}
+    repeatable = all(entry.repeatable for entry in left.values())
+    shared = max((found.batch for found in known.values()), default=1) if repeatable else 1
+    return {key: bounded_batch(shared, known[key].median_ms) if key in known else shared for key in left}
+
+
 def _take_turns(
     field: Mapping[str, _Finalist],
+    batches: Mapping[str, int],
     rejected: dict[str, Failure],
-    samples: Mapping[str, list[float]],
     worker: Worker,
     timeout_s: float,
-) -> None:
-    keys = list(field)
-    for turn in range(ROUNDS):
-        first = turn % max(1, len(keys))
-        for key in keys[first:] + keys[:first]:  # nobody always follows the same neighbour
+) -> dict[str, list[float]]:
+    """A value of each round for every finalist, in ms; who fails is rejected and left out from then on."""
+    values: dict[str, list[float]] = {key: [] for key in field}
+    keys, order = list(field), Random(0)
+    # several problems where shapes follow the configuration: all at hand if they fit, else one at a time
+    worker.prepare(*(field[key].candidate.case for key in batches))
+    for _ in range(ROUNDS):
+        order.shuffle(keys)  # nobody always follows the same neighbour
+        for key in keys:
             if key in rejected:
                 continue
             finalist = field[key]
-            answer: tuple[float, ...] | Failure = worker.run(
+            case = finalist.candidate.case
+            answer: tuple[float, ...] | Failure = worker.prepare(case) or worker.run(
                 sample,
                 finalist.binary,
-                finalist.candidate.case,
+                case,
                 timeout_s=timeout_s,
                 count=SAMPLES_PER_TURN,
-                batch=finalist.batch,
+                batch=batches[key],
                 repeatable=finalist.repeatable,
             )
             if isinstance(answer, Failure):
                 rejected[key] = answer
             else:
-                samples[key].extend(answer)
+                values[key].append(mean(answer))
+    return values

@@ -6,6 +6,7 @@ A job is free of expressions and of YAML, so the worker only runs, checks and ti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from autotune.model import Launch, Value
 from autotune.trials import Binary, Failure, Measurement, Problem
@@ -42,18 +43,26 @@ class Case:
     rtol: float
     atol: float
 
+    @cached_property
+    def data_key(self) -> str:
+        """Inputs and expected results depend on the problem and on every array but scratch."""
+        problem = self.problem
+        arrays = tuple(array for array in self.arrays if array.role != "scratch")
+        return repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, arrays))
+
 
 @dataclass(frozen=True)
 class Protocol:
     """How a configuration is timed.
 
-    One whose verification took `hopeless_factor` times the incumbent's median is not timed again: that run
-    is its sample. After `warmups` runs, `screen` samples decide whether another can still win: it stops there
-    if its fastest sample is `screen_factor` times the incumbent's median. The rest race on until they are
-    beaten (all of the median's interval is above `race_factor` times the incumbent's median) or known (the
-    interval is narrower than `precision` of the median), or `samples` or `seconds` are used up. A run shorter
-    than `batch_ms` is repeated within one sample, so that a sample stays well above the timer's resolution.
-    Where energy counts, runs of `energy_s` in all follow, unless the configuration is hopeless.
+    One whose verification took `hopeless_factor` times as long as a run of the incumbent by itself is not
+    timed again: that run is its sample. After `warmups` runs, `screen` samples decide whether another can
+    still win: it stops there if its fastest sample is `screen_factor` times the incumbent's median. The rest
+    race on until they are beaten (all of the median's interval is above `race_factor` times the incumbent's
+    median) or known (the interval is narrower than `precision` of the median), or `samples` or `seconds` are
+    used up. Where the first configuration of a search takes less than `batch_ms`, runs are repeated within
+    each sample, so that one stays well above the timer's resolution. Where energy counts, runs of `energy_s`
+    in all follow, unless the configuration is hopeless.
     """
 
     hopeless_factor: float = 2.5
@@ -84,7 +93,8 @@ class Job:
     checks: tuple[Case, ...]
     case: Case
     protocol: Protocol
-    incumbent_ms: float | None  # median of the best configuration so far
+    incumbent: Measurement | None  # of the best configuration so far
+    batch: int | None  # runs in a sample, the same for all of a search; None: nothing has been timed yet
     floor_ms: float  # no honest run is faster: the work's bytes at the memory's bandwidth
 
 

@@ -57,6 +57,12 @@ class Journal:
             raise
         self._syncer.start()
 
+    @property
+    def batch(self) -> int | None:
+        """Runs in a sample of the first trial that was timed; None before there is one."""
+        timed = (trial.measurement.batch for trial in self.trials.values() if trial.measurement)
+        return next(timed, None)
+
     def append(self, trial: Trial) -> None:
         """Write one trial; from now on it outlives this process, and in a moment the machine.
 

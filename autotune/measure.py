@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from autotune.devices.base import Device, Program
-from autotune.jobs import Case, Protocol
+from autotune.jobs import Case, Job, Protocol
 from autotune.trials import Measurement
 from autotune.workspace import Slot, Workspace
 
 LAUNCH_MS = 0.02  # what a first run alone may take beside its work
+LONGEST_BATCH_MS = 20.0  # a run that takes long is far above the timer's resolution, whatever others take
+ENERGY_RESOLUTION = 0.02  # of what is counted; a difference below it is none
 ENERGY_BATCH_MS = 20.0  # runs that are queued at once, so that the device is never idle in between
 
 
@@ -49,37 +51,65 @@ class Stopwatch:
     def energy_j(self, run_ms: float, seconds: float) -> float | None:
         """Energy of one run, the idle share included, from the device's counter over so many seconds of runs.
 
+        Where arrays have to be restored, what that takes is measured alone for as long, and subtracted.
         Caches are left as the runs leave them; None where the device counts no energy.
         """
-        began_j, began_s, runs = self._device.energy_j(), time.perf_counter(), 0
-        if began_j is None:
-            return None
         for slot in self._to_restore:
             slot.restore()
         repeats = 1 if self._restored else max(1, min(1000, round(ENERGY_BATCH_MS / max(run_ms, 1e-3))))
-        while runs == 0 or time.perf_counter() - began_s < seconds:
-            for slot in self._restored:
-                slot.restore()
-            self._workspace.run(self._program, self._case, repeats)
-            runs += repeats
+        self._restore_and_run(1)  # so that there is something to restore from the first on
+        whole_j = self._each_j(lambda: self._restore_and_run(repeats), seconds)
+        restore_j = self._each_j(self._restore_alone, seconds) if self._restored else 0.0
+        if whole_j is None or restore_j is None:
+            return None
+        return max(whole_j - restore_j, ENERGY_RESOLUTION * whole_j) / repeats
+
+    def _each_j(self, work: Callable[[], object], seconds: float) -> float | None:
+        """Energy of doing something once, as the mean over so many seconds."""
+        began_j, began_s, count = self._device.energy_j(), time.perf_counter(), 0
+        if began_j is None:
+            return None
+        while count == 0 or time.perf_counter() - began_s < seconds:
+            work()
+            count += 1
         ended_j = self._device.energy_j()
-        return None if ended_j is None else (ended_j - began_j) / runs
+        return None if ended_j is None else (ended_j - began_j) / count
 
-    def choose_batch(self, run_ms: float, batch_ms: float) -> None:
-        """Repeat short runs within a sample; a plan that needs a restore in between cannot be repeated."""
-        if not self._restored and 0 < run_ms < batch_ms:
-            self.batch = min(100, math.ceil(batch_ms / run_ms))
+    def _restore_and_run(self, repeats: int) -> None:
+        for slot in self._restored:
+            slot.restore()
+        self._workspace.run(self._program, self._case, repeats)
+
+    def _restore_alone(self) -> None:
+        for slot in self._restored:
+            slot.is_pristine = False
+            slot.restore()
+            slot.guards()  # waits, as a run does
+
+    def choose_batch(self, run_ms: float, batch_ms: float, agreed: int | None) -> None:
+        """Repeat runs within a sample, as often as is agreed or as short ones need it.
+
+        Only the first run of a sample is cold, so what is compared has to have the same batch. A plan that
+        needs a restore in between cannot be repeated.
+        """
+        if not self._restored and run_ms > 0:
+            needed = min(100, math.ceil(batch_ms / run_ms))
+            self.batch = bounded_batch(needed if agreed is None else agreed, run_ms)
 
 
-def measure(
-    stopwatch: Stopwatch, protocol: Protocol, incumbent_ms: float | None, verified_ms: float
-) -> Measurement:
-    """Follow the protocol until one of its rules stops it; `verified_ms` is what the verification took."""
-    lapse_ms = verified_ms - LAUNCH_MS
-    if incumbent_ms is not None and lapse_ms > protocol.hopeless_factor * incumbent_ms:
+def bounded_batch(batch: int, run_ms: float) -> int:
+    """The batch, or as many runs as fit in a sample that is long enough by any measure."""
+    return max(1, min(batch, int(LONGEST_BATCH_MS / run_ms)))
+
+
+def measure(stopwatch: Stopwatch, job: Job, verified_ms: float) -> Measurement:
+    """Follow the job's protocol until one of its rules stops it; `verified_ms` is what verification took."""
+    protocol, incumbent = job.protocol, job.incumbent
+    if incumbent and verified_ms - LAUNCH_MS > protocol.hopeless_factor * incumbent.alone_ms:
         return Measurement((verified_ms,), "hopeless")
     warmups = tuple(stopwatch.sample_ms() for _ in range(protocol.warmups))
-    stopwatch.choose_batch(min(warmups, default=0.0), protocol.batch_ms)
+    stopwatch.choose_batch(min(warmups, default=0.0), protocol.batch_ms, job.batch)
+    incumbent_ms = incumbent.median_ms if incumbent else None
     began = time.perf_counter()
     samples: list[float] = []
     while True:

@@ -22,6 +22,7 @@ from autotune.devices import cold_environment
 from autotune.evaluator import Evaluator
 from autotune.jobs import Protocol
 from autotune.journal import Journal
+from autotune.memory import enough_memory
 from autotune.process import discard_spares, keep_ready
 from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.scratch import scratch_folder
@@ -123,6 +124,7 @@ def open_rig(
     default = maker.make(bound.spec.default)
     with ExitStack() as opened:
         opened.callback(discard_spares)
+        opened.enter_context(enough_memory(maker, default.case))
         journal = Journal(options.journal or default_journal(bound), _header(bound), fresh=options.fresh)
         opened.callback(journal.close)
         scratch = opened.enter_context(scratch_folder())

@@ -93,6 +93,11 @@ class Measurement:
         """Median of the samples."""
         return median(self.samples_ms)
 
+    @property
+    def alone_ms(self) -> float:
+        """Time of one run by itself: the warm-up's where samples are of several runs, else the median."""
+        return min(self.warmups_ms) if self.batch > 1 and self.warmups_ms else self.median_ms
+
     def score(self, objective: Objective) -> float | None:
         """What the objective makes small; None where it takes energy, and none was measured."""
         if objective is Objective.TIME or self.energy_j is None:

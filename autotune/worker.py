@@ -7,22 +7,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune.bench import Bench, ready
+from autotune.bench import Bench, hold, ready
 from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
 from autotune.devices import Address
-from autotune.errors import SetupError
+from autotune.devices.base import OutOfMemory
+from autotune.errors import NoMemory, SetupError
 from autotune.jobs import Case
 from autotune.trials import Failure, Status
 
 SETUP_TIMEOUT_S = 600.0
 DEVICE_PROCESS = "device"  # of the processes that may be kept ready
 
+_ChildError = ChildRaised | ChildDied | ChildTimeout
+
 
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or an error that sticks.
 
-    `cases` are prepared (inputs drawn, references computed) whenever a child starts, so that a job's time
-    limit is spent on the job.
+    `cases` are prepared (inputs drawn, references computed) whenever a child starts, others when `prepare`
+    asks for them, so that a job's time limit is spent on the job.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class Worker:
         self._is_ready = False
         self._runs = 0  # that this child was asked for
         self._again: Callable[[], None] = self.start  # begins the latest run once more
+        self._wanted: tuple[Case, ...] = ()
+        self._held: frozenset[str] = frozenset()
         self._timeout_s = 0.0
 
     def start(self) -> None:
@@ -56,6 +61,15 @@ class Worker:
             self._is_ready = False
             self._runs = 0
 
+    def prepare(self, *cases: Case) -> Failure | None:
+        """Have what these cases need at hand before the next run; a Failure if that goes wrong.
+
+        Nothing is done where it is at hand already. Otherwise the arrays of other cases leave the device's
+        memory first. Raises SetupError or NoMemory when it goes wrong with the cases of every child.
+        """
+        self._wanted = cases
+        return self._hold_wanted()
+
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(bench, *arguments, **options)` in the child; a Failure if that goes wrong.
 
@@ -70,6 +84,9 @@ class Worker:
         """Begin a run that `finish` ends, so that the caller can use the time in between."""
         self._timeout_s = timeout_s
         self._again = partial(self.begin, function, *arguments, timeout_s=timeout_s, **options)
+        failure = self._hold_wanted()  # of use where a fresh child replaces the one it was prepared in
+        if failure is not None:
+            raise SetupError(f"{self._reference}: {failure.detail}")
         self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
         self._runs += 1
 
@@ -109,11 +126,48 @@ class Worker:
                 self._child.call(ready, timeout_s=SETUP_TIMEOUT_S)
             except (ChildRaised, ChildDied, ChildTimeout) as error:
                 self.close()
-                raise SetupError(
-                    f"{self._reference} on {self._address}: cannot prepare the problem: {error}"
-                ) from None
-            self._is_ready = True
+                raise self._broken(error) from None
+            self._is_ready, self._held = True, frozenset()
         return self._child
+
+    def _hold_wanted(self) -> Failure | None:
+        child, wanted = self._ready_child(), _keys(self._wanted)
+        if wanted <= self._held:
+            return None
+        are_first = wanted <= _keys(self._cases)
+        cases = self._cases if are_first else self._wanted
+        self._held = frozenset()
+        try:
+            child.call(hold, cases, timeout_s=SETUP_TIMEOUT_S)
+        except (ChildRaised, ChildDied, ChildTimeout) as error:
+            if are_first or not isinstance(error, ChildRaised):
+                self.close()
+            if are_first:
+                raise self._broken(error) from None
+            return _unprepared(error)
+        self._held = _keys(cases)
+        return None
+
+    def _broken(self, error: _ChildError) -> SetupError | NoMemory:
+        """What is wrong whatever the configuration."""
+        if _is_full(error):
+            return NoMemory(str(error))
+        return SetupError(f"{self._reference} on {self._address}: cannot prepare the problem: {error}")
+
+
+def _keys(cases: tuple[Case, ...]) -> frozenset[str]:
+    return frozenset(case.data_key for case in cases)
+
+
+def _is_full(error: _ChildError) -> bool:
+    return isinstance(error, ChildRaised) and error.kind == OutOfMemory.__name__
+
+
+def _unprepared(error: _ChildError) -> Failure:
+    """What is wrong with one configuration, whose arrays are its own."""
+    if isinstance(error, ChildTimeout):
+        return Failure(Status.TIMEOUT, f"preparing its problem: {error}")
+    return Failure(Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED, str(error))
 
 
 def _is_doubtful(answer: Any) -> bool:

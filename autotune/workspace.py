@@ -50,9 +50,9 @@ class Slot:
         self.is_pristine = False  # known to hold its initial content, guard zones included
         self._device = device
         self._image_bytes = self.size_bytes + 2 * GUARD_BYTES
+        self._memory = device.allocate(self._image_bytes)
         self._initial = self._poison(seed) if content is None else _as_bytes(content)
         self._pristine = self._image(self._initial)
-        self._memory = device.allocate(self._image_bytes)
         self._right = None if expected is None else _as_bytes(expected)
         self._expected = None if self._right is None else self._image(self._right)
         self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
@@ -143,6 +143,20 @@ def _as_bytes(content: NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(content).reshape(-1).view(np.uint8)
 
 
+def device_bytes(case: Case) -> int:
+    """What the arrays of a case take of a device's memory at least, guard zones included.
+
+    Each has an image for the runs and a pristine one, an output one of what is expected besides.
+    """
+    used = {name for launch in case.launches for name in launch.arguments}
+    total = 0
+    for array in case.arrays:
+        if array.name in used or array.role == "out":
+            image_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize + 2 * GUARD_BYTES
+            total += image_bytes * (3 if array.role == "out" else 2)
+    return total
+
+
 class Workspace:
     """The arrays of one problem in device memory."""
 
@@ -184,9 +198,11 @@ class Workspace:
         return self._device.compare([comparison])[0]
 
     def _slot(self, array: Array) -> Slot:
-        slot = self._slots.get(array.name)
-        if slot is None or slot.array != array:
+        if array.name in self._slots and self._slots[array.name].array != array:
+            del self._slots[array.name]  # first, for two of them may not fit in the device's memory
+            self._device.forget()
+        if array.name not in self._slots:
             content, expected = self._inputs.get(array.name), self._expected.get(array.name)
-            slot = Slot(self._device, array, content, expected, self._seed)
-            self._slots[array.name] = slot
-        return slot
+            self._slots[array.name] = Slot(self._device, array, content, expected, self._seed)
+            self._slots[array.name].restore()
+        return self._slots[array.name]

@@ -6,7 +6,7 @@
    is the noise (a search reports it for its own last round). `--pairs` configurations of at least 50 us,
    drawn at random among the faster half of those that the first search tried, each in a fresh process.
 2. The same search twice, with the seeds 0 and 1, each without any knowledge of earlier ones. The two
-   winners are then timed in turns in one last round: 8 rounds of 3 samples each, in a fresh process.
+   winners are then timed in turns in one last round: 12 rounds of 2 samples each, in a fresh process.
 
 Prints the largest A/A difference and the winners' difference in percent.
 """

@@ -34,6 +34,10 @@ class LaunchError(Exception):
     """The device refused the binary or the launch and remains usable."""
 
 
+class OutOfMemory(LaunchError):
+    """The device has no memory left for what was asked."""
+
+
 class DeviceLost(Exception):
     """The device reported an error that outlives the launch: the process must be replaced."""
 
@@ -62,6 +66,9 @@ class HostCompared:
         """Bring the arrays back and compare them."""
         return [self._difference(comparison) for comparison in comparisons]
 
+    def forget(self) -> None:
+        """Runs leave nothing behind."""
+
     def conditions(self) -> Mapping[str, Value]:
         """Nothing is known."""
         return {}
@@ -83,7 +90,10 @@ class Device(Protocol):
     info: DeviceInfo
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve device memory; the address is aligned for every vector type."""
+        """Reserve device memory; the address is aligned for every vector type.
+
+        It is free again when nobody holds the buffer any more. Raises OutOfMemory.
+        """
         ...
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
@@ -121,6 +131,10 @@ class Device(Protocol):
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """
+        ...
+
+    def forget(self) -> None:
+        """Hold no buffer of an earlier run, so that its memory is free once the caller drops it."""
         ...
 
     def flush_cache(self) -> None:

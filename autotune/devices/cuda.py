@@ -14,7 +14,7 @@ from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core giv
 from autotune.cuda_driver import cuda_device
 from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
 from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.devices.on_gpu import ComparedOnGpu
+from autotune.devices.on_gpu import ComparedOnGpu, classified
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
 
@@ -39,7 +39,7 @@ class CudaDevice(ComparedOnGpu):
         size_bytes = max(1, size_bytes)
         status, address = driver.cuMemAlloc(size_bytes)
         if status != driver.CUresult.CUDA_SUCCESS:
-            raise LaunchError(f"{size_bytes} bytes of global memory: {status.name}")
+            raise classified(CUDAError(f"{size_bytes} bytes of global memory: {status.name}"))
         return Memory.from_handle(int(address), size_bytes, owner=_Allocation(int(address)))
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:

@@ -15,14 +15,17 @@ from __future__ import annotations
 import ast
 import hashlib
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from autotune.devices.base import Buffer, Bytes, CompileError, HostCompared, LaunchError, Program
+from autotune.devices.base import Buffer, Bytes, CompileError, HostCompared, LaunchError, OutOfMemory, Program
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
+
+COPY_J_PER_BYTE = 1e-9
 
 _INFO = DeviceInfo(
     backend="fake",
@@ -72,10 +75,19 @@ class FakeDevice(HostCompared):
     def __init__(self) -> None:
         self.info = _INFO
         self._energy_j = 0.0
+        self._used_bytes = 0
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """A fresh array of bytes."""
-        return np.zeros(size_bytes, np.uint8)
+        """A fresh array of bytes, as long as all that are in use fit in the memory that the device has."""
+        if self._used_bytes + size_bytes > self.info.memory_bytes:
+            raise OutOfMemory(f"{size_bytes} bytes, while {self._used_bytes} are in use")
+        buffer = np.zeros(size_bytes, np.uint8)
+        self._used_bytes += size_bytes
+        weakref.finalize(buffer, self._release, size_bytes)
+        return buffer
+
+    def _release(self, size_bytes: int) -> None:
+        self._used_bytes -= size_bytes
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """A view whose `.base` is the whole allocation."""
@@ -90,7 +102,8 @@ class FakeDevice(HostCompared):
         return np.array(buffer[:size_bytes])
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
-        """Copy between arrays."""
+        """Copy between arrays, for COPY_J_PER_BYTE."""
+        self._energy_j += size_bytes * COPY_J_PER_BYTE
         target[:size_bytes] = source[:size_bytes]
 
     def load(self, binary: Binary) -> Program:
@@ -110,7 +123,7 @@ class FakeDevice(HostCompared):
         return total_ms
 
     def energy_j(self) -> float:
-        """What all runs used: by a kernel's own word its `power_w()`, else 1 W."""
+        """What all copies and runs used, these by a kernel's own word, its `power_w()`, else 1 W."""
         return self._energy_j
 
     def flush_cache(self) -> None:

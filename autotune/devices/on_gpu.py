@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
+from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, OutOfMemory, Program
 from autotune.devices.comparison import (
     KINDS,
     Comparison,
@@ -28,15 +28,14 @@ _REFUSED = (
     "INVALID_VALUE",
     "LAUNCH_OUT_OF_RESOURCES",
     "INVALID_CONFIGURATION",
-    "OUT_OF_MEMORY",
     "NOT_SUPPORTED",
     "out of resources",
     "too many resources",
     "invalid configuration",
-    "out of memory",
     "not supported",
     "invalid argument",
 )
+_NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
 _COMPARE_ARGUMENTS = (
     "actual",
     "expected",
@@ -126,6 +125,10 @@ class ComparedOnGpu:
             self._reserve_verdicts(1)
         self._enqueue_comparison(Comparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
 
+    def forget(self) -> None:
+        """Drop the latest graph, whose arguments are buffers."""
+        self._graph = self._graph_of = None
+
     def conditions(self) -> Mapping[str, Value]:
         """What the management library tells, and how much longer reading memory takes after a flush."""
         if not self._flush_ratio:
@@ -196,4 +199,6 @@ def _comparer(architecture: str, item_bytes: int) -> Binary:
 def classified(error: Exception) -> LaunchError | DeviceLost:
     """A driver's error as what it means for the process that met it."""
     text = str(error)
+    if any(name in text for name in _NO_MEMORY):
+        return OutOfMemory(text)
     return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)

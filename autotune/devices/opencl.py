@@ -10,7 +10,16 @@ import numpy as np
 import pyopencl as cl
 
 from autotune.device_objects import opencl_device
-from autotune.devices.base import Buffer, Bytes, CompileError, DeviceLost, HostCompared, LaunchError, Program
+from autotune.devices.base import (
+    Buffer,
+    Bytes,
+    CompileError,
+    DeviceLost,
+    HostCompared,
+    LaunchError,
+    OutOfMemory,
+    Program,
+)
 from autotune.model import DeviceInfo, Launch
 from autotune.trials import Binary
 
@@ -64,8 +73,11 @@ class OpenCLDevice(HostCompared):
         self._reader: CacheReader | None = None
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve a buffer."""
-        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+        """Reserve a buffer; most drivers do so when it is first used."""
+        try:
+            return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+        except cl.Error as error:
+            raise OutOfMemory(f"a buffer of {size_bytes} bytes: {error}") from None
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """A sub-buffer."""
@@ -74,7 +86,10 @@ class OpenCLDevice(HostCompared):
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the device and wait."""
         if data.size:
-            cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
+            try:
+                cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
+            except cl.MemoryError as error:
+                raise OutOfMemory(f"a buffer of {buffer.size} bytes: {error}") from None
 
     def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
         """Copy to the host and wait."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.devices import Address, backend, choose, list_devices
-from autotune.devices.base import CompileError, LaunchError
+from autotune.devices.base import CompileError, LaunchError, OutOfMemory
 from autotune.devices.comparison import Comparison
 from autotune.errors import InputError, MissingExtra
 from autotune.model import Launch
@@ -85,6 +85,13 @@ def test_memory_keeps_what_is_written_and_regions_are_parts_of_it(device):
     device.copy(other, buffer, data.size)
     seen = device.read(other, data.size)
     assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
+
+
+def test_more_memory_than_there_is_is_refused_and_the_device_goes_on(device):
+    with pytest.raises(OutOfMemory):
+        device.allocate(2**50)
+    device.forget()
+    assert device.read(device.allocate(4), 4).size == 4
 
 
 def test_a_launch_computes_and_takes_time(device, binary):

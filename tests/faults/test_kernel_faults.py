@@ -175,6 +175,21 @@ def test_an_output_whose_shape_follows_the_configuration_is_checked_as_such(fold
     assert json.loads(done.stdout)["config"]["A"] < 4
 
 
+def test_a_slow_reference_is_not_held_against_a_configuration(folder):
+    reference = (folder.path / "reference.py").read_text()
+    slow = "    time.sleep(1.2 if sizes['n'] > 17 else 0)\n    return"
+    (folder.path / "reference.py").write_text("import time\n" + reference.replace("    return", slow))
+    folder.edit("name: x, dtype: int32, shape: [n]", "name: x, dtype: int32, shape: [n + (A == 5)]")
+    folder.edit("name: y, dtype: int32, shape: [n]", "name: y, dtype: int32, shape: [n + (A == 5)]")
+    kernel = (folder.path / "double.py").read_text()
+    folder.write(kernel.replace("[:n]", "[:n + (A == 5)]"))
+    folder.edit("A: [1, 2, 3, 4, 5, 6]", "A: [1, 5]")
+    folder.edit("B: [0, 1, 2]", "B: [0]")
+    folder.edit("  second: {A: 2}", "  second: {A: 5}")
+    result = folder.search("--timeout", "1")
+    assert result["config"] == {"A": 5, "B": 0} and result["counts"] == {"ok": 2}
+
+
 def test_a_default_that_dies_in_one_last_round_does_not_spoil_the_journal(folder):
     folder.write(f"""\
 import os, pathlib, signal

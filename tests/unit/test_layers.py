@@ -30,7 +30,7 @@ LAYERS = (
     ("problem", "binary_cache"),
     ("compiling", "workspace", "candidates"),
     ("targets",),
-    ("verify", "measure", "records"),
+    ("verify", "measure", "records", "memory"),
     ("bench",),
     ("worker", "sanitizer"),
     ("evaluator", "searchers", "finals"),

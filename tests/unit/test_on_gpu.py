@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.cuda_driver import _bandwidth_bytes_per_s
-from autotune.devices.base import DeviceLost, LaunchError
+from autotune.devices.base import DeviceLost, LaunchError, OutOfMemory
 from autotune.devices.on_gpu import classified
 
 
@@ -12,7 +12,7 @@ from autotune.devices.on_gpu import classified
     [
         ("CUDA_ERROR_INVALID_VALUE: a parameter is out of range", LaunchError),
         ("cuLaunchKernel failed: too many resources requested for launch", LaunchError),
-        ("cuGraphInstantiateWithFlags: CUDA_ERROR_OUT_OF_MEMORY", LaunchError),
+        ("cuGraphInstantiateWithFlags: CUDA_ERROR_OUT_OF_MEMORY", OutOfMemory),
         ("CUDA_ERROR_ILLEGAL_ADDRESS: the context is lost", DeviceLost),
         ("cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED", DeviceLost),
     ],

@@ -1,0 +1,73 @@
+"""What the device's process holds in memory, on a fake device that has little of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.bench import Bench, verify_once
+from autotune.devices import Address, backend
+from autotune.devices.base import OutOfMemory
+from autotune.jobs import Array, Case, Scalar
+from autotune.model import Launch
+from autotune.trials import Problem
+from autotune.workspace import device_bytes
+
+N = 100_000
+KERNEL = """\
+def kernel(grid, block, x, y, t, n):
+    y.view("float32")[:n] = 2 * x.view("float32")[:n]
+"""
+
+
+def case(seed=0, scratch=N):
+    """One problem, with a scratch array of so many elements."""
+    arrays = (
+        Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
+        Array("y", "float32", (N,), "out", None),
+        Array("t", "float32", (scratch,), "scratch", None),
+    )
+    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "t", "n"))
+    return Case(Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), 0.0, 0.0)
+
+
+@pytest.fixture
+def open_bench(tmp_path):
+    """A bench for these cases whose device has so many bytes."""
+    reference = tmp_path / "reference.py"
+    reference.write_text("def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n")
+
+    def opened(memory_bytes, *cases):
+        bench = Bench(Address("fake", 0), reference, cases)
+        bench.device.info = replace(bench.device.info, memory_bytes=memory_bytes)
+        return bench
+
+    return opened
+
+
+BINARY = backend("fake").open_compiler(0).compile(KERNEL, ())
+
+
+def test_seeds_take_turns_in_a_memory_that_holds_one(open_bench):
+    bench = open_bench(device_bytes(case()), case())
+    for seed in (0, 1, 2, 0):
+        assert verify_once(bench, BINARY, case(seed)).failure is None
+
+
+def test_a_scratch_array_makes_room_for_the_next_one(open_bench):
+    bench = open_bench(device_bytes(case(scratch=2 * N)), case())
+    for scratch in (N, 2 * N, N + 1):
+        assert verify_once(bench, BINARY, case(scratch=scratch)).failure is None
+
+
+def test_what_is_held_stays_when_it_is_wanted_again(open_bench):
+    bench = open_bench(2 * device_bytes(case()), case())
+    bench.hold((case(), case(1)))
+    kept = bench.workspace(case(1))
+    bench.hold((case(1),))
+    assert bench.workspace(case(1)) is kept
+
+
+def test_what_does_not_fit_is_refused_in_words(open_bench):
+    bench = open_bench(device_bytes(case()) - 1, case())
+    with pytest.raises(OutOfMemory, match="in use"):
+        bench.hold((case(),))

@@ -1,0 +1,43 @@
+"""Energy of a run: what restoring its arrays takes is not charged to it."""
+
+import pytest
+
+from autotune.devices import backend
+from autotune.jobs import Array, Case
+from autotune.measure import ENERGY_RESOLUTION, Stopwatch
+from autotune.model import Launch
+from autotune.problem import prepare
+from autotune.trials import Problem
+from autotune.workspace import GUARD_BYTES, Workspace
+
+N = 2**20
+RESTORE_J = (4 * N + 2 * GUARD_BYTES) * 1e-9  # as the fake device counts it
+
+
+@pytest.fixture
+def used_j(tmp_path):
+    """What a run of so many ms at 1 W takes, in J, by the stopwatch."""
+    reference = tmp_path / "reference.py"
+    reference.write_text("def reference(inputs, sizes):\n    return {}\n")
+    arrays = (Array("w", "float32", (N,), "inout", ("constant", 1)),)
+    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
+    case = Case(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
+    device = backend("fake").open_device(0)
+    workspace = Workspace(device, prepare(case.problem, case.arrays, reference))
+
+    def measured(run_ms, repeatable):
+        source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"
+        program = device.load(backend("fake").open_compiler(0).compile(source, ()))
+        stopwatch = Stopwatch(device, program, case, workspace, repeatable=repeatable)
+        return stopwatch.energy_j(run_ms, 0.02)
+
+    return measured
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_the_energy_is_that_of_the_run(used_j, repeatable):
+    assert used_j(10.0, repeatable) == pytest.approx(0.01)
+
+
+def test_a_run_that_its_restore_drowns_is_charged_what_can_be_told(used_j):
+    assert used_j(0.001, False) == pytest.approx(ENERGY_RESOLUTION * (RESTORE_J + 1e-6))

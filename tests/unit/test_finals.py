@@ -1,0 +1,58 @@
+"""The last round: who takes turns with whom, and what counts as a difference."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from autotune.finals import MOST_FINALISTS, ROUNDS, SAMPLES_PER_TURN, indistinguishable
+from autotune.trials import Measurement, Objective
+
+
+def entry(*samples_ms, **conditions):
+    return Measurement(samples_ms, "finals", conditions=conditions)
+
+
+@pytest.mark.parametrize(("noise", "tied"), [(None, False), (0.0099, False), (0.0101, True)])
+def test_a_difference_below_the_noise_is_a_tie(noise, tied):
+    conditions = {} if noise is None else {"noise": noise}
+    winner, other = entry(*[1.0] * ROUNDS, **conditions), entry(*[1.01] * ROUNDS)
+    assert indistinguishable(winner, other, Objective.TIME) is tied
+
+
+def test_the_interval_of_the_turns_covers_the_median_and_equals_are_seldom_told_apart():
+    """Turns that have something in common within them, as those of a GPU do; the seed is fixed."""
+    random = np.random.default_rng(0)
+    noise = random.normal(0, 0.002, (300, 9, ROUNDS, 1))
+    noise = noise + random.normal(0, 0.002, (300, 9, ROUNDS, SAMPLES_PER_TURN))
+    fields = [[entry(*turns) for turns in field] for field in 1 + noise.mean(axis=-1)]
+    covered = [low <= 1 <= high for field in fields for low, high in (found.interval_ms for found in field)]
+    assert np.mean(covered) > 0.95
+    told_apart = 0
+    for field in fields:
+        winner = min(field, key=lambda found: found.median_ms)
+        told_apart += not all(indistinguishable(winner, other, Objective.TIME) for other in field)
+    assert told_apart / len(fields) < 0.09
+
+
+def test_every_round_has_another_order_and_every_turn_one_value(folder):
+    folder.write("""\
+def double(grid, block, x, y, n):
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    with open("order", "a") as file:
+        file.write(f"{A}{B} ")
+    return 1.0 + 0.001 * (A + B)
+""")
+    result = folder.search("--engine", "exhaustive")
+    runs = (folder.path / "order").read_text().split()
+    (row,) = [
+        row["finals"]
+        for row in map(json.loads, (folder.path / result["journal"]).read_text().splitlines())
+        if "finals" in row
+    ]
+    assert {len(found["samples_ms"]) for found in row.values()} == {ROUNDS}
+    runs_of_a_turn = 1 + SAMPLES_PER_TURN
+    turns = runs[-ROUNDS * (MOST_FINALISTS + 1) * runs_of_a_turn :: runs_of_a_turn]
+    neighbours = [pair for pair in pairwise(turns) if pair[0] == "10"]
+    assert len({follower for _, follower in neighbours}) >= MOST_FINALISTS // 2
