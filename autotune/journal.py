@@ -245,6 +245,8 @@ def _unwritable(path: Path, error: OSError) -> JournalError:
 def _open_locked(path: Path) -> FileIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a file; choose one with --journal")
         file = FileIO(path, "a+")  # no buffer, so that nothing is written late
     except OSError as error:
         raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None

@@ -50,9 +50,9 @@ class Slot:
         self.is_pristine = False  # known to hold its initial content, guard zones included
         self._device = device
         self._image_bytes = self.size_bytes + 2 * GUARD_BYTES
-        self._memory = device.allocate(self._image_bytes)
         self._initial = self._poison(seed) if content is None else _as_bytes(content)
         self._pristine = self._image(self._initial)
+        self._memory = device.allocate(self._image_bytes)
         self._right = None if expected is None else _as_bytes(expected)
         self._expected = None if self._right is None else self._image(self._right)
         self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
@@ -204,5 +204,4 @@ class Workspace:
         if array.name not in self._slots:
             content, expected = self._inputs.get(array.name), self._expected.get(array.name)
             self._slots[array.name] = Slot(self._device, array, content, expected, self._seed)
-            self._slots[array.name].restore()
         return self._slots[array.name]
