@@ -89,6 +89,9 @@ class CandidateMaker:
         space = self.space
         values = space.values(config, problem.sizes)
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
+        launches = space.launches(config, problem.sizes)
+        if not launches:
+            raise ExpressionError("launch: nothing is launched, for no `when` holds")
         fills = {item.name: item.fill for item in space.spec.arguments}
         return Case(
             problem=problem,
@@ -96,7 +99,7 @@ class CandidateMaker:
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
-            launches=space.launches(config, problem.sizes),
+            launches=launches,
             rtol=_tolerance(space.spec.rtol, values),
             atol=_tolerance(space.spec.atol, values),
         )

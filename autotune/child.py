@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -104,9 +105,14 @@ class Child:
             if not self._pipe.poll(left_s):
                 self.kill()
                 raise ChildTimeout(f"no answer within {self._timeout_s:g} s")
-            answer = self._pipe.recv()
+            data = self._pipe.recv_bytes()
         except (EOFError, OSError):
             raise ChildDied(self._last_words()) from None
+        try:
+            answer = pickle.loads(data)
+        except Exception:  # noqa: BLE001 - a child whose memory is damaged sends anything
+            self.kill()
+            raise ChildDied("the process sent something that is no answer") from None
         if isinstance(answer, _Raised):
             raise ChildRaised(answer.kind, answer.message, answer.trace)
         return answer

@@ -105,8 +105,9 @@ def test_a_reference_that_forgets_an_output_is_refused(folder):
     assert done.returncode == 1 and "nothing for the out argument y" in done.stderr
 
 
-def test_a_launch_that_one_configuration_cannot_make_is_one_trial(folder):
-    folder.edit("grid: [1]", "grid: [6 - A]")
+@pytest.mark.parametrize("step", ["grid: [6 - A]", "when: A < 6, grid: [1]"])
+def test_a_launch_that_one_configuration_cannot_make_is_one_trial(folder, step):
+    folder.edit("grid: [1]", step)
     result = folder.search()
     assert result["counts"]["launch_error"] == 2 and result["resumed"] == 0
     assert result["config"] == {"A": 5, "B": 0}

@@ -1,10 +1,12 @@
 """Child processes that really sleep, crash and raise."""
 
 import ctypes
+import gc
 import os
 import signal
 import subprocess
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,11 @@ def variable(state, name):
 
 def fail(state):
     raise ValueError("no good")
+
+
+def send_garbage(state, garbage):
+    pipe = next(item for item in gc.get_objects() if isinstance(item, Connection))
+    pipe.send_bytes(garbage)
 
 
 def broken(number):
@@ -131,3 +138,12 @@ def test_processes_that_nobody_took_end():
     pids = [process.popen.pid for waiting in _spares.values() for process in waiting]
     discard_spares()
     assert len(pids) == 2 and not any(map(_alive, pids))
+
+
+def test_an_answer_that_is_garbage_is_the_end_of_the_child():
+    """As a process sends it whose memory a kernel has overwritten."""
+    for garbage in (b"", b"\x80garbage", b"cno_such_module\nname\n."):
+        child = Child(int, 40)
+        with pytest.raises(ChildDied, match="no answer"):
+            child.call(send_garbage, garbage)
+        assert not _alive(child.pid)
