@@ -21,7 +21,7 @@ from autotune.problem import ProblemData
 GUARD_BYTES = 16_384  # a whole block of 1024 threads writing 16 bytes each past the end is still caught
 GUARD_VALUE = 0xC5
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
-_READ_BYTES = 2**24  # what is brought to the host at once to compare an image
+_READ_BYTES = 2**22  # what is brought to the host at once to compare an image
 # What an output holds before a run, by the problem's seed, as the byte that is repeated. A kernel that leaves
 # out the initial value of a maximum, a minimum or a sum is right by luck under some of them, not under all.
 POISON_FLOAT = (0xFF, 0x7B, 0xFB)  # NaN, huge and huge negative: finite in every precision, half included
