@@ -15,7 +15,7 @@ from statistics import mean, median
 from autotune.bench import conditions, energy, sample, verify_once
 from autotune.candidates import Candidate, CandidateMaker
 from autotune.compiling import CompilerPool
-from autotune.measure import bounded_batch
+from autotune.measure import ENERGY_RESOLUTION, bounded_batch
 from autotune.trials import Binary, Failure, Measurement, Objective, Trial, Verdict
 from autotune.worker import Worker
 
@@ -23,7 +23,6 @@ MOST_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
 ROUNDS = 12
 SAMPLES_PER_TURN = 2  # their mean counts as one: samples of one turn have more in common than those of two
-ENERGY_NOISE = 1.02  # the counter's own resolution and the temperature's drift within a round
 CONTROL = "control"  # the first finalist, entered a second time: what the two differ by is noise
 
 
@@ -120,7 +119,7 @@ def _with_energy(
             energy,
             finalist.binary,
             case,
-            timeout_s=timeout_s + energy_s,
+            timeout_s=timeout_s + 2 * energy_s,  # the restores alone take as long again
             run_ms=measurement.median_ms,
             seconds=energy_s,
             repeatable=finalist.repeatable,
@@ -137,7 +136,7 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
     if objective is Objective.TIME:
         noise_ms = winner.median_ms * float(winner.conditions.get("noise", 0.0))
         return other.interval_ms[0] <= winner.interval_ms[1] or other.median_ms - winner.median_ms <= noise_ms
-    return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * ENERGY_NOISE
+    return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
 
 
 def _verify_all(

@@ -14,7 +14,7 @@ from autotune.workspace import Slot, Workspace
 
 LAUNCH_MS = 0.02  # what a first run alone may take beside its work
 LONGEST_BATCH_MS = 20.0  # a run that takes long is far above the timer's resolution, whatever others take
-ENERGY_RESOLUTION = 0.02  # of what is counted; a difference below it is none
+ENERGY_RESOLUTION = 0.02  # by which two energies must differ: the counter's steps, the temperature's drift
 ENERGY_BATCH_MS = 20.0  # runs that are queued at once, so that the device is never idle in between
 
 
