@@ -140,8 +140,7 @@ class Worker:
         try:
             child.call(hold, cases, timeout_s=SETUP_TIMEOUT_S)
         except (ChildRaised, ChildDied, ChildTimeout) as error:
-            if are_first or not isinstance(error, ChildRaised):
-                self.close()
+            self.close()
             if are_first:
                 raise self._broken(error) from None
             return _unprepared(error)
