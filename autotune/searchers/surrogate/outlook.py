@@ -16,7 +16,7 @@ from autotune.space import Space
 from autotune.trials import Trial
 
 FASTER = 0.01  # what counts as faster: by this share of the time
-UNLIKELY = 0.01  # on recorded spaces one in twenty such models was wrong
+UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
 DRAWS = 500
 FEWEST_TIMES = 5
 
