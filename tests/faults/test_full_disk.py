@@ -40,12 +40,6 @@ def test_a_journal_that_cannot_grow_ends_the_search_in_one_line_and_is_continued
     assert len({trial.key for trial in trials}) == len(trials) == 17
 
 
-def test_a_journal_that_cannot_be_synced_says_so_when_it_is_closed(folder):
-    done = folder.run("search", "double.yaml", "--device", "fake", "--journal", "/dev/null")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "/dev/null: cannot be written: Invalid argument" in done.stderr.splitlines()[-1]
-
-
 def test_a_cache_file_that_cannot_grow_stays_as_it_was(root, tmp_path):
     path = cache.store(tmp_path, DEVICE, record(entry(1)))
     before = path.read_bytes()

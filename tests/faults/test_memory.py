@@ -64,7 +64,7 @@ def double(grid, block, x, y, n, t):
 def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     spec = spec_of(kernel)
     space = bound(spec, replace(GPU, memory_bytes=2**32))
-    maker = CandidateMaker(space, read_source(spec.source), "cuda")
+    maker = CandidateMaker(space, read_source(spec.source), "cuda", "NVRTC 13")
     with pytest.raises(NoMemory) as refused, enough_memory(maker, maker.case(spec.default, space.problem)):
         pass
     offered = {name: int(size) for name, size in re.findall(r"--size (\w+)=(\d+)", str(refused.value))}

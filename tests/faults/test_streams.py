@@ -64,15 +64,6 @@ def test_output_that_cannot_be_written_is_told(searched):
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
-def test_a_full_disk_is_told_with_the_journal_and_the_search_resumes(folder):
-    command = f"autotune {' '.join(SEARCH)} j.jsonl"
-    done = _shell(folder, f"ulimit -f 1; {command}")
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1] == "autotune: j.jsonl: File too large"
-    again = _shell(folder, command)
-    assert again.returncode == 0, again.stderr
-
-
 def test_a_folder_that_is_gone_is_told(tmp_path, monkeypatch, capsys):
     gone = tmp_path / "gone"
     gone.mkdir()
