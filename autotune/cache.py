@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from autotune.cache_format import damaged, device_text, parse_device, parse_record, record_text
 from autotune.errors import CacheError, InputError, Overtaken
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.model import DeviceInfo, Entry, KernelRecord, Sizes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,17 +207,6 @@ def with_measured(entry: Entry, before: Entry) -> Entry:
     times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}
     times_ms.pop(entry.config, None)
     return replace(entry, measured=tuple(sorted(times_ms.items(), key=itemgetter(1))))
-
-
-def foreign_bests(root: Folder, device: DeviceInfo, kernel: str) -> set[Config]:
-    """The best configurations of other devices, for every problem; a damaged file has none."""
-    found = set()
-    for folder in folders(os.fspath(root)):
-        path = record_path(os.fspath(root), folder, kernel)
-        if folder != device.slug and os.path.exists(path):
-            with suppress(CacheError):
-                found |= {entry.config for entry in read_record(path).entries}
-    return found
 
 
 def _problem(entry: Entry) -> tuple[str, tuple[tuple[str, int], ...]]:

@@ -7,12 +7,14 @@ those are states of one kernel, and the newest says what it is now.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
-from autotune.cache import Folder, kernels, read_roots
-from autotune.errors import NoConfig
-from autotune.model import DeviceInfo, KernelRecord
+from autotune.cache import Folder, folders, kernels, read_record, read_roots, record_path
+from autotune.errors import CacheError, NoConfig
+from autotune.model import Config, DeviceInfo, KernelRecord
 from autotune.shelf import Shelf
 
 
@@ -79,3 +81,14 @@ def no_results(kernel: str, roots: Iterable[str]) -> str:
         f"no results for a kernel {kernel!r} in {' or '.join(roots)}; "
         f"there are: {', '.join(known) or 'none, autotune search makes some'}"
     )
+
+
+def foreign_bests(root: Folder, device: DeviceInfo, kernel: str) -> set[Config]:
+    """The best configurations of other devices, for every problem; a damaged or missing file has none."""
+    found = set()
+    for folder in folders(os.fspath(root)):
+        if folder != device.slug:
+            with suppress(CacheError):
+                record = read_record(record_path(os.fspath(root), folder, kernel))
+                found |= {entry.config for entry in record.entries}
+    return found

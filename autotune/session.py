@@ -10,17 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from autotune.cache import (
-    check_writable,
-    foreign_bests,
-    objective_root,
-    read_entry,
-    store,
-    writable_root,
-)
+from autotune.cache import check_writable, objective_root, read_entry, store, writable_root
 from autotune.contrasts import Group, compare, leaders
 from autotune.errors import BudgetSpent, ExpressionError, InputError, Overtaken, SetupError
 from autotune.finals import MOST_FINALISTS, by_score, finalists, indistinguishable, play
+from autotune.holdings import foreign_bests
 from autotune.model import Config, Entry, Front
 from autotune.pareto import pareto_front
 from autotune.priors import gather, summary

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# Before numpy is loaded, here and in what tests start: with small matrices more threads wait for each other
-# most of the time, and a search takes several times as long.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 KERNEL = """\
 def double(grid, block, x, y, n):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from autotune import cache
 from autotune.cache_format import device_text, parse_device, parse_record, record_text
 from autotune.errors import CacheError, InputError
+from autotune.holdings import foreign_bests
 from autotune.model import Config, Entry, KernelRecord
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
@@ -110,7 +111,7 @@ def test_the_best_of_other_devices_are_found_but_not_in_a_damaged_file(tmp_path)
     cache.store(tmp_path, OTHER, record(entry(64), kernel="scan"))
     broken = cache.store(tmp_path, replace(OTHER, name="B", slug="b"), record(entry(64, BLOCK=64)))
     broken.write_text("{")
-    assert {config["BLOCK"] for config in cache.foreign_bests(tmp_path, DEVICE, "reduce")} == {128, 256}
+    assert {config["BLOCK"] for config in foreign_bests(tmp_path, DEVICE, "reduce")} == {128, 256}
 
 
 def test_the_newest_record_describes_the_kernel(tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from autotune.searchers.base import Evaluate, Prior
 from autotune.searchers.exhaustive import evaluate_rows
@@ -56,7 +57,8 @@ class SurrogateSearch:
         else:
             seen = Observations(counts_cost=self._counts_cost)
             course = _Course(space, evaluate, seen, self._priors, self._batch, rng)
-            course.run(stop_when_unlikely=self._stop_when_unlikely)
+            with threadpool_limits(1, user_api="blas"):  # threads of so small matrices wait for each other
+                course.run(stop_when_unlikely=self._stop_when_unlikely)
 
 
 class _Course:
