@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +17,7 @@ from autotune.searchers.surrogate import FASTER, Outlook
 from autotune.session import Result
 from autotune.trials import Measurement, Objective, Status, Trial
 
+SHIFT = 1.3  # best and default both took so many times as long, or as short, in the last round: told
 _GROUP = 10  # how many of the fastest configurations "what they share" speaks of
 
 
@@ -48,6 +50,9 @@ def result_text(result: Result) -> str:
         )
     lines += _groups(result)
     lines += _conditions(result.final.conditions)
+    searched = {trial.config: trial.time_ms for trial in result.trials}
+    pairs = ((winner.config, result.final), (result.bound.spec.default, result.default))
+    lines += shifted([(searched.get(config), final) for config, final in pairs])
     lines += [f"struck  {trial.status.value}: {trial.config}: {trial.detail}" for trial in result.struck]
     lines += _failures(result)
     learnt = _shared(result.trials)
@@ -140,6 +145,19 @@ def _conditions(known: Mapping[str, Value]) -> list[str]:
     return lines
 
 
+def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
+    """Whether the last round found another device than the search: best and default both took other times.
+
+    `pairs`: the time in ms that each had in the search, and its measurement in the last round.
+    """
+    factors = [final.median_ms / time_ms for time_ms, final in pairs if time_ms]
+    factor = min(factors, key=lambda one: abs(math.log(one)))
+    if len(factors) < len(pairs) or 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
+        return []
+    text = f"beware  the last round took {factor:.2g} times the search's times"
+    return [f"{text}: what else was running, then or now?"]
+
+
 def _counts(counts: Mapping[Status, int]) -> str:
     return ", ".join(f"{count} {status.value}" for status, count in Counter(counts).most_common())
 
@@ -161,10 +179,9 @@ def _gain(result: Result) -> str:
         return f"the best is {result.speedup:.2g} times as fast"
     if result.winner.config == result.bound.spec.default:
         return "nothing that was tried is faster"
-    return (
-        f"the best is only {result.speedup:.2f} times as fast: of the others that were tried, the default "
-        f"beats {_beaten_by_default(result):.0%}"
-    )
+    text = f"the best is {result.speedup:.2f} times as fast"
+    beaten = _beaten_by_default(result)
+    return f"{text}; the default beats {beaten:.0%} of the others that were tried" if beaten >= 0.1 else text
 
 
 def _beaten_by_default(result: Result) -> float:

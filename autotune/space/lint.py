@@ -49,7 +49,7 @@ class ConstraintReport:
 class Finding:
     """One thing worth a look: `kind` is a fixed word, `subject` the name or text it is about."""
 
-    kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value
+    kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default
     subject: str
     detail: str
 
@@ -81,6 +81,7 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
         *_unknown_macros(space, code),
         *_idle_constraints(space, constraints),
         *_unreachable_values(space),
+        *_invalid_default(space),
     )
 
 
@@ -138,3 +139,9 @@ def _unreachable_values(space: Space) -> Iterator[Finding]:
                 yield Finding(
                     "unreachable_value", subject, f"in no valid configuration on {space.device.name}"
                 )
+
+
+def _invalid_default(space: Space) -> Iterator[Finding]:
+    if reasons := space.why_invalid(space.spec.default):
+        detail = f"not valid on {space.device.name}, and a search begins with it: {'; '.join(reasons)}"
+        yield Finding("invalid_default", str(space.spec.default), detail)

@@ -31,6 +31,12 @@ def test_each_constraint_is_reported_with_what_it_removes(tmp_path):
     assert [report.never_removes for report in reports] == [False, True, False]
 
 
+def test_a_default_that_is_not_valid_here_is_found(tmp_path):
+    space = bound(tmp_path, YAML.replace("tree, BLOCK_SIZE: 64", "tree, BLOCK_SIZE: 2048"))
+    found = [one for one in lint(space, SOURCE, ()) if one.kind == "invalid_default"]
+    assert len(found) == 1 and "BLOCK_SIZE <= device.max_threads_per_block" in found[0].detail
+
+
 def with_parameters(names, parameters, constraints):
     defaults = ", ".join(f"{name}: 0" for name in names)
     text = YAML.replace("derived:\n", f"{parameters}derived:\n", 1)
