@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
+from typing import NamedTuple
 
 from autotune.best import size_text
 from autotune.carry_over import ranked
@@ -19,6 +20,13 @@ from autotune.model import Config, DeviceInfo, Entry, Sizes, Value
 
 MARGIN = 0.05  # how much slower than a device's best a portfolio may be
 MOST_EXACT = 16  # devices up to which the smallest portfolio is found exactly
+
+
+class Problem(NamedTuple):
+    """What a result is a result for: element type and sizes by name."""
+
+    dtype: str
+    sizes: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -101,25 +109,42 @@ class Comparison:
         return sum(share is None for row in self.matrix.values() for share in row.values())
 
 
-def select(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> list[Tuned]:
-    """The results for one problem: that of these sizes and type, as far as they are given.
+def problem_of(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> Problem | None:
+    """The problem to compare at, of these sizes and type as far as they are given; None: it has no results.
 
-    Of several the one with results on most devices is taken, then the largest. Raises InputError when
-    there is none.
+    Of several the one with results on most devices is taken, then the largest.
     """
-    entries = [(holder, entry) for holder in holders for entry in holder.record.entries]
     counts = Counter(
         _problem(entry)
-        for _, entry in entries
+        for holder in holders
+        for entry in holder.record.entries
         if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
     )
-    if not counts:
-        known = dict.fromkeys(f"{entry.dtype} {size_text(entry.sizes)}" for _, entry in entries)
+    return min(
+        counts, key=lambda one: (-counts[one], -prod(size for _, size in one.sizes), one), default=None
+    )
+
+
+def select(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> list[Tuned]:
+    """The results for the problem that `problem_of` finds; raises InputError when there is none."""
+    entries = [(holder, entry) for holder in holders for entry in holder.record.entries]
+    chosen = problem_of(holders, sizes, dtype)
+    if chosen is None:
+        known = dict.fromkeys(_problem_text(entry) for _, entry in entries)
         raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
-    chosen = min(counts, key=lambda one: (-counts[one], -prod(size for _, size in one[1]), one))
     return [
         Tuned(holder.folder, holder.device, entry) for holder, entry in entries if _problem(entry) == chosen
     ]
+
+
+def left_out(holders: Sequence[Holder], selected: Sequence[Tuned]) -> dict[str, str]:
+    """The devices that have no result among those selected, with the problems that they have results for."""
+    compared = {one.folder for one in selected}
+    return {
+        holder.folder: " and ".join(_problem_text(entry) for entry in holder.record.entries)
+        for holder in holders
+        if holder.folder not in compared
+    }
 
 
 def compare(kernel: str, results: Sequence[Tuned]) -> Comparison:
@@ -198,9 +223,12 @@ def _greedy(masks: Sequence[int], everything: int) -> list[int]:
     return chosen
 
 
-def _problem(entry: Entry) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """What a result is a result for: element type and sizes by name."""
-    return entry.dtype, tuple(sorted(entry.sizes.items()))
+def _problem(entry: Entry) -> Problem:
+    return Problem(entry.dtype, tuple(sorted(entry.sizes.items())))
+
+
+def _problem_text(entry: Entry) -> str:
+    return f"{entry.dtype} {size_text(entry.sizes)}"
 
 
 def _common(known: Mapping[str, Mapping[Config, float]]) -> list[Config]:

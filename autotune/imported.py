@@ -20,7 +20,7 @@ _UNKNOWN = "unknown element type"
 
 
 def imported(kernel: str, paths: Iterable[Path], sizes: Sizes, dtype: str | None) -> Iterator[Holder]:
-    """The results of a kernel in recorded files; `sizes` and `dtype` where a file does not say.
+    """The results of a kernel in recorded files; `sizes` and `dtype` (None: unknown) where a file has none.
 
     Raises InputError for a file that cannot be read, holds another kernel or no time, and for a device
     that appears twice.
@@ -33,7 +33,7 @@ def imported(kernel: str, paths: Iterable[Path], sizes: Sizes, dtype: str | None
                     f"expected those of {kernel!r}; autotune import --kernel {kernel} makes a journal of them"
                 )
                 raise InputError(f"{path}: holds results of {recording.kernel!r}, {advice}")
-            holder = _holder(recording, path, sizes, dtype or _UNKNOWN)
+            holder = _holder(recording, path, sizes, recording.dtype or dtype or _UNKNOWN)
             if holder.folder in seen:
                 other = f"{recording.device}, as {seen[holder.folder]} does"
                 raise InputError(f"{path}: holds results of {other}; name one of them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from autotune.cli import options as opt
@@ -31,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.compare import compare, select
+    from autotune.compare import compare, left_out, problem_of, select
     from autotune.errors import NoConfig
     from autotune.holdings import holders
     from autotune.imported import imported
@@ -40,13 +41,19 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.report.heat_map import heat_map
 
     sizes = opt.sizes(parsed)
-    found = list(imported(parsed.kernel, parsed.imported, sizes, parsed.dtype))
     try:
-        found = holders(parsed.kernel, parsed.cache) + found
+        found = holders(parsed.kernel, parsed.cache)
     except NoConfig:
-        if not found:
+        if not parsed.imported:
             raise
-    comparison = compare(parsed.kernel, select(found, sizes, parsed.dtype))
+        found = []
+    # What a file leaves open is taken to be as the cache's results are: only so can it stand beside them.
+    likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
+    likely_sizes = dict(likely.sizes) if likely else {}
+    dtype = likely.dtype if likely else parsed.dtype
+    found += imported(parsed.kernel, parsed.imported, sizes or likely_sizes, dtype)
+    selected = select(found, sizes, parsed.dtype)
+    comparison = compare(parsed.kernel, selected)
     if parsed.plot is not None:
         write_text(parsed.plot, heat_map(comparison.matrix))
     if parsed.json:
@@ -55,3 +62,6 @@ def run(parsed: argparse.Namespace) -> None:
         emit(comparison_markdown(comparison))
     else:
         print_comparison(comparison)
+    if others := left_out(found, selected):
+        listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
+        print(f"not compared, of another problem: {listed}", file=sys.stderr)

@@ -65,6 +65,12 @@ class Recording:
     extras: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def dtype(self) -> str | None:
+        """The element type; None where the file does not say, as only journals of searches do."""
+        said = self.extras.get("dtype")
+        return said if isinstance(said, str) else None
+
+    @property
     def best(self) -> RecordedResult | None:
         """The fastest result; None when all failed."""
         timed = [result for result in self.results if result.time_ms is not None]

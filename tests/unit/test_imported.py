@@ -36,6 +36,47 @@ def test_compare_shows_imported_results_and_marks_them(capsys):
     assert found["matrix"]["a100 (imported)"]["a4000 (imported)"] is not None
 
 
+@pytest.fixture
+def searched(folder):
+    """A folder with a result in its cache, and how to make another device's journal of its own."""
+    folder.search("--budget", "10")
+    (journal,) = (folder.path / "runs").iterdir()
+    header, *rows = journal.read_text().splitlines(keepends=True)
+
+    def journal_of(device, **changes):
+        found = {**json.loads(header), "device": device, **changes}
+        said = {name: value for name, value in found.items() if value is not None}
+        path = folder.path / f"{device}.jsonl"
+        path.write_text("".join([json.dumps(said, separators=(",", ":")) + "\n", *rows]))
+        return path
+
+    return folder, journal_of
+
+
+def compared(folder, *arguments):
+    done = folder.run("compare", "double", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    return [one["device"] for one in found["devices"]], found["dtype"], done.stderr
+
+
+@pytest.mark.parametrize("unsaid", [{}, {"dtype": None}, {"dtype": None, "sizes": None}])
+def test_imported_results_stand_beside_those_of_the_cache(searched, unsaid):
+    folder, journal_of = searched
+    files = [journal_of(device, **unsaid) for device in ("Other", "Third")]
+    for given in ((), ("--dtype", "int32"), ("--size", "n=1000")):
+        devices, dtype, said = compared(folder, "--imported", *files, *given)
+        assert (devices, dtype, said) == (["fake-gpu", "other (imported)", "third (imported)"], "int32", "")
+
+
+def test_what_is_of_another_problem_is_named(searched):
+    folder, journal_of = searched
+    files = [journal_of("Other", dtype="float32"), journal_of("Third")]
+    devices, _, said = compared(folder, "--imported", *files)
+    assert devices == ["fake-gpu", "third (imported)"]
+    assert said == "not compared, of another problem: other (imported) (float32 n=1000)\n"
+
+
 def test_best_serves_nothing_that_was_imported(capsys):
     assert run("import", T4) == 0
     assert run("compare", "convolution", "--imported", T4) == 0
