@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.errors import NoConfig
+from autotune.errors import InputError, NoConfig
 from autotune.loader import best_config
 from autotune.model import Config, Tier
 from autotune.targets import Bound
@@ -37,9 +37,9 @@ def run(parsed: argparse.Namespace) -> None:
 
     get_ready(parsed.device, parsed.workers)
     bound = bind_target(opt.target(parsed))
+    best = _tuned_best(bound, parsed.cache)  # first: a damaged cache must not cost the ladder's result
     with SearchProgress() as progress:
         rungs = ladder(bound, opt.run_options(parsed, budget=Budget()), progress)
-    best = _tuned_best(bound, parsed.cache)
     if parsed.json:
         emit(
             [
@@ -54,7 +54,10 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _tuned_best(bound: Bound, cache: Path | None) -> tuple[Config, float] | None:
-    """The best that is known of this very device and problem, with its time in ms; None before a search."""
+    """The best that is known of this very device and problem, with its time in ms; None before a search.
+
+    A result from before the space's sizes, types or parameters were changed is none.
+    """
     problem = bound.space.problem
     try:
         known = best_config(
@@ -67,6 +70,8 @@ def _tuned_best(bound: Bound, cache: Path | None) -> tuple[Config, float] | None
             cache=cache,
             **problem.sizes,
         )
-    except NoConfig:  # not tuned yet: the ladder stands alone
+    except (NoConfig, InputError):  # not tuned yet, or of other sizes or types: the ladder stands alone
         return None
-    return (known.config, known.time_ms) if known.time_ms is not None else None
+    if known.time_ms is None or known.config not in bound.space:
+        return None
+    return known.config, known.time_ms

@@ -83,6 +83,27 @@ def test_a_ladder_none_of_whose_landmarks_is_valid_is_told_and_not_drawn(folder)
     assert not (folder.path / "ladder.svg").exists()
 
 
+def test_a_damaged_cache_is_told_before_the_ladder_runs(tuned):
+    folder, _ = tuned
+    (folder.path / "cache/fake-gpu/double.json").write_text("{")
+    before = folder.files()
+    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    assert done.returncode == 1 and "cache/fake-gpu/double.json" in done.stderr
+    assert folder.files() == before
+
+
+@pytest.mark.parametrize("old", ["n", "A"])
+def test_a_result_from_before_a_name_was_changed_is_no_tuned_best_of_the_ladder(tuned, old):
+    folder, _ = tuned
+    cached = folder.path / "cache/fake-gpu/double.json"
+    renamed = re.sub(rf"\b{old}\b", "earlier", cached.read_text())
+    assert renamed != cached.read_text()
+    cached.write_text(renamed)
+    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    assert done.returncode == 0, done.stderr
+    assert "second" in done.stdout and "tuned best" not in done.stdout
+
+
 def test_show_filters_sorts_and_limits(tuned):
     folder, result = tuned
     done = folder.run("show", result["journal"], "--where", "A >= 5 and B == 1", "--json")
