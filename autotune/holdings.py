@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
 from autotune.cache import Folder, folders, kernels, read_record, read_roots, record_path
@@ -31,16 +31,19 @@ def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
     return any(record.parameter_names == one.parameter_names for one in earlier)
 
 
-def walk(shelf: Shelf, roots: Iterable[str], kernel: str) -> list[Holder]:
-    """Every device with results of a kernel, cache by cache; one may be in several."""
+def walk(shelf: Shelf, roots: Iterable[str], kernel: str, *, skip_damaged: bool = False) -> list[Holder]:
+    """Every device with results of a kernel, cache by cache; one may be in several.
+
+    Raises CacheError for a damaged file, unless such are to be left out.
+    """
     found: list[Holder] = []
     for root in roots:
         earlier = [holder.record for holder in found]
-        found += [
-            Holder(folder, shelf.device(root, folder), record)
-            for folder, record in shelf.records(root, kernel)
-            if not earlier or is_of_kernel(record, earlier)
-        ]
+        for folder in shelf.every_folder(root):
+            with suppress(CacheError) if skip_damaged else nullcontext():
+                record = shelf.record(root, folder, kernel)
+                if record is not None and (not earlier or is_of_kernel(record, earlier)):
+                    found.append(Holder(folder, shelf.device(root, folder), record))
     return found
 
 

@@ -1,6 +1,7 @@
 """What is already known of a kernel elsewhere: on other devices, at other sizes, with other element types.
 
-Read from the cache and from the journals in `runs/`. Only configurations that are valid here count.
+Read from the caches, as `holdings` walks them, and from the journals in `runs/`. Only configurations that
+are valid here count.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from autotune.cache import device_path, folders, read_device, read_record, read_roots, record_path
+from autotune.cache import read_roots
 from autotune.device_names import Traits, traits_of, traits_of_name
 from autotune.errors import AutotuneError
+from autotune.holdings import first_of_each, walk
 from autotune.journal import read_journal
 from autotune.model import Config, Entry
 from autotune.searchers.base import Prior
+from autotune.shelf import Shelf
 from autotune.targets import Bound
 
 RUNS = Path("runs")
@@ -55,14 +58,12 @@ def summary(priors: Iterable[Prior]) -> str:
 
 
 def _cached(bound: Bound, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
-    for root in read_roots(cache):
-        for folder in folders(root):
-            with suppress(AutotuneError):
-                record = read_record(record_path(root, folder, bound.spec.kernel))
-                device = read_device(device_path(root, folder))
-                for entry in record.entries:
-                    source = _source(device.name, entry.sizes, entry.dtype)
-                    yield source, traits_of(device), _entry_times(entry, record.default)
+    found = walk(Shelf(), read_roots(cache), bound.spec.kernel, skip_damaged=True)
+    for holder in first_of_each(found):
+        traits = traits_of(holder.device)
+        for entry in holder.record.entries:
+            source = _source(holder.device.name, entry.sizes, entry.dtype)
+            yield source, traits, _entry_times(entry, holder.record.default)
 
 
 def _entry_times(entry: Entry, default: Config) -> _Times:

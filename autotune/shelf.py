@@ -36,10 +36,14 @@ class Shelf:
         path = device_path(root, folder)
         return self._content(path, stamp(path), read_device) or read_device(path)
 
+    def every_folder(self, root: str) -> list[str]:
+        """The device folders, sorted."""
+        self._note(root)
+        return folders(root)
+
     def folders(self, root: str, kernel: str) -> list[str]:
         """The device folders with results for a kernel, sorted."""
-        self._note(root)
-        return [folder for folder in folders(root) if self._note(record_path(root, folder, kernel))]
+        return [folder for folder in self.every_folder(root) if self._note(record_path(root, folder, kernel))]
 
     def records(self, root: str, kernel: str) -> Iterator[tuple[str, KernelRecord]]:
         """All results for a kernel with their folders, read as they are asked for."""

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from autotune import cache
 from autotune.cache import store
 from autotune.devices import Address
 from autotune.journal import Journal
-from autotune.model import Config, Provenance
+from autotune.model import Config, Parameter, Provenance
 from autotune.priors import gather
 from autotune.sources import read_source
 from autotune.space import bind, load_space, problem_of
@@ -15,6 +16,7 @@ from autotune.targets import Bound
 from autotune.trials import Measurement, Status, Trial
 from tests.cache_example import PROVENANCE, record
 from tests.cache_example import entry as cached
+from tests.cache_files import write
 from tests.space_example import GPU, YAML, write_space
 
 HERE = {"ALGORITHM": "tree", "BLOCK_SIZE": 32, "VECTOR": 1, "UNROLL": False}
@@ -63,6 +65,22 @@ def test_other_devices_and_sizes_count_and_this_problem_does_not(bound, tmp_path
     assert other.source == f"Other GPU, n={n}, int32"
     assert dict(other.results) == {Config(fast): 1.0, Config(slow): 2.0}
     assert (size.source, size.results) == ("Example GPU, n=1000, int32", ((Config(slow), 0.5),))
+
+
+def test_of_several_caches_a_device_s_first_counts_and_a_namesake_does_not(bound, tmp_path, monkeypatch):
+    near, far = tmp_path / "cache", tmp_path / "shipped"
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setattr(cache, "_shipped", lambda: str(far))
+    namesake = replace(record(cached(77)), parameters=(Parameter("WIDTH", (7,)),))
+    keep(near, OTHER_GPU, 77, [(HERE, 5.0)])
+    keep(far, OTHER_GPU, 77, [(HERE, 50.0)])
+    keep(far, GPU, 78, [(HERE, 60.0)])
+    write(far, replace(GPU, name="Third GPU", slug="third-gpu"), namesake)
+    (near / "damaged").mkdir()
+    (near / "damaged/reduce.json").write_text("{")
+    first, second = gather(bound, None, tmp_path / "own.jsonl")
+    assert (first.source, first.results) == ("Example GPU, n=78, int32", ((Config(HERE), 60.0),))
+    assert (second.source, second.results) == ("Other GPU, n=77, int32", ((Config(HERE), 5.0),))
 
 
 def test_journals_count_with_their_failures_but_not_the_one_that_is_written(bound, tmp_path):
