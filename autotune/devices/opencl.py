@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyopencl as cl
@@ -74,10 +75,8 @@ class OpenCLDevice(HostCompared):
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve a buffer; most drivers do so when it is first used."""
-        try:
+        with _memory(size_bytes):
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
-        except cl.Error as error:
-            raise OutOfMemory(f"a buffer of {size_bytes} bytes: {error}") from None
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """A sub-buffer."""
@@ -86,10 +85,8 @@ class OpenCLDevice(HostCompared):
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the device and wait."""
         if data.size:
-            try:
+            with _memory(buffer.size):
                 cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
-            except cl.MemoryError as error:
-                raise OutOfMemory(f"a buffer of {buffer.size} bytes: {error}") from None
 
     def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
         """Copy to the host and wait."""
@@ -100,7 +97,8 @@ class OpenCLDevice(HostCompared):
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
         """Copy on the device."""
-        cl.enqueue_copy(self._queue, target, source, byte_count=size_bytes)
+        with _memory(target.size):
+            cl.enqueue_copy(self._queue, target, source, byte_count=size_bytes)
 
     def load(self, binary: Binary) -> Program:
         """Kernels by entry name."""
@@ -128,7 +126,9 @@ class OpenCLDevice(HostCompared):
     def flush_cache(self) -> None:
         """Read `flush_bytes` of memory that nothing else uses."""
         if self._reader is None:
-            self._reader = CacheReader(self._queue, flush_bytes(self.info))
+            size_bytes = flush_bytes(self.info)
+            with _memory(size_bytes):
+                self._reader = CacheReader(self._queue, size_bytes)
         self._reader.run()
 
     def _enqueue(
@@ -201,6 +201,17 @@ def _devices() -> list[cl.Device]:
         return [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error:  # the loader found no vendor's driver
         return []
+
+
+@contextmanager
+def _memory(size_bytes: int) -> Iterator[None]:
+    """Tell what a driver says when it has no room for a buffer: when it is made, or first used."""
+    try:
+        yield
+    except cl.Error as error:
+        if isinstance(error, cl.MemoryError) or error.code == cl.status_code.INVALID_BUFFER_SIZE:
+            raise OutOfMemory(f"a buffer of {size_bytes} bytes: {error}") from None
+        raise
 
 
 def _build_log(text: str) -> str:

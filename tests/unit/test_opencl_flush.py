@@ -1,4 +1,4 @@
-"""What pushes a GPU's cache out under OpenCL, tried on the CPU."""
+"""What pushes a GPU's cache out under OpenCL, and memory that a driver refuses, tried on the CPU."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from autotune.devices.base import OutOfMemory
 from autotune.devices.opencl import CacheReader, flush_bytes, open_device
 
 MIB = 2**20
@@ -48,3 +49,27 @@ def test_all_of_the_buffer_is_read():
         found = np.empty(1, np.uint32)
         cl.enqueue_copy(queue, found, reader.found)
         assert found[0] == 7, place
+
+
+def test_a_buffer_larger_than_any_memory_is_refused():
+    with pytest.raises(OutOfMemory, match="a buffer of 1125899906842624 bytes"):
+        open_device(0).allocate(2**50)
+
+
+@pytest.mark.parametrize("use", ["write", "copy", "flush_cache"])
+def test_memory_that_the_driver_refuses_at_first_use_is_told_as_such(use, monkeypatch):
+    device = open_device(0)
+    device.info = gpu(0, 64 * MIB)
+    one, other = device.allocate(16), device.allocate(16)
+    arguments = {"write": (one, np.zeros(16, np.uint8)), "copy": (one, other, 16), "flush_cache": ()}[use]
+
+    def refuse(*_, **__):
+        raise cl.MemoryError("clEnqueue failed: MEM_OBJECT_ALLOCATION_FAILURE")
+
+    monkeypatch.setattr(cl, "enqueue_copy", refuse)
+    monkeypatch.setattr(cl, "enqueue_fill_buffer", refuse)
+    expected_bytes = 8 * MIB if use == "flush_cache" else 16
+    with pytest.raises(OutOfMemory, match=f"a buffer of {expected_bytes} bytes: .*ALLOCATION_FAILURE"):
+        getattr(device, use)(*arguments)
+    monkeypatch.undo()
+    getattr(device, use)(*arguments)
