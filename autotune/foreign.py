@@ -23,7 +23,7 @@ from autotune.carry_over import (
     scopes,
 )
 from autotune.device_names import Traits, traits_of, traits_of_name
-from autotune.holdings import Holder, newest
+from autotune.holdings import Holder, latest
 from autotune.model import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance
 from autotune.tiers import Question, dtype_of, only_sizes, stale_reasons
 
@@ -58,7 +58,7 @@ def foreign(holders: Sequence[Holder], target: Target, question: Question, reaso
     """
     if not Tier.SAME_ARCHITECTURE.reaches(question.least):
         return None
-    record = max((holder.record for holder in holders), key=newest)
+    record = latest(holder.record for holder in holders)
     dtype = dtype_of(record, question)
     if question.sizes is not None:
         require_sizes(record, question.sizes)
@@ -90,7 +90,7 @@ def default(
     """The DEFAULT answer by the device's own record, else the newest; adds to `reasons` why there is none."""
     if not Tier.DEFAULT.reaches(question.least):
         return None
-    record = own.record if own else max((holder.record for holder in holders), key=newest)
+    record = own.record if own else latest(holder.record for holder in holders)
     dtype = dtype_of(record, question)
     if question.sizes is not None:
         require_sizes(record, question.sizes)

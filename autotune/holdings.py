@@ -69,10 +69,15 @@ def holders(kernel: str, cache: Folder | None = None) -> list[Holder]:
 
 def newest_record(kernel: str, cache: Folder | None = None) -> KernelRecord:
     """What the newest result of any device says of a kernel; raises NoConfig when there is none."""
-    return max((holder.record for holder in holders(kernel, cache)), key=newest)
+    return latest(holder.record for holder in holders(kernel, cache))
 
 
-def newest(record: KernelRecord) -> str:
+def latest(records: Iterable[KernelRecord]) -> KernelRecord:
+    """Of one record at least that with the newest result: it says what a kernel is now."""
+    return max(records, key=_newest)
+
+
+def _newest(record: KernelRecord) -> str:
     """When the youngest result was found: ISO 8601 in UTC, so that texts compare as times."""
     return max((entry.provenance.tuned_at for entry in record.entries), default="")
 

@@ -16,7 +16,7 @@ from autotune.cache import Folder, read_roots
 from autotune.carry_over import Known, ranked, scopes
 from autotune.device_names import Traits, traits_of
 from autotune.errors import InputError
-from autotune.holdings import Holder, newest, no_results, walk
+from autotune.holdings import Holder, latest, no_results, walk
 from autotune.interop.c_rules import Vocabulary
 from autotune.model import Config, DeviceInfo, Entry, KernelRecord, Parameter, Sizes, Value
 from autotune.shelf import Shelf
@@ -100,16 +100,16 @@ def tables_of(kernel: str, cache: Folder | None = None) -> Tables:
     """
     held = _held(kernel, cache)
     records = [record for target in held for record in target.records]
-    latest = max((target.records[0] for target in held), key=newest)
-    words = _vocabulary(kernel, records, latest)
-    tables = Tables(kernel, words, (*held, *_unknown(held)), latest.dtypes)
-    tables.rule(latest)
-    for dtype_number, dtype in enumerate(latest.dtypes):
+    newest = latest(target.records[0] for target in held)
+    words = _vocabulary(kernel, records, newest)
+    tables = Tables(kernel, words, (*held, *_unknown(held)), newest.dtypes)
+    tables.rule(newest)
+    for dtype_number, dtype in enumerate(newest.dtypes):
         for number, target in enumerate(tables.targets):
             _add_own(tables, number, target, dtype_number, dtype)
             if not target.records or dtype in target.records[0].dtypes:
-                _add_foreign(tables, number, target, dtype_number, dtype, held, latest)
-                _add_defaults(tables, number, target, dtype_number, dtype, latest)
+                _add_foreign(tables, number, target, dtype_number, dtype, held, newest)
+                _add_defaults(tables, number, target, dtype_number, dtype, newest)
     return tables
 
 

@@ -7,7 +7,7 @@ import pytest
 from autotune import cache
 from autotune.compare import select
 from autotune.errors import InputError, NoConfig
-from autotune.holdings import holders, newest_record
+from autotune.holdings import holders, latest, newest_record
 from autotune.interop.c_tables import tables_of
 from autotune.loader import best_config
 from autotune.model import ArgumentSpec, Config, Parameter, Tier
@@ -103,6 +103,12 @@ def test_one_cache_may_hold_two_states_of_a_kernel(roots):
     assert newest_record("reduce") == namesake()
     with pytest.raises(InputError, match="results of different parameters; search again on the older"):
         tables_of("reduce")
+
+
+def test_the_latest_record_is_the_one_with_the_newest_result():
+    old, new, empty = own(), namesake(), record()
+    assert latest([old, empty, new]) == latest([new, old]) == new
+    assert latest([empty]) == empty
 
 
 def test_without_results_every_reader_says_what_there_is(roots):
