@@ -15,12 +15,12 @@ import numpy as np
 from autotune.best import Best, size_text
 from autotune.cache import Folder
 from autotune.cache_format import damaged
-from autotune.devices.base import CompileError, LaunchError
+from autotune.devices.base import CompileError, LaunchError, driver_compiler
 from autotune.errors import InputError, SetupError
 from autotune.holdings import newest_record
 from autotune.launchers import Launcher, View, open_launcher
 from autotune.loader import best_config
-from autotune.model import Argument, Sizes, Tier
+from autotune.model import Argument, Provenance, Sizes, Tier
 from autotune.sources import SourceText, packaged, read_source, render
 from autotune.tiers import changed
 
@@ -195,11 +195,22 @@ class LoadedKernel:
         reasons, origin = list(best.stale_reasons), best.provenance
         if origin and origin.source_sha256 != self.source.sha256:
             reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
-        if origin and origin.compiler and origin.compiler != launcher.compiler:
+        if (
+            origin
+            and origin.compiler not in ("", launcher.compiler)
+            and not _driver_told(launcher, best, origin)
+        ):
             reasons.append(changed("compiler", origin.compiler, launcher.compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
             warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=4)
+
+
+def _driver_told(launcher: Launcher, best: Best, origin: Provenance) -> bool:
+    """Whether the compiler is the driver's own and the driver's change is among the reasons already."""
+    now = launcher.device
+    told = {changed("driver", origin.driver, now.driver), changed("runtime", origin.runtime, now.runtime)}
+    return launcher.compiler == driver_compiler(now) and not told.isdisjoint(best.stale_reasons)
 
 
 def load_kernel(

@@ -209,6 +209,21 @@ def test_another_compiler_than_the_tuned_one_is_said_and_none_that_nobody_noted(
         load_kernel("rows")(x, out).wait()
 
 
+def test_another_driver_that_brings_its_compiler_is_said_once(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    now = identify(queue.device)
+    before = replace(now, driver="driver 7")
+    held = json.loads(rows.read_text())
+    held["entries"][0]["provenance"] |= {"driver": "driver 7", "compiler": driver_compiler(before)}
+    rows.write_text(json.dumps(held))
+    with pytest.warns(StaleWarning) as said:
+        load_kernel("rows")(x, out)
+    message = str(said.pop().message)
+    assert message.endswith(f"is stale: the driver was driver 7 when this was tuned and is {now.driver} now.")
+    with pytest.warns(StaleWarning, match="the compiler was"):
+        load_kernel("rows", now.slug)(x, out)
+
+
 def test_a_kernel_that_does_not_compile_or_is_not_there_is_named(rows, queue, tmp_path):
     (tmp_path / "broken.cu").write_text("KERNEL scale(")
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
