@@ -68,7 +68,8 @@ def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str) ->
     """A kernel's result for one problem on a device, None when there is none; raises CacheError as above."""
     path = record_path(root, folder, kernel)
     entries = read_record(path).entries if os.path.exists(path) else ()
-    return next((entry for entry in entries if (entry.sizes, entry.dtype) == (sizes, dtype)), None)
+    problem = dtype, tuple(sorted(sizes.items()))
+    return next((entry for entry in entries if entry.problem == problem), None)
 
 
 def folders(root: str) -> list[str]:
@@ -183,17 +184,17 @@ def store(
 
 
 def _replaced(old: KernelRecord, new: KernelRecord) -> tuple[Entry, ...]:
-    problems = [_problem(entry) for entry in new.entries]
-    return tuple(entry for entry in old.entries if _problem(entry) in problems)
+    problems = [entry.problem for entry in new.entries]
+    return tuple(entry for entry in old.entries if entry.problem in problems)
 
 
 def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
-    entries = {_problem(entry): entry for entry in old.entries}
+    entries = {entry.problem: entry for entry in old.entries}
     for entry in new.entries:
-        before = entries.get(_problem(entry))
+        before = entries.get(entry.problem)
         if before is not None:
             entry = replace(with_measured(entry, before), rivals=before.rivals)
-        entries[_problem(entry)] = entry
+        entries[entry.problem] = entry
     return replace(new, entries=tuple(entries[key] for key in sorted(entries)))
 
 
@@ -207,10 +208,6 @@ def with_measured(entry: Entry, before: Entry) -> Entry:
     times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}
     times_ms.pop(entry.config, None)
     return replace(entry, measured=tuple(sorted(times_ms.items(), key=itemgetter(1))))
-
-
-def _problem(entry: Entry) -> tuple[str, tuple[tuple[str, int], ...]]:
-    return entry.dtype, tuple(sorted(entry.sizes.items()))
 
 
 def _require_same_device(folder: Path, device: DeviceInfo) -> None:

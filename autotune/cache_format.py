@@ -22,6 +22,7 @@ from autotune.model import (
     KernelRecord,
     LaunchSpec,
     Parameter,
+    ProblemKey,
     Provenance,
 )
 from autotune.plan import C_TYPES
@@ -156,12 +157,18 @@ def _size(value: Any, place: str) -> int:
 
 
 def _record(data: Any, place: str) -> KernelRecord:
-    """A record whose element types are known, for the rest of the package looks them up."""
+    """A record with one result a problem, of known element types: the rest of the package looks them up."""
     record = _object(KernelRecord)(data, place)
     types = [*record.dtypes, *(item.dtype for item in record.arguments if item.dtype != "DTYPE")]
     strange = next((name for name in types if name not in C_TYPES), None if record.dtypes else "none")
     if strange is not None:
         raise _Damaged("dtypes and arguments", f"element types among {', '.join(C_TYPES)}", strange)
+    seen: set[ProblemKey] = set()
+    for number, entry in enumerate(record.entries):
+        if entry.problem in seen:
+            sizes = "".join(f" {name}={size}" for name, size in entry.sizes.items())
+            raise _Damaged(f"entries[{number}]", "a problem of its own", entry.dtype + sizes)
+        seen.add(entry.problem)
     return record
 
 

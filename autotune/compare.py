@@ -115,7 +115,7 @@ def problem_of(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> Pr
     Of several the one with results on most devices is taken, then the largest.
     """
     counts = Counter(
-        _problem(entry)
+        Problem(*entry.problem)
         for holder in holders
         for entry in holder.record.entries
         if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
@@ -133,7 +133,7 @@ def select(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> list[T
         known = dict.fromkeys(_problem_text(entry) for _, entry in entries)
         raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
     return [
-        Tuned(holder.folder, holder.device, entry) for holder, entry in entries if _problem(entry) == chosen
+        Tuned(holder.folder, holder.device, entry) for holder, entry in entries if entry.problem == chosen
     ]
 
 
@@ -221,10 +221,6 @@ def _greedy(masks: Sequence[int], everything: int) -> list[int]:
         chosen.append(max(masks, key=lambda mask: (mask & ~covered).bit_count()))
         covered |= chosen[-1]
     return chosen
-
-
-def _problem(entry: Entry) -> Problem:
-    return Problem(entry.dtype, tuple(sorted(entry.sizes.items())))
 
 
 def _problem_text(entry: Entry) -> str:

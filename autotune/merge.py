@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from autotune.cache_format import device_text, entry_text, record_text
-from autotune.model import DeviceInfo, Entry, KernelRecord
+from autotune.model import DeviceInfo, Entry, KernelRecord, ProblemKey
 
-Problem = tuple[str, tuple[tuple[str, int], ...]]  # element type and sizes by name
 _WRONG = ("wrong_result", "out_of_bounds")
 
 
@@ -24,10 +23,10 @@ def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> K
     not searched for their time.
     """
     base = max(records, key=lambda record: (_newest(record), record_text(replace(record, entries=()))))
-    found: dict[Problem, dict[str, Entry]] = {}
+    found: dict[ProblemKey, dict[str, Entry]] = {}
     for record in records:
         for entry in record.entries:
-            results = found.setdefault(problem_of(entry), {})
+            results = found.setdefault(entry.problem, {})
             for result in (replace(entry, rivals=()), *entry.rivals):
                 results[entry_text(result)] = result
     return replace(base, entries=tuple(_united(found[problem], by_time) for problem in sorted(found)))
@@ -47,11 +46,6 @@ def merge_rows(rows: Iterable[str]) -> list[str]:
     something wrong, else one that worked, with the most samples.
     """
     return sorted(set(rows), key=_row_order)
-
-
-def problem_of(entry: Entry) -> Problem:
-    """What a result is a result for."""
-    return entry.dtype, tuple(sorted(entry.sizes.items()))
 
 
 def _united(results: dict[str, Entry], by_time: bool) -> Entry:

@@ -17,6 +17,7 @@ Value = int | float | str | bool
 Sizes = Mapping[str, int]
 Grid = tuple[int, int, int]
 Front = tuple[tuple["Config", float, float], ...]  # with times in ms and energies in J, fastest first
+ProblemKey = tuple[str, tuple[tuple[str, int], ...]]  # element type, and sizes by name
 Measured = tuple[tuple["Config", float], ...]  # configurations with their times in ms, fastest first
 
 ADOPTION = "adopt"  # the engine that chooses a few runs by what other devices and sizes know
@@ -190,6 +191,11 @@ class Entry:
     work_bytes: float | None = None  # that the problem moves, as far as the space says
     work_flops: float | None = None
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
+
+    @property
+    def problem(self) -> ProblemKey:
+        """What it is a result for: equal for equal problems, whatever the order of their sizes."""
+        return self.dtype, tuple(sorted(self.sizes.items()))
 
     def registers_of(self, config: Config) -> int | None:
         """Registers of a thread in a configuration; None: not known."""

@@ -206,6 +206,10 @@ def edited(change) -> str:
         ),
         (edited(lambda data: data.update(launch={})), "launch: expected a list"),
         (edited(lambda data: data["entries"][0].update(provenance=3)), "provenance: expected an object"),
+        (
+            edited(lambda data: data["entries"].append(data["entries"][0])),
+            r"entries\[1\]: expected a problem of its own, found 'int32 n=64'",
+        ),
     ],
 )
 def test_a_damaged_file_is_named_with_the_place_and_the_way_out(tmp_path, text, complaint):
