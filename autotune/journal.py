@@ -59,9 +59,9 @@ class Journal:
 
     @property
     def batch(self) -> int | None:
-        """Runs in a sample of the first trial that was timed; None before there is one."""
+        """Runs in a sample that the trials agree on, the most of any; None before one was timed."""
         timed = (trial.measurement.batch for trial in self.trials.values() if trial.measurement)
-        return next(timed, None)
+        return max(timed, default=None)
 
     def append(self, trial: Trial) -> None:
         """Write one trial; from now on it outlives this process, and in a moment the machine.

@@ -8,10 +8,12 @@ import pytest
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.jobs import Array, Case, Job, Protocol, Scalar
+from autotune.journal import Journal, read_trials
 from autotune.measure import Stopwatch, measure
-from autotune.model import Launch
+from autotune.merge import merge_rows
+from autotune.model import Config, Launch
 from autotune.problem import prepare
-from autotune.trials import Binary, Problem
+from autotune.trials import Binary, Measurement, Problem, Status, Trial
 from autotune.workspace import Workspace
 
 WARM = 0.4  # of the time that a run takes with cold caches
@@ -104,6 +106,23 @@ def test_a_search_has_one_batch_that_its_journal_keeps(folder):
     assert _batches(folder, folder.search("--budget", "3")) == ({3}, {3})
     folder.edit("default: {A: 1, B: 0}", "default: {A: 6, B: 0}")
     assert _batches(folder, folder.search("--engine", "exhaustive")) == ({3}, {3})
+
+
+def test_rows_in_the_order_of_a_merge_keep_the_batch(tmp_path):
+    path, header = tmp_path / "j.jsonl", {"kernel": "reduce"}
+    journal = Journal(path, header)
+    assert journal.batch is None
+    for key, rule, batch in (("b", "steady", 5), ("c", "steady", 2), ("a", "hopeless", 1)):
+        measured = Measurement((0.01,), rule, batch=batch)
+        journal.append(Trial(Config({"A": key}), key, Status.OK, measurement=measured))
+    assert journal.batch == 5
+    journal.close()
+    first, *rows = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in (first, *merge_rows(rows))))
+    assert [trial.key for trial in read_trials(path)] == ["a", "b", "c"]
+    merged = Journal(path, header)
+    assert merged.batch == 5
+    merged.close()
 
 
 def test_finalists_are_not_repeated_where_one_of_them_cannot_be(folder):
