@@ -84,9 +84,6 @@ class Worker:
         """Begin a run that `finish` ends, so that the caller can use the time in between."""
         self._timeout_s = timeout_s
         self._again = partial(self.begin, function, *arguments, timeout_s=timeout_s, **options)
-        failure = self._hold_wanted()  # of use where a fresh child replaces the one it was prepared in
-        if failure is not None:
-            raise SetupError(f"{self._reference}: {failure.detail}")
         self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
         self._runs += 1
 
@@ -97,6 +94,9 @@ class Worker:
             self.close()
             if self._runs == 1:
                 break
+            failure = self._hold_wanted()  # by the fresh child, as by the one before
+            if failure is not None:
+                return failure
             self._again()
             answer = self._answer()
         return answer

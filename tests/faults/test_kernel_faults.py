@@ -176,6 +176,33 @@ def test_an_output_whose_shape_follows_the_configuration_is_checked_as_such(fold
     assert json.loads(done.stdout)["config"]["A"] < 4
 
 
+def test_shapes_of_its_own_that_cannot_be_prepared_again_end_no_search(folder):
+    """The reference of these shapes fails the second time, as where others took the memory in between."""
+    folder.edit("shape: [n], role: in", "shape: [n + (A == 3)], role: in")
+    folder.edit("shape: [n], role: out", "shape: [n + (A == 3)], role: out")
+    (folder.path / "reference.py").write_text("""\
+import pathlib
+def reference(inputs, sizes):
+    if inputs["x"].size == 1001:
+        pathlib.Path(__file__).with_name("first").touch(exist_ok=False)
+    return {"y": 2 * inputs["x"]}
+""")
+    folder.write("""\
+import os, signal
+def double(grid, block, x, y, n):
+    if A == 3 and n == 1000:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    y.view("int32")[:] = 2 * x.view("int32")[:]
+    return (A - 5) ** 2 + B + 1.0
+""")
+    result = folder.search("--engine", "exhaustive")
+    assert result["config"] == {"A": 5, "B": 0} and result["counts"] == {"ok": 14, "crashed": 3}
+    (row,) = [
+        trial for trial in read_trials(folder.path / result["journal"]) if trial.config == {"A": 3, "B": 0}
+    ]
+    assert "FileExistsError" in row.detail
+
+
 def test_a_slow_reference_is_not_held_against_a_configuration(folder):
     reference = (folder.path / "reference.py").read_text()
     slow = "    time.sleep(1.2 if sizes['n'] > 17 else 0)\n    return"
