@@ -152,7 +152,8 @@ class Evaluator:
         if failure is not None:
             self._record(self._trial(candidate, compiled, Outcome(failure), ""), ready)
             return
-        self._worker.begin(run_job, job, timeout_s=self._timeout_s)
+        timeout_s = self._timeout_s + self._protocol.energy_limit_s
+        self._worker.begin(run_job, job, timeout_s=timeout_s)
         self._in_flight = _Flight(ready, candidate, compiled)
 
     def _land(self) -> None:

@@ -15,6 +15,7 @@ from statistics import mean, median
 from autotune.bench import conditions, energy, sample, verify_once
 from autotune.candidates import Candidate, CandidateMaker
 from autotune.compiling import CompilerPool
+from autotune.jobs import Protocol
 from autotune.measure import ENERGY_RESOLUTION, bounded_batch
 from autotune.trials import Binary, Failure, Measurement, Objective, Trial, Verdict
 from autotune.worker import Worker
@@ -63,11 +64,11 @@ def play(
     pool: CompilerPool,
     worker: Worker,
     timeout_s: float,
-    energy_s: float = 0.0,
+    protocol: Protocol,
 ) -> Finals:
     """Verify each trial's configuration on fresh inputs, then time those that hold in turns.
 
-    With `energy_s`, each runs that long for its energy afterwards.
+    Where the protocol measures energy, each runs for that afterwards.
     """
     worker.close()
     candidates = [maker.make(trial.config) for trial in trials]
@@ -98,8 +99,8 @@ def play(
         for key in field
         if key not in rejected and key != CONTROL
     }
-    if energy_s > 0:
-        measurements = _with_energy(field, measurements, rejected, worker, timeout_s, energy_s)
+    if protocol.energy_s > 0:
+        measurements = _with_energy(field, measurements, rejected, worker, timeout_s, protocol)
     return Finals(measurements, rejected)
 
 
@@ -109,7 +110,7 @@ def _with_energy(
     rejected: dict[str, Failure],
     worker: Worker,
     timeout_s: float,
-    energy_s: float,
+    protocol: Protocol,
 ) -> dict[str, Measurement]:
     found = {}
     for key, measurement in measurements.items():
@@ -119,9 +120,9 @@ def _with_energy(
             energy,
             finalist.binary,
             case,
-            timeout_s=timeout_s + 2 * energy_s,  # the restores alone take as long again
+            timeout_s=timeout_s + protocol.energy_limit_s,
             run_ms=measurement.median_ms,
-            seconds=energy_s,
+            seconds=protocol.energy_s,
             repeatable=finalist.repeatable,
         )
         if isinstance(answer, Failure):

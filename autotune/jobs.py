@@ -76,6 +76,11 @@ class Protocol:
     batch_ms: float = 0.05
     energy_s: float = 0.0
 
+    @property
+    def energy_limit_s(self) -> float:
+        """By how much energy raises the time limit of what measures it: restores may take as long again."""
+        return 2 * self.energy_s
+
     def __str__(self) -> str:
         return (
             f"one run if it takes {self.hopeless_factor:g}x the best, else {self.warmups} warm-up and "

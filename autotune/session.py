@@ -245,7 +245,7 @@ def _last_round(rig: Rig, trials: dict[Config, Trial], observer: Observer) -> Ma
         if known is not None and all(found.score(rig.objective) for found in known.values()):
             return known
         observer.last_round(len(chosen))
-        outcome = play(chosen, rig.maker, rig.pool, rig.worker, rig.timeout_s, rig.protocol.energy_s)
+        outcome = play(chosen, rig.maker, rig.pool, rig.worker, rig.timeout_s, rig.protocol)
         if default.key in outcome.rejected:
             raise SetupError(f"the default fails in the last round: {outcome.rejected[default.key].detail}")
         for trial in chosen:

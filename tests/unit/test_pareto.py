@@ -61,6 +61,12 @@ def test_a_search_for_both_keeps_the_front_and_shows_it(folder, capsys):
     assert main(["best", "trade", "--device", "fake-gpu", "--cache", "cache/objective.pareto"]) == 0
 
 
+def test_the_time_limit_of_a_configuration_leaves_room_for_its_energy(folder, capsys):
+    command = ["search", "trade.yaml", "--device", "fake", "--objective", "energy", "--json"]
+    assert main([*command, "--timeout", "0.9", "--budget", "1"]) == 0  # s; the energy alone takes 1
+    assert json.loads(capsys.readouterr().out)["counts"] == {"ok": 1}
+
+
 def test_a_journal_without_energies_has_no_front(folder, capsys):
     assert main(["search", "trade.yaml", "--device", "fake", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
