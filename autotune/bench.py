@@ -101,7 +101,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
         failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
         return Outcome(failure, measurement)
     except LaunchError as error:
-        return Outcome(Failure(Status.LAUNCH_ERROR, str(error)))
+        return Outcome(_refused(error))
 
 
 def verify_once(bench: Bench, binary: Binary, case: Case) -> Verdict:
@@ -109,7 +109,7 @@ def verify_once(bench: Bench, binary: Binary, case: Case) -> Verdict:
     try:
         return verify(bench.program(binary, keep=True), case, bench.workspace(case))
     except LaunchError as error:
-        return Verdict(Failure(Status.LAUNCH_ERROR, str(error)), repeatable=False)
+        return Verdict(_refused(error), repeatable=False)
 
 
 def sample(
@@ -117,26 +117,40 @@ def sample(
 ) -> tuple[float, ...] | Failure:
     """Take `count` samples of a verified configuration, in ms, after one that warms up and is dropped.
 
-    A Failure when the timed runs leave a wrong result behind.
+    A Failure when it cannot be launched, or the timed runs leave a wrong result behind.
     """
-    program, workspace = bench.program(binary, keep=True), bench.workspace(case)
-    stopwatch = Stopwatch(bench.device, program, case, workspace, repeatable=repeatable)
-    stopwatch.batch = batch if repeatable else 1
-    samples = tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
-    return check(case, workspace) or samples
+    try:
+        program, workspace = bench.program(binary, keep=True), bench.workspace(case)
+        stopwatch = Stopwatch(bench.device, program, case, workspace, repeatable=repeatable)
+        stopwatch.batch = batch if repeatable else 1
+        samples = tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
+        return check(case, workspace) or samples
+    except LaunchError as error:
+        return _refused(error)
 
 
 def energy(
     bench: Bench, binary: Binary, case: Case, *, run_ms: float, seconds: float, repeatable: bool
-) -> float | None:
-    """Energy of one run of a verified configuration, in J; None where the device counts none."""
-    program, workspace = bench.program(binary, keep=True), bench.workspace(case)
-    return Stopwatch(bench.device, program, case, workspace, repeatable=repeatable).energy_j(run_ms, seconds)
+) -> float | Failure | None:
+    """Energy of one run of a verified configuration, in J; None where the device counts none.
+
+    A Failure when it cannot be launched.
+    """
+    try:
+        program, workspace = bench.program(binary, keep=True), bench.workspace(case)
+        stopwatch = Stopwatch(bench.device, program, case, workspace, repeatable=repeatable)
+        return stopwatch.energy_j(run_ms, seconds)
+    except LaunchError as error:
+        return _refused(error)
 
 
 def conditions(bench: Bench) -> Mapping[str, Value]:
     """How the device does at the moment, as far as it tells."""
     return bench.device.conditions()
+
+
+def _refused(error: LaunchError) -> Failure:
+    return Failure(Status.LAUNCH_ERROR, str(error))
 
 
 def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:

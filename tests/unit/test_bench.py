@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.bench import Bench, verify_once
+from autotune.bench import Bench, energy, run_job, sample, verify_once
 from autotune.devices import Address, backend
 from autotune.devices.base import OutOfMemory
-from autotune.jobs import Array, Case, Scalar
+from autotune.jobs import Array, Case, Job, Protocol, Scalar
 from autotune.model import Launch
-from autotune.trials import Problem
+from autotune.trials import Problem, Status
 from autotune.workspace import device_bytes
 
 N = 100_000
@@ -65,6 +65,21 @@ def test_what_is_held_stays_when_it_is_wanted_again(open_bench):
     kept = bench.workspace(case(1))
     bench.hold((case(1),))
     assert bench.workspace(case(1)) is kept
+
+
+def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(open_bench):
+    (launch,) = case().launches
+    refused = replace(case(), launches=(replace(launch, block=(2048, 1, 1)),))
+    bench = open_bench(device_bytes(refused), refused)
+    job = Job(BINARY, (), refused, Protocol(), None, None, 0.0)
+    failures = [
+        run_job(bench, job).failure,
+        verify_once(bench, BINARY, refused).failure,
+        sample(bench, BINARY, refused, count=1, batch=1, repeatable=True),
+        energy(bench, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
+    ]
+    assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
+    assert len({failure.detail for failure in failures}) == 1
 
 
 def test_what_does_not_fit_is_refused_in_words(open_bench):
