@@ -68,7 +68,7 @@ def play(
 ) -> Finals:
     """Verify each trial's configuration on fresh inputs, then time those that hold in turns.
 
-    Where the protocol measures energy, each runs for that afterwards.
+    Where the protocol measures energy, each runs for that afterwards, unless one was rejected.
     """
     worker.close()
     candidates = [maker.make(trial.config) for trial in trials]
@@ -99,7 +99,7 @@ def play(
         for key in field
         if key not in rejected and key != CONTROL
     }
-    if protocol.energy_s > 0:
+    if protocol.energy_s > 0 and not rejected:
         measurements = _with_energy(field, measurements, rejected, worker, timeout_s, protocol)
     return Finals(measurements, rejected)
 

@@ -6,8 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from autotune.finals import MOST_FINALISTS, ROUNDS, SAMPLES_PER_TURN, indistinguishable
-from autotune.trials import Measurement, Objective
+from autotune.bench import energy
+from autotune.finals import MOST_FINALISTS, ROUNDS, SAMPLES_PER_TURN, indistinguishable, play
+from autotune.jobs import Protocol
+from autotune.model import Config
+from autotune.progress import SearchProgress
+from autotune.rig import Options, open_rig
+from autotune.targets import Target, bind_target
+from autotune.trials import Measurement, Objective, Status, Trial
 
 
 def entry(*samples_ms, **conditions):
@@ -56,3 +62,30 @@ def double(grid, block, x, y, n):
     turns = runs[-ROUNDS * (MOST_FINALISTS + 1) * runs_of_a_turn :: runs_of_a_turn]
     neighbours = [pair for pair in pairwise(turns) if pair[0] == "10"]
     assert len({follower for _, follower in neighbours}) >= MOST_FINALISTS // 2
+
+
+def test_energies_are_measured_once_nobody_is_struck(folder, monkeypatch):
+    """A round with a rejected finalist is repeated, so energies measured in it would be for nothing."""
+    kernel = (folder.path / "double.py").read_text()
+    folder.write(kernel.replace("2 * x", "(2 + (A == 2)) * x"))
+    monkeypatch.chdir(folder.path)
+    asked = []
+    with open_rig(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as rig:
+        run = rig.worker.run
+
+        def noted(function, *arguments, **options):
+            asked.append(function)
+            return run(function, *arguments, **options)
+
+        monkeypatch.setattr(rig.worker, "run", noted)
+        trials = [
+            Trial(config, rig.maker.make(config).key, Status.OK, measurement=entry(1.0))
+            for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
+        ]
+        struck, whole = (
+            play(chosen, rig.maker, rig.pool, rig.worker, 30.0, Protocol(energy_s=0.01))
+            for chosen in (trials, trials[::2])
+        )
+    assert list(struck.rejected) == [trials[1].key] and not whole.rejected
+    assert all(found.energy_j for found in whole.measurements.values())
+    assert asked.count(energy) == len(whole.measurements) == 2
