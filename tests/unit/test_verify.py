@@ -87,12 +87,15 @@ def test_an_inout_array_is_restored_before_every_run(check):
 
 
 @pytest.mark.parametrize(
-    "function", ["fmax", "fmin", "maximum", "minimum", "add", "bitwise_or", "bitwise_and"]
+    ("dtype", "function"),
+    [
+        (dtype, function)
+        for dtype in C_TYPES
+        for function in ("fmax", "fmin", "maximum", "minimum", "add", "bitwise_or", "bitwise_and")
+        if not (function.startswith("bitwise") and dtype.startswith("float"))
+    ],
 )
-@pytest.mark.parametrize("dtype", C_TYPES)
 def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, dtype, function):
-    if function.startswith("bitwise") and dtype.startswith("float"):
-        return
     (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {'y': inputs['x']}\n")
     arrays = (
         Array("x", dtype, (N,), "in", ("integers", 1, 100)),
