@@ -37,6 +37,7 @@ class Bench:
             data = {case.data_key: drawing.submit(self._data, case) for case in cases}
             self.device = backend(address.backend).open_device(address.index)
             self._prepared = {key: future.result() for key, future in data.items()}
+        self.compares = any(problem.expected for problem in self._prepared.values())
 
     def hold(self, cases: tuple[Case, ...]) -> None:
         """Have the arrays of these cases in device memory, and of no others.
@@ -71,8 +72,9 @@ class Bench:
         return program
 
 
-def ready(bench: Bench) -> None:
-    """Answer once the bench is open: inputs drawn, references computed."""
+def ready(bench: Bench) -> bool:
+    """Once the bench is open, inputs drawn and references computed: whether these say what is right."""
+    return bench.compares
 
 
 def hold(bench: Bench, cases: tuple[Case, ...]) -> None:

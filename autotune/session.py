@@ -35,6 +35,7 @@ from autotune.searchers.surrogate import Outlook, outlook
 from autotune.targets import Bound
 from autotune.trials import Failure, Measurement, Objective, Status, Trial
 
+TUNED = "tuned best"  # the last rung of a ladder
 STRUCK = "last round: "  # how the detail of a trial begins that failed there
 
 
@@ -56,6 +57,7 @@ class Result:
     objective: Objective
     priors: tuple[Prior, ...]  # what the search was told of other devices and problems
     outlook: Outlook
+    compares: bool  # the reference says what is right
     front: Front  # where energy counts: configurations that none is faster and thriftier than
     search_seconds: float  # without the last round
     seconds: float
@@ -108,10 +110,12 @@ def search(
                 return _settle(rig, label, options.seed, root, observer, searched_s, priors, served)
 
 
-def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str, Trial]]:
-    """Verify and time every landmark, in the order of the space file; invalid ones are PRUNED trials.
+def ladder(
+    bound: Bound, options: Options, observer: Observer, tuned: Config | None = None
+) -> list[tuple[str, Trial]]:
+    """Verify and time every landmark in the order of the space file, then the tuned configuration.
 
-    Raises SetupError when the default configuration itself fails.
+    Invalid ones are PRUNED trials. Raises SetupError when the default configuration itself fails.
     """
     landmarks = bound.spec.landmarks
     if not landmarks:
@@ -119,10 +123,12 @@ def ladder(bound: Bound, options: Options, observer: Observer) -> list[tuple[str
     _require_valid_default(bound)
     own = replace(options, journal=options.journal or default_journal(bound, "ladder.jsonl"))
     with open_rig(bound, own, observer, FULL_PROTOCOL) as rig:
-        observer.started(bound, len(landmarks), rig.journal)
+        steps = {landmark.name: landmark.config for landmark in landmarks}
+        if tuned is not None:
+            steps[TUNED] = tuned
+        observer.started(bound, len(steps), rig.journal)
         _try_default(rig)
-        trials = rig.evaluator([landmark.config for landmark in landmarks])
-        return [(landmark.name, trial) for landmark, trial in zip(landmarks, trials, strict=True)]
+        return list(zip(steps, rig.evaluator(list(steps.values())), strict=True))
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -213,6 +219,7 @@ def _settle(
         objective=rig.objective,
         priors=priors,
         outlook=_outlook(rig, winner),
+        compares=rig.worker.compares,
         front=front,
         search_seconds=searched_s,
         seconds=rig.evaluator.spent_s,

@@ -46,6 +46,7 @@ class Worker:
         self._wanted: tuple[Case, ...] = ()
         self._held: frozenset[str] = frozenset()
         self._timeout_s = 0.0
+        self.compares = True  # as far as is known: the reference says what is right
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device while the caller goes on."""
@@ -123,7 +124,7 @@ class Worker:
         assert self._child is not None
         if not self._is_ready:
             try:
-                self._child.call(ready, timeout_s=SETUP_TIMEOUT_S)
+                self.compares = self._child.call(ready, timeout_s=SETUP_TIMEOUT_S)
             except (ChildRaised, ChildDied, ChildTimeout) as error:
                 self.close()
                 raise self._broken(error) from None

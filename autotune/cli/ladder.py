@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> None:
     bound = bind_target(opt.target(parsed))
     best = _tuned_best(bound, parsed.cache)  # first: a damaged cache must not cost the ladder's result
     with SearchProgress() as progress:
-        rungs = ladder(bound, opt.run_options(parsed, budget=Budget()), progress)
+        rungs = ladder(bound, opt.run_options(parsed, budget=Budget()), progress, best)
     if parsed.json:
         emit(
             [
@@ -48,13 +48,13 @@ def run(parsed: argparse.Namespace) -> None:
             ]
         )
     else:
-        console().print(ladder_table(bound.space, rungs, best))
+        console().print(ladder_table(bound.space, rungs))
     if parsed.plot is not None:
-        write_text(parsed.plot, ladder_plot(bound.space, rungs, best))
+        write_text(parsed.plot, ladder_plot(bound.space, rungs))
 
 
-def _tuned_best(bound: Bound, cache: Path | None) -> tuple[Config, float] | None:
-    """The best that is known of this very device and problem, with its time in ms; None before a search.
+def _tuned_best(bound: Bound, cache: Path | None) -> Config | None:
+    """The best that is known of this very device and problem; None before a search.
 
     A result from before the space's sizes, types or parameters were changed is none.
     """
@@ -72,6 +72,4 @@ def _tuned_best(bound: Bound, cache: Path | None) -> tuple[Config, float] | None
         )
     except (NoConfig, InputError):  # not tuned yet, or of other sizes or types: the ladder stands alone
         return None
-    if known.time_ms is None or known.config not in bound.space:
-        return None
-    return known.config, known.time_ms
+    return known.config if known.config in bound.space else None

@@ -10,14 +10,13 @@ from autotune.errors import InputError
 from autotune.model import Config
 from autotune.report.plot import Bar, bar_chart
 from autotune.report.tables import problem_text, rate_text, table
+from autotune.session import TUNED
 from autotune.space import Space
 from autotune.trials import Status, Trial
 
 
-def ladder_table(
-    space: Space, rungs: Sequence[tuple[str, Trial]], best: tuple[Config, float] | None
-) -> Table:
-    """One row per landmark: time, rate, speed-up over the first that ran; the tuned best in the end."""
+def ladder_table(space: Space, rungs: Sequence[tuple[str, Trial]]) -> Table:
+    """One row per rung: time, rate, speed-up over the first that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
     first_ms = next((trial.time_ms for _, trial in rungs if trial.time_ms is not None), None)
     rows = []
@@ -25,20 +24,20 @@ def ladder_table(
         if trial.time_ms is None:
             rows.append((name, "-", "-", "-", f"{_why_not(trial)}"))
         else:
-            rows.append((name, *_rung(space, trial.config, trial.time_ms, first_ms), notes[name]))
-    if best is not None:
-        rows.append(("tuned best", *_rung(space, best[0], best[1], first_ms), str(best[0])))
+            note = notes.get(name, str(trial.config))
+            rows.append((name, *_rung(space, trial.config, trial.time_ms, first_ms), note))
     return table(("step", "ms", "rate", "speed-up", "note"), rows)
 
 
-def ladder_plot(space: Space, rungs: Sequence[tuple[str, Trial]], best: tuple[Config, float] | None) -> str:
-    """A bar of time per landmark that ran, and one for the tuned best, as SVG; InputError if none ran."""
+def ladder_plot(space: Space, rungs: Sequence[tuple[str, Trial]]) -> str:
+    """A bar of time per rung that ran, as SVG; InputError if none ran."""
     timed = [(name, trial.config, trial.time_ms) for name, trial in rungs if trial.time_ms is not None]
     if not timed:
         raise InputError(f"{space.spec.kernel}: none of its landmarks ran here, so there is nothing to plot")
-    bars = [Bar(name, time_ms, _time_and_rate(space, config, time_ms)) for name, config, time_ms in timed]
-    if best is not None:
-        bars.append(Bar("tuned best", best[1], _time_and_rate(space, *best), strong=True))
+    bars = [
+        Bar(name, time_ms, _time_and_rate(space, config, time_ms), strong=name == TUNED)
+        for name, config, time_ms in timed
+    ]
     return bar_chart(f"{space.spec.kernel}, {problem_text(space)}, {space.device.name}", "ms", bars)
 
 

@@ -53,6 +53,8 @@ def result_text(result: Result) -> str:
     searched = {trial.config: trial.time_ms for trial in result.trials}
     pairs = ((winner.config, result.final), (result.bound.spec.default, result.default))
     lines += shifted([(searched.get(config), final) for config, final in pairs])
+    if not result.compares:
+        lines.append("beware  no result was compared: the reference returns nothing, so a wrong one can win")
     lines += [f"struck  {trial.status.value}: {trial.config}: {trial.detail}" for trial in result.struck]
     lines += _failures(result)
     learnt = _shared(result.trials)
@@ -86,6 +88,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "trials": len(result.trials),
         "resumed": result.resumed,
         "valid_configurations": len(result.bound.space),
+        "compared": result.compares,
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
         "priors": {prior.source: len(prior.results) for prior in result.priors},
