@@ -117,7 +117,7 @@ def verify_once(bench: Bench, binary: Binary, case: Case) -> Verdict:
 def sample(
     bench: Bench, binary: Binary, case: Case, *, count: int, batch: int, repeatable: bool
 ) -> tuple[float, ...] | Failure:
-    """Take `count` samples of a verified configuration, in ms, after one that warms up and is dropped.
+    """Take `count` samples of a verified configuration, in ms, after warming up.
 
     A Failure when it cannot be launched, or the timed runs leave a wrong result behind.
     """
@@ -125,7 +125,8 @@ def sample(
         program, workspace = bench.program(binary, keep=True), bench.workspace(case)
         stopwatch = Stopwatch(bench.device, program, case, workspace, repeatable=repeatable)
         stopwatch.batch = batch if repeatable else 1
-        samples = tuple(stopwatch.sample_ms() for _ in range(1 + count))[1:]
+        stopwatch.warm_up(1)
+        samples = tuple(stopwatch.sample_ms() for _ in range(count))
         return check(case, workspace) or samples
     except LaunchError as error:
         return _refused(error)

@@ -13,6 +13,8 @@ from autotune.trials import Measurement
 from autotune.workspace import Slot, Workspace
 
 LAUNCH_MS = 0.02  # what a first run alone may take beside its work
+SETTLING_MS = 10.0  # a CPU's threads and caches need about as long, and a first run a tenth of it
+MOST_WARMUPS = 100
 LONGEST_BATCH_MS = 20.0  # a run that takes long is far above the timer's resolution, whatever others take
 ENERGY_RESOLUTION = 0.02  # by which two energies must differ: the counter's steps, the temperature's drift
 ENERGY_BATCH_MS = 20.0  # runs that are queued at once, so that the device is never idle in between
@@ -47,6 +49,20 @@ class Stopwatch:
         if self._cold:
             self._device.flush_cache()
         return self._workspace.run(self._program, self._case, self.batch) / self.batch
+
+    @property
+    def first_run_ms(self) -> float:
+        """What a first run may take beside its work."""
+        return LAUNCH_MS if self._cold else SETTLING_MS / 10
+
+    def warm_up(self, count: int) -> tuple[float, ...]:
+        """Samples that do not count, in ms: so many, and on a CPU as many as it takes to settle."""
+        samples: list[float] = []
+        while len(samples) < count or (
+            not self._cold and sum(samples) < SETTLING_MS and len(samples) < MOST_WARMUPS
+        ):
+            samples.append(self.sample_ms())
+        return tuple(samples)
 
     def energy_j(self, run_ms: float, seconds: float) -> float | None:
         """Energy of one run, the idle share included, from the device's counter over so many seconds of runs.
@@ -105,9 +121,9 @@ def bounded_batch(batch: int, run_ms: float) -> int:
 def measure(stopwatch: Stopwatch, job: Job, verified_ms: float) -> Measurement:
     """Follow the job's protocol until one of its rules stops it; `verified_ms` is what verification took."""
     protocol, incumbent = job.protocol, job.incumbent
-    if incumbent and verified_ms - LAUNCH_MS > protocol.hopeless_factor * incumbent.alone_ms:
+    if incumbent and verified_ms - stopwatch.first_run_ms > protocol.hopeless_factor * incumbent.alone_ms:
         return Measurement((verified_ms,), "hopeless")
-    warmups = tuple(stopwatch.sample_ms() for _ in range(protocol.warmups))
+    warmups = stopwatch.warm_up(protocol.warmups)
     stopwatch.choose_batch(min(warmups, default=0.0), protocol.batch_ms, job.batch)
     incumbent_ms = incumbent.median_ms if incumbent else None
     began = time.perf_counter()
