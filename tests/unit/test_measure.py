@@ -5,12 +5,15 @@ import itertools
 import pytest
 
 from autotune.jobs import Case, Job, Protocol
-from autotune.measure import measure
+from autotune.measure import Stopwatch, measure
 from autotune.trials import Binary, Measurement, Problem
 
 
-class Readings:
-    """A stopwatch of given readings, the last of which repeats."""
+class Readings(Stopwatch):
+    """A stopwatch of a GPU with given readings, the last of which repeats."""
+
+    _cold = True
+    batch = 1
 
     def __init__(self, *readings):
         self._readings = itertools.chain(readings, itertools.repeat(readings[-1]))
@@ -21,8 +24,6 @@ class Readings:
 
     def choose_batch(self, run_ms, batch_ms, agreed):
         self.batches.append((run_ms, batch_ms))
-
-    batch = 1
 
 
 def timed(readings, protocol, best_ms, verified_ms):
