@@ -10,23 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
-from typing import NamedTuple
 
 from autotune.best import size_text
 from autotune.carry_over import ranked
 from autotune.errors import InputError
 from autotune.holdings import Holder
-from autotune.model import Config, DeviceInfo, Entry, Sizes, Value
+from autotune.model import Config, DeviceInfo, Entry, ProblemKey, Sizes, Value
 
 MARGIN = 0.05  # how much slower than a device's best a portfolio may be
 MOST_EXACT = 16  # devices up to which the smallest portfolio is found exactly
-
-
-class Problem(NamedTuple):
-    """What a result is a result for: element type and sizes by name."""
-
-    dtype: str
-    sizes: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -109,20 +101,18 @@ class Comparison:
         return sum(share is None for row in self.matrix.values() for share in row.values())
 
 
-def problem_of(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> Problem | None:
+def problem_of(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> ProblemKey | None:
     """The problem to compare at, of these sizes and type as far as they are given; None: it has no results.
 
     Of several the one with results on most devices is taken, then the largest.
     """
     counts = Counter(
-        Problem(*entry.problem)
+        entry.problem
         for holder in holders
         for entry in holder.record.entries
         if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
     )
-    return min(
-        counts, key=lambda one: (-counts[one], -prod(size for _, size in one.sizes), one), default=None
-    )
+    return min(counts, key=lambda one: (-counts[one], -prod(size for _, size in one[1]), one), default=None)
 
 
 def select(holders: Sequence[Holder], sizes: Sizes, dtype: str | None) -> list[Tuned]:

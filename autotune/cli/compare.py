@@ -49,9 +49,8 @@ def run(parsed: argparse.Namespace) -> None:
         found = []
     # What a file leaves open is taken to be as the cache's results are: only so can it stand beside them.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
-    likely_sizes = dict(likely.sizes) if likely else {}
-    dtype = likely.dtype if likely else parsed.dtype
-    found += imported(parsed.kernel, parsed.imported, sizes or likely_sizes, dtype)
+    dtype, named_sizes = likely or (parsed.dtype, ())
+    found += imported(parsed.kernel, parsed.imported, sizes or dict(named_sizes), dtype)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
     if parsed.plot is not None:
