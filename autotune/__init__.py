@@ -26,20 +26,20 @@ __all__ = [
 
 TYPE_CHECKING = False  # as in typing, whose import would cost more than all of this file
 if TYPE_CHECKING:
-    from autotune.best import Best
+    from autotune.compilers.kernel_source import include_dir
+    from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
-    from autotune.kernel import LoadedKernel, StaleWarning, load_kernel
-    from autotune.loader import best_config
-    from autotune.model import Argument, Config, DeviceInfo, Launch, Match, Tier
-    from autotune.sources import include_dir
+    from autotune.runtime.loaded_kernel import LoadedKernel, StaleWarning, load_kernel
+    from autotune.serving.best import Best
+    from autotune.serving.lookup import best_config
 
 _HOMES = {
-    "best": ("Best",),
+    "serving.best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
-    "kernel": ("LoadedKernel", "StaleWarning", "load_kernel"),
-    "loader": ("best_config",),
-    "model": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
-    "sources": ("include_dir",),
+    "runtime.loaded_kernel": ("LoadedKernel", "StaleWarning", "load_kernel"),
+    "serving.lookup": ("best_config",),
+    "core.records": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
+    "compilers.kernel_source": ("include_dir",),
 }
 
 

@@ -12,6 +12,17 @@ AutotuneError            something went wrong; the message says what and what to
 |   `-- Overtaken        control flow: another search stored first; never reaches a user
 |-- NoConfig             the loader has nothing that fits; lists what exists
 `-- BudgetSpent          control flow: ends a searcher's loop, never reaches a user
+
+Below the surface, each caught where it can be told what it means for a configuration:
+
+CompileError             the compiler refused the source
+LaunchError              the device refused the binary or the launch and remains usable
+`-- OutOfMemory          the device has no memory left
+DeviceLost               an error that outlives the launch: the process must be replaced
+ChildFailed              a call to a child process has no answer
+|-- ChildDied            the child ended
+|-- ChildTimeout         no answer came in time
+`-- ChildRaised          the function raised in the child
 """
 
 
@@ -65,3 +76,44 @@ class NoConfig(AutotuneError, LookupError):
 
 class BudgetSpent(Exception):
     """The evaluator's answer once the budget is used up; a searcher lets it pass through."""
+
+
+class ChildFailed(Exception):
+    """A call has no answer; `by_machine` says that the machine may be the cause, not what was called."""
+
+    def __init__(self, message: str, *, by_machine: bool = False) -> None:
+        super().__init__(message)
+        self.by_machine = by_machine
+
+
+class ChildDied(ChildFailed):
+    """The child ended without an answer; the text says by which signal, and its last words."""
+
+
+class ChildTimeout(ChildFailed):
+    """No answer came in time; the child's process group was killed."""
+
+
+class ChildRaised(ChildFailed):
+    """The function raised in the child; `kind` is the name of the exception's class."""
+
+    def __init__(self, kind: str, message: str, trace: str) -> None:
+        super().__init__(f"{kind}: {message}" if message else kind, by_machine=kind == MemoryError.__name__)
+        self.kind = kind
+        self.trace = trace
+
+
+class CompileError(Exception):
+    """The compiler refused the source; the text is its log."""
+
+
+class LaunchError(Exception):
+    """The device refused the binary or the launch and remains usable."""
+
+
+class OutOfMemory(LaunchError):
+    """The device has no memory left for what was asked."""
+
+
+class DeviceLost(Exception):
+    """The device reported an error that outlives the launch: the process must be replaced."""

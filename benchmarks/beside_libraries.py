@@ -18,13 +18,13 @@ import torch
 from cuda.bindings import driver
 
 from autotune import best_config
+from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.launch_plan import arguments
+from autotune.core.records import Config
 from autotune.devices import backend
-from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.model import Config
-from autotune.plan import arguments
-from autotune.sources import read_source, render
 from autotune.space import Space, bind, load_space, problem_of
-from autotune.targets import locate
+from autotune.tuning.task import locate
 
 ROUNDS = 40
 _SHARED_LIMIT = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -42,7 +42,7 @@ def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
     return made
 
 
-def bound(kernel: str, sizes: Mapping[str, int]) -> Space:
+def task(kernel: str, sizes: Mapping[str, int]) -> Space:
     """The kernel's space on the first CUDA device."""
     spec = load_space(locate(Path(kernel)))
     device = backend("cuda").list_devices()[0]
@@ -51,7 +51,7 @@ def bound(kernel: str, sizes: Mapping[str, int]) -> Space:
 
 def cached(space: Space, cache: str | None) -> Config:
     """What the cache serves for the space's problem on this device."""
-    best = best_config(space.spec.kernel, space.device, cache=cache, **space.problem.sizes)
+    best = best_config(space.spec.kernel, space.device, cache=cache, **space.problem.sizes)  # type: ignore[arg-type]
     print(f"{best.match.tier.value}: {best.config}")
     return best.config
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import cupy
 import torch
-from beside_libraries import bound, cached, parser, plan, show, take_turns, written
+from beside_libraries import cached, parser, plan, show, take_turns, task, written
 
-from autotune.model import Config
+from autotune.core.records import Config
 from autotune.space import Space
 
 
@@ -38,7 +38,7 @@ def main() -> None:
     options = parser(__doc__ or "", rows=16384, columns=16384)
     options.add_argument("--split", help="a plan of two kernels (default: the landmark split_shuffles)")
     parsed = options.parse_args()
-    space = bound("bicgk", {"rows": parsed.rows, "columns": parsed.columns})
+    space = task("bicgk", {"rows": parsed.rows, "columns": parsed.columns})
     config = written(space, parsed.config) if parsed.config else cached(space, parsed.cache)
     landmarks = {landmark.name: landmark.config for landmark in space.spec.landmarks}
     split = written(space, f"{parsed.split} FUSED=False") if parsed.split else landmarks["split_shuffles"]

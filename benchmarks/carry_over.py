@@ -21,17 +21,26 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
-from autotune import cache
+from autotune.analysis.replay import load, priors_for, replay
 from autotune.cli.adopt import RUNS
-from autotune.device_names import traits_of_name
+from autotune.core.records import (
+    ADOPTION,
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    Parameter,
+    Provenance,
+    Tier,
+)
+from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import read_recording
-from autotune.loader import best_config
-from autotune.model import ADOPTION, Config, DeviceInfo, Entry, KernelRecord, Parameter, Provenance, Tier
-from autotune.records import MOST_MEASURED
-from autotune.replay import load, priors_for, replay
 from autotune.searchers import make_searcher
-from autotune.searchers.base import Prior
+from autotune.searchers.base import SourceResults
+from autotune.serving import cache
+from autotune.serving.lookup import best_config
 from autotune.space.recorded import unknown_device
+from autotune.tuning.cache_entry import MAX_MEASURED
 
 PROBLEM = {"n": 1}  # each kernel is recorded for one problem only
 
@@ -55,14 +64,14 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Case:
+class LeftOut:
     """One GPU to find a configuration for, the other GPUs, and a cache with their results."""
 
     kernel: str
     target: Recorded
     others: tuple[Recorded, ...]
     cache: Path
-    priors: tuple[Prior, ...]  # everything that was recorded on the others
+    priors: tuple[SourceResults, ...]  # everything that was recorded on the others
     file: Path  # the target's recording
 
 
@@ -79,13 +88,13 @@ class Outcome:
         return bool(self.expected_slowdown and self.share * self.expected_slowdown >= 1)
 
 
-def fastest_record(case: Case) -> Outcome:
+def fastest_record(case: LeftOut) -> Outcome:
     """The best of the GPU with the fastest best."""
     source = min(case.others, key=lambda other: other.times_ms[other.best])
     return Outcome(case.target.share(source.best))
 
 
-def least_sum(case: Case) -> Outcome:
+def least_sum(case: LeftOut) -> Outcome:
     """The least sum of relative times over the others, of all that ran on every one of them."""
     common = set.intersection(*(set(other.times_ms) for other in case.others))
     return Outcome(
@@ -95,28 +104,32 @@ def least_sum(case: Case) -> Outcome:
     )
 
 
-def top_5(case: Case) -> Outcome:
+def top_5(case: LeftOut) -> Outcome:
     """The best of the five fastest of each other GPU, all of them run."""
-    tried = [config for other in case.others for config in sorted(other.times_ms, key=other.times_ms.get)[:5]]
+    tried = [
+        config
+        for other in case.others
+        for config in sorted(other.times_ms, key=other.times_ms.__getitem__)[:5]
+    ]
     return Outcome(max(map(case.target.share, tried)))
 
 
-def tiers(case: Case) -> Outcome:
+def tiers(case: LeftOut) -> Outcome:
     """What `best_config` serves by the GPU's name."""
-    best = best_config(case.kernel, case.target.gpu, cache=case.cache, min_match=Tier.PORTABLE, **PROBLEM)
+    best = best_config(case.kernel, case.target.gpu, cache=case.cache, min_match=Tier.PORTABLE, n=1)
     return Outcome(case.target.share(best.config), best.expected_slowdown)
 
 
-def adopt(case: Case) -> Outcome:
+def adopt(case: LeftOut) -> Outcome:
     """The best of the runs that `autotune adopt` would make besides the default."""
     return _adopted(case, case.priors)
 
 
-def adopt_from_a_cache(case: Case) -> Outcome:
+def adopt_from_a_cache(case: LeftOut) -> Outcome:
     """The same where nothing but caches is left of the other GPUs' searches."""
 
-    def kept(prior: Prior, gpu: str) -> Prior:
-        path = cache.record_path(str(case.cache), cache.slug(gpu), case.kernel)
+    def kept(prior: SourceResults, gpu: str) -> SourceResults:
+        path = cache.record_path(str(case.cache), slug(gpu), case.kernel)
         (entry,) = cache.read_record(path).entries
         return replace(prior, results=tuple(row for row in prior.results if row[0] in entry.relative_times))
 
@@ -124,13 +137,13 @@ def adopt_from_a_cache(case: Case) -> Outcome:
     return _adopted(case, [kept(prior, other.gpu) for prior, other in priors])
 
 
-def _adopted(case: Case, priors: Sequence[Prior]) -> Outcome:
+def _adopted(case: LeftOut, priors: Sequence[SourceResults]) -> Outcome:
     target = load(case.file)
     run = replay(target, make_searcher(ADOPTION, priors=priors), budget=RUNS, seed=0)
     return Outcome(max(case.target.share(target.space.config(row)) for row in run.rows))
 
 
-RULES: dict[str, tuple[str, Callable[[Case], Outcome]]] = {
+RULES: dict[str, tuple[str, Callable[[LeftOut], Outcome]]] = {
     "fastest foreign record": ("0", fastest_record),
     "least sum of relative times": ("0", least_sum),
     "tiers of best_config": ("0", tiers),
@@ -140,7 +153,7 @@ RULES: dict[str, tuple[str, Callable[[Case], Outcome]]] = {
 }
 
 
-def cases(folder: Path, scratch: Path) -> Iterator[Case]:
+def cases(folder: Path, scratch: Path) -> Iterator[LeftOut]:
     """Every GPU of every kernel, left out once."""
     for kernel in sorted(path for path in folder.iterdir() if path.is_dir()):
         files = sorted(kernel.glob("*_T4.json*"))
@@ -151,7 +164,7 @@ def cases(folder: Path, scratch: Path) -> Iterator[Case]:
             root = scratch / kernel.name / target.gpu
             for other in others:
                 _store(root, kernel.name, other, [one.best for one in others])
-            yield Case(kernel.name, target, others, root, priors_for(searched, replayed, 0), file)
+            yield LeftOut(kernel.name, target, others, root, priors_for(searched, replayed, 0), file)
 
 
 def _read(file: Path) -> Recorded:
@@ -163,7 +176,7 @@ def _read(file: Path) -> Recorded:
 def _store(root: Path, kernel: str, recorded: Recorded, bests: list[Config]) -> None:
     """Write what a search of the whole space leaves behind."""
     ranked = sorted(recorded.times_ms.items(), key=itemgetter(1))
-    rows = [row for place, row in enumerate(ranked) if place <= MOST_MEASURED or row[0] in bests]
+    rows = [row for place, row in enumerate(ranked) if place <= MAX_MEASURED or row[0] in bests]
     (config, time_ms), *measured = rows
     provenance = Provenance("", "", "", "", "", "", "", "recorded", 0, len(ranked), len(ranked), "recorded")
     entry = Entry(
@@ -179,7 +192,7 @@ def _device(gpu: str) -> DeviceInfo:
     """A GPU of that name; what a recording does not say of it plays no part, for there are no constraints."""
     traits = traits_of_name(gpu)
     return replace(
-        unknown_device(gpu, cache.slug(gpu)),
+        unknown_device(gpu, slug(gpu)),
         vendor=traits.vendor or gpu,
         architecture=traits.architecture or gpu,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import cupy
 import torch
-from beside_libraries import bound, cached, parser, plan, show, take_turns, written
+from beside_libraries import cached, parser, plan, show, take_turns, task, written
 
 FILTER_SIZE = 17
 LANES = {(7, 5): 64, (8, 0): 64}  # per multiprocessor, by compute capability; 128 elsewhere
@@ -40,7 +40,7 @@ def main() -> None:
     parsed = parser(__doc__ or "", width=4096, height=4096).parse_args()
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True  # cuDNN times its own algorithms first
-    space = bound("convolution", {"width": parsed.width, "height": parsed.height})
+    space = task("convolution", {"width": parsed.width, "height": parsed.height})
     config = written(space, parsed.config) if parsed.config else cached(space, parsed.cache)
     halo = FILTER_SIZE - 1
     image = cupy.random.uniform(-1, 1, (parsed.height + halo, parsed.width + halo), dtype=cupy.float32)

@@ -22,24 +22,25 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from autotune.cli.progress import SearchProgress
+from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
-from autotune.progress import SearchProgress
-from autotune.rig import FULL_PROTOCOL, Options, open_rig
-from autotune.targets import Target, bind_target
-from autotune.trials import Budget
+from autotune.tuning.context import FULL_POLICY, open_context
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
 
 
 def timed(backend: str, parsed: argparse.Namespace) -> list[tuple[str, float | None]]:
     """Each configuration with its median in ms, None where it failed; in this process's own worker."""
-    bound = bind_target(Target(Path("reduce"), backend, {"n": parsed.size}))
-    rows = random.Random(parsed.seed).sample(range(len(bound.space)), parsed.configurations)
-    configs = [bound.space.config(row) for row in rows]
+    task = bind_target(Target(Path("reduce"), backend, {"n": parsed.size}))
+    rows = random.Random(parsed.seed).sample(range(len(task.space)), parsed.configurations)
+    configs = [task.space.config(row) for row in rows]
     with tempfile.TemporaryDirectory() as folder, SearchProgress() as progress:
         options = Options(
             budget=Budget(trials=len(configs)), journal=Path(folder) / "journal.jsonl", binary_cache=False
         )
-        with open_rig(bound, options, progress, FULL_PROTOCOL) as rig:
-            return [(str(trial.config), trial.time_ms) for trial in rig.evaluator(configs)]
+        with open_context(task, options, progress, FULL_POLICY) as context:
+            return [(str(trial.config), trial.time_ms) for trial in context.evaluator(configs)]
 
 
 def in_fresh_process(backend: str) -> dict[str, float | None]:
@@ -78,8 +79,11 @@ def main() -> None:
     against_itself: tuple[list[float], list[float]] = ([], [])
     half = len(rounds) // 2
     for config in rounds[0][0]:
-        times = [[taken[side].get(config) for taken in rounds] for side in (0, 1)]
-        if any(time_ms is None for side in times for time_ms in side):
+        times = [
+            [time_ms for taken in rounds if (time_ms := taken[side].get(config)) is not None]
+            for side in (0, 1)
+        ]
+        if min(map(len, times)) < len(rounds):
             print(f"{'failed':>37}  {config}")
             continue
         one, other = (median(side) for side in times)

@@ -8,6 +8,7 @@ Clones this checkout's HEAD into a temporary folder, makes a fresh virtual envir
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,9 @@ ROOT = Path(__file__).parents[1]
 
 def main() -> None:
     """Run both halves and print what they took."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)

@@ -23,14 +23,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from autotune import worker
-from autotune.child import Child
+from autotune.cli.progress import SearchProgress
+from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import AutotuneError
-from autotune.progress import SearchProgress
-from autotune.rig import FULL_PROTOCOL, Options, open_rig
-from autotune.session import Result, search
-from autotune.targets import Bound, Target, bind_target
-from autotune.trials import Budget, Status, Trial
+from autotune.evaluation import worker
+from autotune.processes.child import Child
+from autotune.tuning.context import FULL_POLICY, open_context
+from autotune.tuning.options import Options
+from autotune.tuning.result import Result
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import search
 
 WINNER = {"FAULT": "none", "TENS": 1, "ONES": 0}
 EXPECTED = {  # status, and words of the reason by cuda.core
@@ -66,11 +68,11 @@ def space_file(folder: Path, device: str) -> Path:
     return path
 
 
-def check_health(bound: Bound, folder: Path) -> float:
+def check_health(task: TuningTask, folder: Path) -> float:
     """Verify and time the default in this process's own worker; its time in ms."""
     options = Options(journal=folder / "health.jsonl", binary_cache=False, workers=1)
-    with SearchProgress() as progress, open_rig(bound, options, progress, FULL_PROTOCOL) as rig:
-        trial = rig.evaluator.admit(bound.spec.default, charged=True)
+    with SearchProgress() as progress, open_context(task, options, progress, FULL_POLICY) as context:
+        trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.time_ms is None:
         sys.exit(f"the default configuration fails: {trial.status.value}: {trial.detail}")
     return trial.time_ms
@@ -85,12 +87,12 @@ def health(parsed: argparse.Namespace) -> float:
     return float(done.stdout.splitlines()[-1])
 
 
-def run_search(bound: Bound, parsed: argparse.Namespace, folder: Path) -> Result:
+def run_search(task: TuningTask, parsed: argparse.Namespace, folder: Path) -> Result:
     """Search the whole space in random order, counting the device's processes."""
-    worker.Child = CountedChild  # type: ignore[misc]
+    worker.Child = CountedChild  # type: ignore[attr-defined]
     options = Options(
         engine="random",
-        budget=Budget(trials=len(bound.space)),
+        budget=Budget(trials=len(task.space)),
         seed=parsed.seed,
         timeout_s=parsed.timeout,
         journal=folder / "journal.jsonl",
@@ -98,7 +100,7 @@ def run_search(bound: Bound, parsed: argparse.Namespace, folder: Path) -> Result
         binary_cache=False,
     )
     with SearchProgress() as progress:
-        return search(bound, options, progress)
+        return search(task, options, progress)
 
 
 def complaints(result: Result, device: str) -> list[str]:
@@ -113,8 +115,8 @@ def complaints(result: Result, device: str) -> list[str]:
         found.append(f"the winner is {result.winner.config}, expected {WINNER}")
     if CountedChild.started < 2 + fatal(result):
         found.append(f"{fatal(result)} trials were fatal, but only {CountedChild.started} processes started")
-    if len(result.trials) != len(result.bound.space):
-        found.append(f"{len(result.trials)} trials, expected {len(result.bound.space)}")
+    if len(result.trials) != len(result.task.space):
+        found.append(f"{len(result.trials)} trials, expected {len(result.task.space)}")
     return found
 
 
@@ -153,13 +155,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            bound = bind_target(Target(space_file(folder / "space", parsed.device), parsed.device))
+            task = bind_target(Target(space_file(folder / "space", parsed.device), parsed.device))
             if parsed.health:
-                print(check_health(bound, folder))
+                print(check_health(task, folder))
                 return
             before_ms = health(parsed)
             began = time.perf_counter()
-            result = run_search(bound, parsed, folder)
+            result = run_search(task, parsed, folder)
             wall_s = time.perf_counter() - began
         except AutotuneError as error:
             sys.exit(f"error: {error}")
@@ -167,7 +169,7 @@ def main() -> None:
     print_table(result)
     # the first process and the one of the last round are there without any fault, too
     print(
-        f"\n{len(result.trials)} trials on {bound.device.name} in {wall_s:.1f} s; the device's process was "
+        f"\n{len(result.trials)} trials on {task.device.name} in {wall_s:.1f} s; the device's process was "
         f"started {CountedChild.started} times, {CountedChild.started - 2} of them after a fault; "
         f"{fatal(result)} trials were fatal\n"
         f"winner: {result.winner.config}, {result.final.median_ms:.4f} ms\n"

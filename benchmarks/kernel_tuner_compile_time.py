@@ -23,39 +23,39 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from peers import side_by_side
 
-from autotune.model import Config
-from autotune.targets import Bound
+from autotune.core.records import Config
+from autotune.tuning.task import TuningTask
 
 SPACE = Path(__file__).parent / "peers" / "matmul.yaml"
 
 
-def sample(bound: Bound, parsed: argparse.Namespace) -> list[Config]:
+def sample(task: TuningTask, parsed: argparse.Namespace) -> list[Config]:
     """The configurations that Kernel Tuner tries: the same ones for the same seed."""
-    everything = list(bound.space)
+    everything = list(task.space)
     if not 0 < parsed.limit < len(everything):
         return everything
     return random.Random(parsed.seed).sample(everything, parsed.limit)
 
 
-def autotune(bound: Bound, parsed: argparse.Namespace) -> side_by_side.Figures:
+def autotune(task: TuningTask, parsed: argparse.Namespace) -> side_by_side.Figures:
     """Tune with autotune in this process."""
-    return side_by_side.autotune(bound, sample(bound, parsed))
+    return side_by_side.autotune(task, sample(task, parsed))
 
 
-def kernel_tuner(bound: Bound, parsed: argparse.Namespace) -> side_by_side.Figures:
+def kernel_tuner(task: TuningTask, parsed: argparse.Namespace) -> side_by_side.Figures:
     """Tune with Kernel Tuner in this process."""
     n = parsed.size
     generator = np.random.default_rng(0)
     a, b = generator.random((n, n), np.float32), generator.random((n, n), np.float32)
     product = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
     return side_by_side.kernel_tuner(
-        bound,
+        task,
         [a, b, np.zeros((n, n), np.float32), np.int32(n)],
         [None, None, product, None],
         1e-4 * float(product.min()),
         problem_size=(n, n),
         grid={"grid_div_x": ["block_size_x * work_x"], "grid_div_y": ["block_size_y * work_y"]},
-        sample=sample(bound, parsed),
+        sample=sample(task, parsed),
     )
 
 

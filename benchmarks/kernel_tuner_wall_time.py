@@ -18,19 +18,19 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from peers import side_by_side
 
-from autotune.targets import Bound
+from autotune.tuning.task import TuningTask
 
 SPACE = Path(__file__).parent / "peers" / "reduction.yaml"
 
 
-def kernel_tuner(bound: Bound, parsed: argparse.Namespace) -> side_by_side.Figures:
+def kernel_tuner(task: TuningTask, parsed: argparse.Namespace) -> side_by_side.Figures:
     """Tune with Kernel Tuner in this process."""
     numbers = np.random.default_rng(0).random(parsed.size, np.float32)
     arguments = [np.zeros(1, np.float32), numbers, np.int32(parsed.size)]
     total = float(numbers.sum(dtype=np.float64))
     answer = [np.array([total], np.float32), None, None]
     return side_by_side.kernel_tuner(
-        bound, arguments, answer, 1e-4 * total, problem_size="num_blocks", grid={"grid_div_x": []}
+        task, arguments, answer, 1e-4 * total, problem_size="num_blocks", grid={"grid_div_x": []}
     )
 
 
@@ -44,7 +44,7 @@ def main() -> None:
         parser,
         SPACE,
         lambda parsed: {"n": parsed.size},
-        {"autotune": lambda bound, _: side_by_side.autotune(bound), "kernel_tuner": kernel_tuner},
+        {"autotune": lambda task, _: side_by_side.autotune(task), "kernel_tuner": kernel_tuner},
     )
 
 

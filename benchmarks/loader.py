@@ -1,6 +1,6 @@
 """What the loader costs: import, first look-up in a new process, repeated look-ups.
 
-    python benchmarks/loader.py [--runs 20]
+    python benchmarks/loader.py [--runs 20] [--kernels 200] [--gpus 50]
 
 Works on a generated cache of 200 kernels on 50 GPUs in a temporary folder, each result with 32 measured
 configurations beside the best. Times of new processes are medians of runs that take turns with a bare
@@ -24,12 +24,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from autotune import cache
-from autotune.loader import best_config
-from autotune.model import Config, DeviceInfo, Entry, KernelRecord, LaunchSpec, Parameter, Provenance
+from autotune.core.records import (
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    LaunchSpec,
+    Parameter,
+    Provenance,
+    Value,
+)
+from autotune.serving import cache
+from autotune.serving import cache_schema as cache_format
+from autotune.serving.lookup import best_config
 
-KERNELS = 200
-GPUS = 50
 SIZES = (2**20, 2**24, 2**27)
 
 DEVICE = DeviceInfo(
@@ -74,17 +82,15 @@ def others(gpu: int) -> list[Config]:
     )
     valid = [values for values in varied if values[1] % values[2] == 0 and values[1] % values[3] == 0]
     names = ("BLOCK_SIZE", "WORK", "UNROLL", "VECTOR", "BLOCKS")
-    fixed = {"ALGORITHM": "tree", "FINISH": "last", "USE_SHUFFLE": False}
+    fixed: dict[str, Value] = {"ALGORITHM": "tree", "FINISH": "last", "USE_SHUFFLE": False}
     chosen = random.Random(gpu).sample(valid, 32)
     return [Config(fixed | dict(zip(names, values, strict=True))) for values in chosen]
 
 
 def record(kernel: str, gpu: int) -> KernelRecord:
     """A record of the usual weight: 8 parameters, 8 constraints, a plan of two launches, 3 sizes."""
-    default = Config(
-        {"ALGORITHM": "shuffle", "BLOCK_SIZE": 256, "WORK": 4, "UNROLL": 1, "VECTOR": 2, "FINISH": "second"}
-        | {"USE_SHUFFLE": True, "BLOCKS": 256}
-    )
+    numbers = {"BLOCK_SIZE": 256, "WORK": 4, "UNROLL": 1, "VECTOR": 2, "BLOCKS": 256}
+    default = Config({"ALGORITHM": "shuffle", "FINISH": "second", "USE_SHUFFLE": True, **numbers})
     entries = [
         Entry(
             {"n": size},
@@ -134,31 +140,31 @@ def record(kernel: str, gpu: int) -> KernelRecord:
     )
 
 
-def generate(root: Path) -> None:
+def generate(root: Path, kernels: int, gpus: int) -> None:
     """Fill a cache; the files are written plainly, for a store of each would wait for the disk each time."""
-    texts = [cache.record_text(record("kernel_x", number)) for number in range(GPUS)]
-    for number in range(GPUS):
+    texts = [cache_format.record_text(record("kernel_x", number)) for number in range(gpus)]
+    for number in range(gpus):
         device = replace(DEVICE, name=f"Vendor GPU {number}", slug=f"vendor-gpu-{number}")
         (root / device.slug).mkdir(parents=True)
-        Path(cache.device_path(str(root), device.slug)).write_text(cache.device_text(device))
-        for kernel in (f"kernel_{index}" for index in range(KERNELS)):
+        Path(cache.device_path(str(root), device.slug)).write_text(cache_format.device_text(device))
+        for kernel in (f"kernel_{index}" for index in range(kernels)):
             Path(cache.record_path(str(root), device.slug, kernel)).write_text(
                 texts[number].replace("kernel_x", kernel)
             )
 
 
-def store_for_kernel_tuner(file: Path) -> None:
+def store_for_kernel_tuner(file: Path, gpus: int) -> None:
     """Write results of one kernel on the same GPUs and sizes as Kernel Tuner's own function stores them."""
     from kernel_tuner.integration import store_results
 
-    parameters = {item.name: list(item.values) for item in record("kernel_7", 0).parameters}
-    for number in range(GPUS):
-        for entry in record("kernel_7", number).entries:
+    parameters = {item.name: list(item.values) for item in record("kernel_0", 0).parameters}
+    for number in range(gpus):
+        for entry in record("kernel_0", number).entries:
             results = [dict(config) | {"time": time_ms} for config, time_ms in entry.measured]
             environment = {"device_name": f"Vendor GPU {number}"}
             store_results(
                 str(file),
-                "kernel_7",
+                "kernel_0",
                 "",
                 parameters,
                 entry.sizes["n"],
@@ -174,7 +180,7 @@ def hot_kernel_tuner(file: Path) -> dict[str, float]:
 
     results = TuneResults(str(file))
     return {
-        "Kernel Tuner hot, exact": hot_us(lambda: results.get_best_config("Vendor GPU 33", 2**24), 2200),
+        "Kernel Tuner hot, exact": hot_us(lambda: results.get_best_config("Vendor GPU 1", 2**24), 2200),
         "Kernel Tuner hot, absent GPU": hot_us(lambda: results.get_best_config("Other GPU", 2**24), 2200),
     }
 
@@ -211,22 +217,22 @@ def new_sizes_us(calls: int = 51) -> float:
     times = []
     for number in range(calls):
         start = time.perf_counter()
-        best_config("kernel_7", "Other GPU", n=2**24 + number)
+        best_config("kernel_0", "Other GPU", n=2**24 + number)
         times.append(1e6 * (time.perf_counter() - start))
     return statistics.median(times)
 
 
 def programs() -> dict[str, str]:
     """What new processes run, by what it shows."""
-    look_up = "from autotune import best_config; best = best_config('kernel_7', {device!r}, n={size})"
+    look_up = "from autotune import best_config; best = best_config('kernel_0', {device!r}, n={size})"
     return {
         "bare": "pass",
         "import autotune": "import autotune",
         "import of best_config": "from autotune import best_config",
-        "cold, exact": look_up.format(device="Vendor GPU 33", size=SIZES[1]),
-        "cold, exact, defines and launch": look_up.format(device="Vendor GPU 33", size=SIZES[1])
+        "cold, exact": look_up.format(device="Vendor GPU 1", size=SIZES[1]),
+        "cold, exact, defines and launch": look_up.format(device="Vendor GPU 1", size=SIZES[1])
         + f"; best.defines; best.launch(n={SIZES[1]})",
-        "cold, nearest size": look_up.format(device="Vendor GPU 33", size=5_000_000),
+        "cold, nearest size": look_up.format(device="Vendor GPU 1", size=5_000_000),
         "cold, absent GPU": look_up.format(device="Other GPU", size=SIZES[1]),
         "cold, absent GPU, expected slowdown": look_up.format(device="Other GPU", size=SIZES[1])
         + "; best.expected_slowdown",
@@ -236,7 +242,7 @@ def programs() -> dict[str, str]:
 def kernel_tuner_programs(file: Path) -> dict[str, str]:
     """The same questions to Kernel Tuner."""
     look_up = "from kernel_tuner.integration import TuneResults; TuneResults({!r}).get_best_config({!r}, {})"
-    gpus = {"exact": "Vendor GPU 33", "absent GPU": "Other GPU"}
+    gpus = {"exact": "Vendor GPU 1", "absent GPU": "Other GPU"}
     return {
         f"Kernel Tuner cold, {name}": look_up.format(str(file), gpu, SIZES[1]) for name, gpu in gpus.items()
     }
@@ -248,20 +254,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=20, help="new processes of each kind")
+    parser.add_argument("--kernels", type=int, default=200)
+    parser.add_argument("--gpus", type=int, default=50, help="at least 2")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root, file = Path(folder) / "cache", Path(folder) / "kernel_7.json"
-        generate(root)
-        store_for_kernel_tuner(file)
+        root, file = Path(folder) / "cache", Path(folder) / "kernel_0.json"
+        generate(root, arguments.kernels, arguments.gpus)
+        store_for_kernel_tuner(file, arguments.gpus)
         cold = fresh_processes(programs() | kernel_tuner_programs(file), root, arguments.runs)
         os.environ["AUTOTUNE_CACHE"] = str(root)
-        best = best_config("kernel_7", "Vendor GPU 33", n=SIZES[1])
+        best = best_config("kernel_0", "Vendor GPU 1", n=SIZES[1])
         hot = {
-            "hot, exact": hot_us(lambda: best_config("kernel_7", "Vendor GPU 33", n=2**24)),
-            "hot, exact, by DeviceInfo": hot_us(lambda: best_config("kernel_7", DEVICE, n=2**24)),
-            "hot, nearest size": hot_us(lambda: best_config("kernel_7", "Vendor GPU 33", n=5_000_000)),
-            "hot, absent GPU": hot_us(lambda: best_config("kernel_7", "Other GPU", n=2**24)),
+            "hot, exact": hot_us(lambda: best_config("kernel_0", "Vendor GPU 1", n=2**24)),
+            "hot, exact, by DeviceInfo": hot_us(lambda: best_config("kernel_0", DEVICE, n=2**24)),
+            "hot, nearest size": hot_us(lambda: best_config("kernel_0", "Vendor GPU 1", n=5_000_000)),
+            "hot, absent GPU": hot_us(lambda: best_config("kernel_0", "Other GPU", n=2**24)),
             "hot, absent GPU, new sizes": new_sizes_us(),
             "launch(n=...)": hot_us(lambda: best.launch(n=2**24)),
         } | hot_kernel_tuner(file)
@@ -269,7 +277,8 @@ def main() -> None:
         print(json.dumps({"cold_ms": cold, "hot_us": hot}, indent=2))
         return
     print(
-        f"{KERNELS} kernels on {GPUS} GPUs; new processes: median of {arguments.runs}, bare Python subtracted"
+        f"{arguments.kernels} kernels on {arguments.gpus} GPUs; "
+        f"new processes: median of {arguments.runs}, bare Python subtracted"
     )
     for name, value in cold.items():
         print(f"  {name:37}{value:8.1f} ms")

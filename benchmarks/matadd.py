@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import cupy
 import torch
-from beside_libraries import bound, cached, parser, plan, show, take_turns, written
+from beside_libraries import cached, parser, plan, show, take_turns, task, written
 
 
 def main() -> None:
     """Check, let them take turns, print medians and ratios."""
     parsed = parser(__doc__ or "", rows=16384, columns=16384).parse_args()
-    space = bound("matadd", {"rows": parsed.rows, "columns": parsed.columns})
+    space = task("matadd", {"rows": parsed.rows, "columns": parsed.columns})
     config = written(space, parsed.config) if parsed.config else cached(space, parsed.cache)
     shape = (parsed.rows, parsed.columns)
     arrays = {name: cupy.random.standard_normal(shape, dtype=cupy.float32) for name in "ab"}

@@ -8,9 +8,11 @@ configuration. TF32 is off. All products are compared with one in float64 first,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cupy
 import torch
-from beside_libraries import bound, cached, parser, plan, show, take_turns, written
+from beside_libraries import cached, parser, plan, show, take_turns, task, written
 
 
 def main() -> None:
@@ -18,7 +20,7 @@ def main() -> None:
     parsed = parser(__doc__ or "", m=8192, n=8192, k=8192).parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     sizes = {"m": parsed.m, "n": parsed.n, "k": parsed.k}
-    space = bound("matmul", sizes)
+    space = task("matmul", sizes)
     config = written(space, parsed.config) if parsed.config else cached(space, parsed.cache)
     a = cupy.random.uniform(-1, 1, (parsed.m, parsed.k), dtype=cupy.float32)
     b = cupy.random.uniform(-1, 1, (parsed.k, parsed.n), dtype=cupy.float32)
@@ -26,7 +28,7 @@ def main() -> None:
     run = plan(space, config, arrays)
     first, second = (torch.as_tensor(matrix, device="cuda") for matrix in (a, b))
     by_torch, by_cupy = torch.empty((parsed.m, parsed.n), device="cuda"), cupy.empty_like(arrays["c"])
-    contenders = {
+    contenders: dict[str, Callable[[], object]] = {
         "autotune": run,
         "torch.matmul (cuBLAS)": lambda: torch.matmul(first, second, out=by_torch),
         "cupy.matmul (cuBLAS)": lambda: cupy.matmul(a, b, out=by_cupy),

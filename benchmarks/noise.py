@@ -24,59 +24,61 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from autotune.cli.progress import SearchProgress
+from autotune.core.trials import Budget, Trial
 from autotune.errors import AutotuneError
-from autotune.finals import Finals, play
-from autotune.progress import SearchProgress
-from autotune.rig import Options, Rig, open_rig
-from autotune.session import Result, search
-from autotune.targets import Bound, Target, bind_target
-from autotune.trials import Budget, Trial
+from autotune.tuning.context import TuningContext, open_context
+from autotune.tuning.finals import Finals, play
+from autotune.tuning.options import Options
+from autotune.tuning.result import Result
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import search
 
 SEEDS = (0, 1)
-SHORTEST_MS = 0.05
+MIN_MS = 0.05
 
 
-def searched(bound: Bound, options: Options, folder: Path, seed: int) -> Result:
+def searched(task: TuningTask, options: Options, folder: Path, seed: int) -> Result:
     """One search with a journal and a cache of its own."""
     own = replace(options, seed=seed, journal=folder / f"{seed}.jsonl", cache=folder / f"cache{seed}")
     with SearchProgress() as progress:
-        return search(bound, own, progress)
+        return search(task, own, progress)
 
 
 def faster_ones(trials: Sequence[Trial], count: int) -> list[Trial]:
     """Some at random of the faster half of those that take long enough."""
     timed = [(trial.time_ms, trial) for trial in trials if trial.time_ms is not None]
-    ranked = [trial for time_ms, trial in sorted(timed, key=itemgetter(0)) if time_ms >= SHORTEST_MS]
+    ranked = [trial for time_ms, trial in sorted(timed, key=itemgetter(0)) if time_ms >= MIN_MS]
     faster = ranked[: max(count, len(ranked) // 2)]
     if not faster:
-        sys.exit(f"no configuration takes {SHORTEST_MS} ms; choose a larger problem with --size")
+        sys.exit(f"no configuration takes {MIN_MS} ms; choose a larger problem with --size")
     return random.Random(0).sample(faster, min(count, len(faster)))
 
 
-def in_turns(rig: Rig, trials: Sequence[Trial]) -> Finals:
+def in_turns(context: TuningContext, trials: Sequence[Trial]) -> Finals:
     """One last round with these; exits where one of them fails in it."""
-    outcome = play(trials, rig.maker, rig.pool, rig.worker, rig.timeout_s)
+    outcome = play(trials, context.maker, context.pool, context.worker, context.timeout_s, context.protocol)
     for failure in outcome.rejected.values():
         sys.exit(f"failed in the last round: {failure.status.value}: {failure.detail}")
     return outcome
 
 
-def print_same_binary(rig: Rig, trials: Sequence[Trial]) -> float:
+def print_same_binary(context: TuningContext, trials: Sequence[Trial]) -> float:
     """A/A of each: prints a line, and gives the largest difference."""
     print(f"{'ms':>10}{'A/A':>9}  configuration")
     worst = 0.0
     for trial in trials:
-        (measurement,) = in_turns(rig, [trial]).measurements.values()
-        noise = float(measurement.conditions["noise"])
+        (measurement,) = in_turns(context, [trial]).measurements.values()
+        noise = measurement.noise or 0.0
         worst = max(worst, noise)
         print(f"{measurement.median_ms:10.4f}{noise:9.2%}  {trial.config}", flush=True)
     return worst
 
 
-def print_winners(rig: Rig, results: Sequence[Result]) -> float:
+def print_winners(context: TuningContext, results: Sequence[Result]) -> float:
     """The winners in turns: prints a line for each, and gives their difference."""
     winners = {result.winner.key: result.winner for result in results}
-    finals = in_turns(rig, list(winners.values()))
+    finals = in_turns(context, list(winners.values()))
     times_ms = [finals.measurements[result.winner.key].median_ms for result in results]
     print(f"\n{'seed':>6}{'ms then':>10}{'in turns':>10}  winner")
     for seed, result, time_ms in zip(SEEDS, results, times_ms, strict=True):
@@ -101,18 +103,18 @@ def main() -> None:
         folder = Path(name)
         options = Options(engine=parsed.engine, budget=Budget(trials=parsed.budget), transfer=False)
         try:
-            bound = bind_target(Target(Path(parsed.kernel), parsed.device, sizes))
-            results = [searched(bound, options, folder, seed) for seed in SEEDS]
+            task = bind_target(Target(Path(parsed.kernel), parsed.device, sizes))
+            results = [searched(task, options, folder, seed) for seed in SEEDS]
             own = replace(options, journal=folder / "turns.jsonl")
-            with SearchProgress() as progress, open_rig(bound, own, progress) as rig:
+            with SearchProgress() as progress, open_context(task, own, progress) as context:
                 chosen = faster_ones(results[0].trials, parsed.pairs)
-                noise = print_same_binary(rig, chosen)
-                apart = print_winners(rig, results)
+                noise = print_same_binary(context, chosen)
+                apart = print_winners(context, results)
         except AutotuneError as error:
             sys.exit(f"error: {error}")
     both = "one and the same" if results[0].winner.key == results[1].winner.key else "two configurations"
     print(
-        f"{bound.spec.kernel} on {bound.device.name}\n"
+        f"{task.spec.kernel} on {task.device.name}\n"
         f"one binary entered twice: {noise:.2%} apart at most, {len(chosen)} pairs\n"
         f"winners of two searches ({both}): {apart:.2%} apart"
     )

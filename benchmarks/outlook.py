@@ -17,9 +17,9 @@ from statistics import mean
 
 import numpy as np
 
-from autotune.replay import Recorded, load, replay
+from autotune.analysis.replay import Recorded, load, replay
 from autotune.searchers import make_searcher
-from autotune.searchers.surrogate import FASTER, outlook
+from autotune.searchers.surrogate import FASTER, stopping_estimate
 
 ENGINES = ("surrogate", "random")
 ASKED = (20, 30, 50, 100, 200, 300)
@@ -61,7 +61,7 @@ def asked(recorded: Recorded, engine: str, seed: int) -> Iterator[Answer]:
     best_ms = np.nanmin(recorded.times_ms)
     for count in ASKED:
         tried = list(rows[:count])
-        found = outlook(recorded.space, [recorded.trials[row] for row in tried])
+        found = stopping_estimate(recorded.space, [recorded.trials[row] for row in tried])
         if found.chance is not None and found.gain is not None:
             true = 1.0 - best_ms / np.nanmin(recorded.times_ms[tried])
             yield Answer(recorded.name, engine, count, found.chance, found.gain, float(true))

@@ -14,6 +14,7 @@ import argparse
 import os
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # read when CuPy is imported
 
@@ -22,7 +23,7 @@ import numpy as np
 import torch
 
 from autotune import best_config, include_dir
-from autotune.sources import packaged
+from autotune.compilers.kernel_source import packaged
 
 ROUNDS = 40
 
@@ -69,7 +70,7 @@ def main() -> None:
     run, what = tuned(x, parsed.cache, parsed.dtype)
     # torch adds up int32 in int64 unless told otherwise
     torch_type = torch.int32 if parsed.dtype == "int32" else torch.float32
-    contenders = {
+    contenders: dict[str, Callable[[], Any]] = {
         "autotune": run,
         "torch.sum": lambda: torch.sum(tensor, dtype=torch_type),
         "cupy.sum (CUB)": lambda: x.sum(dtype=x.dtype),

@@ -18,12 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import mean
 
-from autotune.efficiency import Efficiency, efficiency, random_expectation
+from autotune.analysis.replay import Recorded, load, priors_for, replay
+from autotune.analysis.replay_score import Efficiency, efficiency, random_expectation
+from autotune.cli._tables import console, table
+from autotune.cli.replay import COLUMNS, efficiency_rows
 from autotune.errors import InputError
-from autotune.replay import Recorded, load, priors_for, replay
-from autotune.report.replay import COLUMNS, efficiency_rows
-from autotune.report.tables import console, table
-from autotune.searchers import engine_names, learns_from_priors, make_searcher, strategy_names
+from autotune.searchers import engine_names, learns_from_sources, make_searcher, strategy_names
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     asked = parser.parse_args()
     names = [name for name in asked.searchers or every_searcher() if name not in asked.leave_out]
     if asked.priors is not None:
-        names = [name for name in names if learns_from_priors(name.partition(":")[0])]
+        names = [name for name in names if learns_from_sources(name.partition(":")[0])]
     files = tuple(asked.files)
     scores: list[tuple[str, Efficiency]] = []
     with ProcessPoolExecutor(asked.jobs) as pool:

@@ -24,11 +24,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from autotune.analysis.replay import Recorded, ReplayEvaluator, load
+from autotune.core.records import Config
+from autotune.core.trials import Trial
 from autotune.errors import BudgetSpent
-from autotune.model import Config
-from autotune.replay import Recorded, ReplayEvaluator, load
 from autotune.searchers import make_searcher
-from autotune.trials import Trial
 
 STRATEGIES = (
     ("surrogate", (None,)),

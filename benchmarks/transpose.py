@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import cupy
 import torch
-from beside_libraries import bound, cached, parser, plan, show, take_turns, written
+from beside_libraries import cached, parser, plan, show, take_turns, task, written
 
 
 def main() -> None:
     """Check, let them take turns, print medians and ratios."""
     parsed = parser(__doc__ or "", rows=16384, columns=16384).parse_args()
-    space = bound("transpose", {"rows": parsed.rows, "columns": parsed.columns})
+    space = task("transpose", {"rows": parsed.rows, "columns": parsed.columns})
     config = written(space, parsed.config) if parsed.config else cached(space, parsed.cache)
     matrix = cupy.random.standard_normal((parsed.rows, parsed.columns), dtype=cupy.float32)
     arrays = {"input": matrix}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autotune.model import (
+from autotune.core.records import (
     ArgumentSpec,
     Config,
     DeviceInfo,

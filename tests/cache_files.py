@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from autotune import cache
-from autotune.model import DeviceInfo, KernelRecord
+from autotune.core.records import DeviceInfo, KernelRecord
+from autotune.serving import cache
 
 
 def write(root: Path, device: DeviceInfo, record: KernelRecord) -> Path:

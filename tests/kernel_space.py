@@ -4,7 +4,7 @@ import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.sources import read_source
+from autotune.compilers.kernel_source import read_source
 from autotune.space import bind, constraint_report, lint, load_space, problem_of
 from tests.space_example import GPU
 

@@ -1,23 +1,95 @@
-"""What tests of all kernels try of each space: its default, its landmarks, and a random share of the rest."""
+"""What tests of all kernels try of each space: its default, its landmarks, and a pairwise covering array.
 
-import random
-from collections.abc import Iterator
+A mistake in a kernel shows itself, as a rule, for one value or for two values that come together. So of
+every two values that a valid configuration can have together, one of the array has them; an element type
+counts as a value, too.
+"""
 
-from autotune.model import Config, DeviceInfo
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.records import Config, DeviceInfo
 from autotune.space import Space, SpaceSpec, bind, problem_of
 
-RANDOM_CONFIGURATIONS = 100
+_CANDIDATES = 300  # rows that are compared for each that is taken
 
 
-def sampled(spec: SpaceSpec, device: DeviceInfo) -> Iterator[tuple[Space, list[Config]]]:
-    """For each element type the bound space and what to try, the same in every run.
+class Sample(NamedTuple):
+    """What to try of the space of one element type: what is known by name, and its part of the array."""
 
-    Landmarks that the device cannot run are left out; the random ones are shared out among the types.
+    space: Space
+    known: list[Config]
+    pairwise: list[Config]
+
+
+def sampled(spec: SpaceSpec, device: DeviceInfo, most: int | None = None) -> list[Sample]:
+    """For each element type what to try, the same in every run; the array is one for all types together.
+
+    Landmarks that the device cannot run are left out; of the array no more than `most` are kept, those that
+    cover most.
     """
-    share = RANDOM_CONFIGURATIONS // len(spec.dtypes)
+    samples = []
     for dtype in spec.dtypes:
         space = bind(spec, device, problem_of(spec, device, dtype=dtype))
-        generator = random.Random(f"{spec.kernel} {device.architecture} {dtype}")
-        rows = generator.sample(range(len(space)), min(share, len(space)))
-        landmarks = [landmark.config for landmark in spec.landmarks if landmark.config in space]
-        yield space, list(dict.fromkeys([spec.default, *landmarks, *map(space.config, rows)]))
+        named = dict.fromkeys((spec.default, *(landmark.config for landmark in spec.landmarks)))
+        samples.append(Sample(space, [config for config in named if config in space], []))
+    ends = np.cumsum([len(sample.space) for sample in samples])
+    which = np.repeat(np.arange(len(samples), dtype=np.int16), [len(sample.space) for sample in samples])
+    rows = np.hstack([np.vstack([sample.space.rows for sample in samples]), which[:, None]])
+    given = [
+        int(end) - len(sample.space) + (sample.space.index(config) or 0)
+        for end, sample in zip(ends, samples, strict=True)
+        for config in sample.known
+    ]
+    for row in covering_array(rows, given)[:most]:
+        sample = samples[which[row]]
+        sample.pairwise.append(sample.space.config(row - int(ends[which[row]])))  # from the type's end
+    return samples
+
+
+def covering_array(rows: NDArray[Any], given: Sequence[int] = ()) -> list[int]:
+    """Rows that, with the given ones, have every pair of values of two columns that any row has.
+
+    Greedy: of some rows with a pair that is missing, take the one that has most missing pairs.
+    """
+    columns = list(combinations(range(rows.shape[1]), 2))
+    sizes = rows.max(axis=0).astype(np.int64) + 1
+    starts = np.cumsum([0, *(sizes[one] * sizes[other] for one, other in columns)])
+
+    def pairs(of: NDArray[Any], number: int) -> NDArray[np.int64]:
+        one, other = columns[number]
+        return starts[number] + of[:, one].astype(np.int64) * sizes[other] + of[:, other]
+
+    missing = np.zeros(starts[-1], bool)
+    for number in range(len(columns)):
+        missing[pairs(rows, number)] = True
+        missing[pairs(rows[list(given)], number)] = False
+    generator = np.random.default_rng(0)
+    chosen = []
+    while missing.any():
+        pair = int(generator.choice(np.flatnonzero(missing)))
+        number = int(np.searchsorted(starts, pair, side="right")) - 1
+        having = np.flatnonzero(pairs(rows, number) == pair)
+        candidates = generator.permutation(having)[:_CANDIDATES]
+        found = np.stack([pairs(rows[candidates], number) for number in range(len(columns))], axis=1)
+        best = int(missing[found].sum(axis=1).argmax())
+        missing[found[best]] = False
+        chosen.append(int(candidates[best]))
+    return chosen
+
+
+def shared_out(samples: Sequence[Sample], count: int) -> list[list[tuple[Space, Config]]]:
+    """The array in `count` parts: every value is in each of them, as far as there are enough."""
+    parts: list[list[tuple[Space, Config]]] = [[] for _ in range(count)]
+    met: list[set[object]] = [set() for _ in range(count)]
+    for sample in samples:
+        for config in sample.pairwise:
+            values = {*config.items(), sample.space.problem.dtype}
+            part = min(range(count), key=lambda one: (-len(values - met[one]), len(parts[one])))
+            met[part] |= values
+            parts[part].append((sample.space, config))
+    return parts

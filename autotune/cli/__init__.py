@@ -1,6 +1,6 @@
-"""The command line: parse, call one function of a lower layer, print. A module for each verb.
+"""The command line: parse, call one function of a lower layer, print. A module for each command.
 
-Each verb's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
+Each command's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
 Exit codes: 0 done, 1 something failed, 2 the input was wrong (nothing was written then), 130 interrupted.
 """
 
@@ -11,46 +11,34 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from importlib import import_module
+from io import TextIOWrapper
+from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 from autotune import __version__
-from autotune.cli import (
-    adopt,
-    best,
-    compare,
-    devices,
-    export,
-    feasible,
-    import_,
-    ladder,
-    merge,
-    new,
-    replay,
-    search,
-    show,
-    space,
-)
 from autotune.errors import AutotuneError, InputError
 
-VERBS = (
-    search,
-    adopt,
-    best,
-    compare,
-    merge,
-    devices,
-    new,
-    space,
-    feasible,
-    ladder,
-    show,
-    replay,
-    import_,
-    export,
-)
+# What `autotune --help` says of each command. A module is imported when its command is asked for.
+COMMANDS = {
+    "search": "tune a kernel: search its space, verify and time, keep the best in the cache",
+    "adopt": "get a result from ten runs, where other devices or sizes have one",
+    "best": "show what the cache serves for a kernel on a device, as best_config does",
+    "compare": "compare what was tuned on several devices",
+    "merge": "unite caches and journals of several machines",
+    "devices": "list what --device accepts",
+    "new": "write a first space file and reference for a kernel",
+    "space": "count, explain and check a space; say why a configuration is invalid",
+    "feasible": "compile a space for architectures without having them",
+    "ladder": "time the named steps of a kernel's ladder beside the tuned best",
+    "show": "look through the trials of a search",
+    "replay": "search recorded results, at once and scored",
+    "import": "read other tools' results and spaces",
+    "export": "write a journal in another tool's format, or a kernel's cache as a C header",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,9 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _terminate)
     _open_closed_streams()
+    if isinstance(sys.stdout, TextIOWrapper):  # a name may have letters that a terminal has not
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _require_folder()
-        parsed = parser().parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        parsed = parser([word for word in words if word in COMMANDS][:1]).parse_args(words)
         parsed.run(parsed)
         sys.stdout.flush()
     except InputError as error:
@@ -88,31 +79,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of the whole command line; only the named commands are imported and have their options."""
     whole = _Parser(
         prog="autotune",
         description="Find, verify, remember and serve the fastest configuration of a GPU kernel.",
         epilog="Start with:  autotune search spaces/reduce.yaml",
     )
     whole.add_argument("--version", action="version", version=f"autotune {__version__}")
-    verbs = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for verb in VERBS:
-        _add_verb(verbs, verb)
+    added = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        one = added.add_parser(name, help=summary)
+        if name in commands:
+            _complete(one, import_module(f"autotune.cli.{_module(name)}"))
     return whole
 
 
-def _add_verb(verbs: Any, verb: ModuleType) -> None:
-    """A subcommand named after its module, described by the module's docstring."""
-    text = (verb.__doc__ or "").strip()
-    one = verbs.add_parser(
-        verb.__name__.rpartition(".")[2].rstrip("_"),  # a keyword of Python, `import`, has a trailing "_"
-        help=text.split(":")[0].rstrip("."),
-        description=text,
-        epilog=f"Example: {verb.EXAMPLE}",
-    )
-    verb.add_options(one)
-    one.set_defaults(run=verb.run)
+def _module(command: str) -> str:
+    """The module of a command; a keyword of Python has an underscore at its end."""
+    return f"{command}_" if iskeyword(command) else command
+
+
+def _complete(one: argparse.ArgumentParser, command: ModuleType) -> None:
+    """Give a command's parser its description, its options and what it runs."""
+    one.description = (command.__doc__ or "").strip()
+    one.epilog = f"Example: {command.EXAMPLE}{getattr(command, 'BEWARE', '')}"
+    command.add_options(one)
+    one.set_defaults(run=command.run)
 
 
 def _open_closed_streams() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from autotune.cli import options as opt
+from autotune.cli._tables import problem_text
 from autotune.cli.output import emit
-from autotune.trials import Budget
+from autotune.core.records import Entry
+from autotune.core.trials import Budget
+from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune adopt reduce --size n=1000000"
 RUNS = 10  # beside the default
@@ -29,20 +33,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.adopt import adopt, searched
-    from autotune.progress import SearchProgress
-    from autotune.report.adopt import known_json, known_text
-    from autotune.report.search import result_json, result_text
-    from autotune.rig import get_ready
-    from autotune.targets import bind_target
+    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.progress import SearchProgress
+    from autotune.tuning.adopt import adopt, searched
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.task import bind_target
 
     get_ready(parsed.device, parsed.workers)
-    bound = bind_target(opt.target(parsed))
-    known = searched(bound, parsed.cache)
+    task = bind_target(opt.target(parsed))
+    known = searched(task, parsed.cache)
     if known is not None:
-        emit(known_json(known) if parsed.json else known_text(bound, known))
+        emit(known_json(known) if parsed.json else known_text(task, known))
         return
     options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
     with SearchProgress() as progress:
-        result = adopt(bound, options, progress)
+        result = adopt(task, options, progress)
     emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
+
+
+def known_text(task: TuningTask, entry: Entry) -> str:
+    """That nothing was run, and why."""
+    origin = entry.provenance
+    return (
+        f"{task.spec.kernel} on {task.device.name}, {problem_text(task.space)}: tuned already, with "
+        f"{origin.trials} trials of {origin.engine}{entry.caveat}; nothing was run\n"
+        f"best    {entry.time_ms:.4g} ms: {entry.config}"
+    )
+
+
+def known_json(entry: Entry) -> dict[str, Any]:
+    """The same for scripts."""
+    return {"adopted": False, "config": dict(entry.config), "time_ms": entry.time_ms}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
+from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.model import Tier
+from autotune.core.records import Tier
+from autotune.serving.best import Best
 
 EXAMPLE = "autotune best reduce --size n=1000000"
 
@@ -44,9 +47,8 @@ def _tier(text: str) -> Tier:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.loader import best_config
-    from autotune.report.best import best_json, best_text
-    from autotune.targets import resolve_device
+    from autotune.serving.lookup import best_config
+    from autotune.tuning.task import resolve_device
 
     sizes = opt.sizes(parsed)
     device = resolve_device(parsed.device, parsed.cache)
@@ -61,3 +63,27 @@ def run(parsed: argparse.Namespace) -> None:
         **sizes,
     )
     emit(best_json(found) if parsed.json else best_text(found))
+
+
+def best_json(best: Best) -> dict[str, Any]:
+    """Everything a script may want of it."""
+    return {
+        "config": dict(best),
+        "defines": best.defines,
+        "match": asdict(best.match) | {"tier": best.match.tier.value},
+        "time_ms": best.time_ms,
+        "expected_slowdown": best.expected_slowdown,
+        "stale": best.stale_reasons,
+    }
+
+
+def best_text(best: Best) -> str:
+    """The configuration, how well it fits, what is stale, and the compiler's flags as the last line."""
+    time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
+    lines = [str(best.config), f"{best.match.tier.value}: {best.match.detail} ({time_text})"]
+    if best.expected_slowdown is None:
+        lines.append("expected slowdown: not known")
+    elif best.expected_slowdown > 1:
+        lines.append(f"expected slowdown: at most {best.expected_slowdown:.3g} times, in nine of ten cases")
+    lines += [f"stale: {reason}" for reason in best.stale_reasons]
+    return "\n".join([*lines, " ".join(best.flags)])

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from autotune.analysis.compare import MARGIN, KernelComparison, Portable, Tuned
 from autotune.cli import options as opt
+from autotune.cli._tables import console, sizes_text, table
 from autotune.cli.output import emit
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
@@ -32,17 +36,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.compare import compare, left_out, problem_of, select
+    from autotune.analysis.compare import compare, left_out, problem_of, require_one_kernel, select
+    from autotune.analysis.external_results import imported
     from autotune.errors import NoConfig
-    from autotune.holdings import holders
-    from autotune.imported import imported
     from autotune.interop.files import write_text
-    from autotune.report.compare import comparison_json, comparison_markdown, print_comparison
     from autotune.report.heat_map import heat_map
+    from autotune.serving.device_records import device_records
 
     sizes = opt.sizes(parsed)
     try:
-        found = holders(parsed.kernel, parsed.cache)
+        found = device_records(parsed.kernel, parsed.cache)
     except NoConfig:
         if not parsed.imported:
             raise
@@ -51,6 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, named_sizes = likely or (parsed.dtype, ())
     found += imported(parsed.kernel, parsed.imported, sizes or dict(named_sizes), dtype)
+    require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
     if parsed.plot is not None:
@@ -64,3 +68,192 @@ def run(parsed: argparse.Namespace) -> None:
     if others := left_out(found, selected):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         print(f"not compared, of another problem: {listed}", file=sys.stderr)
+
+
+_UNKNOWN = "-"
+
+
+class _Section(NamedTuple):
+    """A title, a table that may have no rows, and sentences below it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+
+def print_comparison(comparison: KernelComparison) -> None:
+    """For a terminal."""
+    out = console()
+    for number, section in enumerate(_sections(comparison)):
+        if number:
+            out.print()
+        out.print(section.title, style="bold")
+        if section.rows:
+            out.print(table(section.columns, section.rows))
+        for note in section.notes:
+            out.print(note)
+
+
+def comparison_markdown(comparison: KernelComparison) -> str:
+    """For a page."""
+    lines: list[str] = []
+    for section in _sections(comparison):
+        lines += [f"## {section.title}", ""]
+        if section.rows:
+            cells = [section.columns, ["---"] * len(section.columns), *section.rows]
+            lines += [*(f"| {' | '.join(row)} |" for row in cells), ""]
+        lines += [line for note in section.notes for line in (note, "")]
+    return "\n".join(lines).rstrip()
+
+
+def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
+    """For scripts; what is not known is null."""
+    first = comparison.tuned[0].entry
+    return {
+        "kernel": comparison.kernel,
+        "sizes": dict(first.sizes),
+        "dtype": first.dtype,
+        "devices": [_device_json(one, comparison.cpu_time_ms) for one in comparison.tuned],
+        "flips": {name: dict(row) for name, row in comparison.flips.items()},
+        "agreed": dict(comparison.agreed),
+        "matrix": {source: dict(row) for source, row in comparison.matrix.items()},
+        "portable": _portable_json(comparison.portable),
+        "most_portable": comparison.most_portable and _portable_json(comparison.most_portable),
+        "portfolio": [
+            {"config": dict(config), "devices": list(devices)} for config, devices in comparison.portfolio
+        ],
+    }
+
+
+def _sections(comparison: KernelComparison) -> Iterator[_Section]:
+    first = comparison.tuned[0].entry
+    problem = ", ".join(filter(None, (comparison.kernel, sizes_text(first.sizes), first.dtype)))
+    yield _times(f"{problem}: the best on each device", comparison)
+    if len(comparison.tuned) == 1:
+        yield _Section(
+            "Nothing to compare with",
+            (),
+            (),
+            ["Only this device has results: tune on another one, or unite caches with `autotune merge`."],
+        )
+        return
+    yield _flips(comparison)
+    yield _matrix(comparison)
+    yield _portability(comparison)
+    yield _Section(
+        f"Fewest configurations within {MARGIN:.0%} of the best everywhere",
+        ("configuration", "for"),
+        [(str(config), ", ".join(devices)) for config, devices in comparison.portfolio],
+    )
+
+
+def _times(title: str, comparison: KernelComparison) -> _Section:
+    columns = ("device", "ms", "GB/s", "of bandwidth", "GFLOP/s", "over default", "over CPU", "found by")
+    rows = [_times_row(one, comparison.cpu_time_ms) for one in comparison.tuned]
+    known = [place for place in range(len(columns)) if any(row[place] != _UNKNOWN for row in rows)]
+    notes = []
+    if all(one.bytes_per_s is None and one.flops_per_s is None for one in comparison.tuned):
+        notes = ["Rates are not known: these results do not say how much work was done."]
+    return _Section(
+        title, [columns[place] for place in known], [[row[place] for place in known] for row in rows], notes
+    )
+
+
+def _times_row(one: Tuned, cpu_time_ms: float | None) -> tuple[str, ...]:
+    origin = one.entry.provenance
+    return (
+        one.folder,
+        f"{one.entry.time_ms:.4g}",
+        _rate(one.bytes_per_s),
+        _number(one.bandwidth_share, "{:.0%}"),
+        _rate(one.flops_per_s),
+        _number(one.speedup, "{:.3g} x"),
+        _number(_over_cpu(one, cpu_time_ms), "{:.3g} x"),
+        f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
+    )
+
+
+def _flips(comparison: KernelComparison) -> _Section:
+    devices = [one.folder for one in comparison.tuned]
+    rows = [
+        (name, *(str(row.get(device, _UNKNOWN)) for device in devices))
+        for name, row in comparison.flips.items()
+    ]
+    agreed = ", ".join(f"{name}={value}" for name, value in comparison.agreed.items())
+    notes = [f"The same everywhere: {agreed}."] if agreed else []
+    return _Section("Parameters that flip", ("parameter", *devices), rows, notes)
+
+
+def _matrix(comparison: KernelComparison) -> _Section:
+    rows = [
+        (source, *(_number(share, "{:.1%}") for share in row.values()))
+        for source, row in comparison.matrix.items()
+    ]
+    notes = []
+    if comparison.missing:
+        notes = [
+            f"{comparison.missing} cells are not measured ({_UNKNOWN}): `autotune search` and `autotune "
+            "adopt` try the bests of other devices and fill them."
+        ]
+    columns = ("tuned on, run on:", *comparison.matrix)
+    return _Section("Share of the best speed", columns, rows, notes)
+
+
+def _portability(comparison: KernelComparison) -> _Section:
+    least, best = comparison.portable, comparison.most_portable
+    rows = [_portable_row("least worst", least, comparison)]
+    notes = [f"Least worst: {least.config}, at most {least.worst:.3g} times as slow."]
+    if best is None:
+        notes.append("No configuration was measured on every device, so none has a portability.")
+    elif best.config != least.config:
+        rows.append(_portable_row("most portable", best, comparison))
+        notes.append(f"Most portable: {best.config}")
+    columns = ("one for all", "portability", *(one.folder for one in comparison.tuned))
+    return _Section("One configuration for all, times as slow as the best", columns, rows, notes)
+
+
+def _portable_row(name: str, portable: Portable, comparison: KernelComparison) -> tuple[str, ...]:
+    factors = (portable.slowdowns[one.folder] for one in comparison.tuned)
+    return (name, _number(portable.portability, "{:.1%}"), *(_number(factor, "{:.3g}") for factor in factors))
+
+
+def _number(value: float | None, text: str) -> str:
+    return _UNKNOWN if value is None else text.format(value)
+
+
+def _rate(per_s: float | None) -> str:
+    """In units of 1e9, to three digits or more."""
+    return _number(per_s and per_s * 1e-9, "{:.3g}" if (per_s or 0.0) < 1e11 else "{:,.0f}")
+
+
+def _over_cpu(one: Tuned, cpu_time_ms: float | None) -> float | None:
+    if cpu_time_ms is None or one.device.kind == "cpu" or one.entry.time_ms <= 0:
+        return None
+    return cpu_time_ms / one.entry.time_ms
+
+
+def _device_json(one: Tuned, cpu_time_ms: float | None) -> dict[str, Any]:
+    return {
+        "device": one.folder,
+        "name": one.device.name,
+        "config": dict(one.entry.config),
+        "time_ms": one.entry.time_ms,
+        "bytes_per_s": one.bytes_per_s,
+        "bandwidth_share": one.bandwidth_share,
+        "flops_per_s": one.flops_per_s,
+        "speedup": one.speedup,
+        "speedup_over_cpu": _over_cpu(one, cpu_time_ms),
+        "engine": one.entry.provenance.engine,
+        "trials": one.entry.provenance.trials,
+    }
+
+
+def _portable_json(portable: Portable) -> dict[str, Any]:
+    slowdowns: Mapping[str, float | None] = portable.slowdowns
+    return {
+        "config": dict(portable.config),
+        "slowdowns": dict(slowdowns),
+        "worst": portable.worst,
+        "portability": portable.portability,
+    }

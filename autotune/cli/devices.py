@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 
+from rich.table import Table
+
 from autotune.cli import options as opt
+from autotune.cli._tables import table
 from autotune.cli.output import emit
+from autotune.core.records import DeviceInfo
 
 EXAMPLE = "autotune devices"
 
@@ -18,12 +23,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.report.devices import devices_table
-    from autotune.report.tables import console
-    from autotune.targets import find_devices
+    from autotune.cli._tables import console
+    from autotune.tuning.task import find_devices
 
     found = [(str(address), info) for address, info in find_devices()]
     if parsed.json:
         emit([{"device": address, **asdict(info)} for address, info in found])
     else:
         console().print(devices_table(found))
+
+
+def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:
+    """What `--device` accepts, and what each device is."""
+    rows = [
+        (
+            address,
+            info.name,
+            info.kind,
+            str(info.compute_units),
+            f"{info.memory_bytes / 2**30:.1f}",
+            info.runtime,
+        )
+        for address, info in devices
+    ]
+    return table(("device", "name", "kind", "units", "GiB", "runtime"), rows)

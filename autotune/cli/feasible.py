@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from statistics import median
+from typing import Any
 
+from rich.table import Table
+
+from autotune.analysis.compile_survey import Checked, Survey
 from autotune.cli import options as opt
+from autotune.cli._tables import table
 from autotune.cli.output import emit
+from autotune.core.trials import Status
 from autotune.errors import SetupError
 
 EXAMPLE = "autotune feasible spaces/reduce.yaml --architectures sm_75,sm_90 --budget 100"
@@ -37,13 +47,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command; raises SetupError when the default configuration cannot run everywhere."""
-    from autotune import occupancy
-    from autotune.binary_cache import default_folder
-    from autotune.feasible import Settings, survey
-    from autotune.progress import SurveyProgress
-    from autotune.report.feasible import failures_table, survey_json, survey_table
-    from autotune.report.tables import console
-    from autotune.targets import Target
+    from autotune.analysis.compile_survey import Settings, survey
+    from autotune.cli._tables import console
+    from autotune.cli.progress import SurveyProgress
+    from autotune.compilers import occupancy
+    from autotune.compilers.binary_cache import default_folder
+    from autotune.tuning.task import Target
 
     names = dict.fromkeys(filter(None, parsed.architectures.replace(",", " ").split()))
     architectures = [occupancy.architecture(name) for name in names or [""]]
@@ -66,10 +75,9 @@ def run(parsed: argparse.Namespace) -> None:
             out.print()
             out.print(failures)
     for item in surveys:
-        default = item.checked[0] if item.checked else None
-        if default is not None and default.failure is not None:
+        if item.default_failure:
             raise SetupError(
-                f"the default configuration cannot run on {item.architecture.name}: {default.failure.detail}"
+                f"the default configuration cannot run on {item.architecture.name}: {item.default_failure}"
             )
 
 
@@ -78,3 +86,104 @@ def _budget(text: str) -> int | None:
         return None if text == "all" else opt.at_least(1)(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}, or all") from None
+
+
+_COLUMNS = (
+    *("architecture", "as on", "valid", "tried", "compile", "can launch", "registers", "spilling"),
+    *("spill bytes", "local bytes", "shared bytes", "occupancy", "limited by"),
+)
+
+
+def survey_table(surveys: Sequence[Survey]) -> Table:
+    """One row per architecture; three figures are least, median and most."""
+    return table(_COLUMNS, [_row(survey) for survey in surveys])
+
+
+def failures_table(surveys: Sequence[Survey]) -> Table | None:
+    """What cannot run, by reason, with a configuration for each; None when everything can."""
+    rows = []
+    for survey in surveys:
+        name = survey.architecture.name
+        if survey.note:
+            rows.append((name, "all", survey.note, ""))
+        failed = [item for item in survey.checked if item.failure is not None]
+        examples = {_kind(item): item for item in reversed(failed)}  # the first of each kind
+        for kind, count in Counter(map(_kind, failed)).most_common():
+            rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))
+    return table(("architecture", "number", "reason, the first of its kind", "there"), rows) if rows else None
+
+
+def survey_json(survey: Survey) -> dict[str, Any]:
+    """The same with every configuration, for scripts."""
+    checked, device = survey.checked, survey.architecture.device
+    return {
+        "architecture": survey.architecture.name,
+        "as_on": {"name": device.name, "compute_units": device.compute_units},
+        "valid": survey.valid,
+        "tried": len(checked),
+        "compile": sum(_compiles(item) for item in checked),
+        "can_launch": sum(item.failure is None for item in checked),
+        "compiled_before": sum(item.cached for item in checked),
+        "note": survey.note,
+        "configurations": [_checked_json(item) for item in checked],
+    }
+
+
+def _checked_json(item: Checked) -> dict[str, Any]:
+    row = asdict(item) | {"config": dict(item.config), "status": "ok", "detail": ""}
+    del row["failure"]
+    if item.failure is not None:
+        row |= {"status": item.failure.status.value, "detail": item.failure.detail}
+    return row
+
+
+def _row(survey: Survey) -> tuple[str, ...]:
+    checked, device = survey.checked, survey.architecture.device
+    can_launch = [item for item in checked if item.failure is None]
+    places = [item.occupancy for item in can_launch if item.occupancy is not None]
+    limits = Counter(place.limit for place in places)
+    spills = _values(checked, lambda item: item.spill_bytes)
+    return (
+        survey.architecture.name,
+        f"{device.name} ({device.compute_units} units)",
+        f"{survey.valid:,}",
+        f"{len(checked):,}",
+        f"{sum(_compiles(item) for item in checked):,}",
+        f"{len(can_launch):,}",
+        _spread(_values(checked, lambda item: item.registers), "{:.0f}"),
+        f"{sum(value > 0 for value in spills):,}",
+        f"{max(spills, default=0):,}",
+        f"{max(_values(checked, lambda item: item.local_bytes), default=0):,}",
+        f"{max(_values(checked, lambda item: item.shared_bytes), default=0):,}",
+        _spread([place.share for place in places], "{:.0%}"),
+        ", ".join(f"{limit} {count / len(places):.0%}" for limit, count in limits.most_common()) or "-",
+    )
+
+
+def _values(checked: Iterable[Checked], of: Callable[[Checked], int | None]) -> list[int]:
+    return [value for item in checked if (value := of(item)) is not None]
+
+
+def _spread(values: Sequence[float], style: str) -> str:
+    if not values:
+        return "-"
+    return " / ".join(style.format(value) for value in (min(values), median(values), max(values)))
+
+
+def _compiles(item: Checked) -> bool:
+    return item.failure is None or item.failure.status is Status.LAUNCH_ERROR
+
+
+def _kind(item: Checked) -> str:
+    """What failures of one kind have in common: the words before the figures."""
+    assert item.failure is not None
+    if item.failure.status is Status.LAUNCH_ERROR:
+        return item.failure.detail.partition(":")[0]
+    return f"{item.failure.status.value}: {_reason(item)}"
+
+
+def _reason(item: Checked) -> str:
+    """A failure in one line: of a compiler's log the first error."""
+    assert item.failure is not None
+    lines = item.failure.detail.splitlines() or [""]
+    return next((line for line in lines if "error" in line), lines[0])

@@ -41,8 +41,8 @@ def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
     from dataclasses import replace
 
+    from autotune.cli._interop import NEXT_STEPS, imported_json, imported_text, space_text
     from autotune.interop import journals, read_recordings, read_t1
-    from autotune.report.interop import NEXT_STEPS, imported_json, imported_text, space_text
 
     spaces = {path: read_t1(path) for path in parsed.files}
     found = [one for path, space in spaces.items() if space is None for one in read_recordings(path)]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
+from rich.table import Table
+
 from autotune.cli import options as opt
+from autotune.cli._tables import problem_text, rate_text, table
 from autotune.cli.output import emit
+from autotune.core.records import Config, Tier
+from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError, NoConfig
-from autotune.loader import best_config
-from autotune.model import Config, Tier
-from autotune.targets import Bound
-from autotune.trials import Budget
+from autotune.report.plot import Bar, bar_chart
+from autotune.serving.lookup import best_config
+from autotune.space import Space
+from autotune.tuning.task import TuningTask
+from autotune.tuning.tuner import TUNED
 
 EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
@@ -27,19 +34,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
+    from autotune.cli._tables import console
+    from autotune.cli.progress import SearchProgress
     from autotune.interop.files import write_text
-    from autotune.progress import SearchProgress
-    from autotune.report.ladder import ladder_plot, ladder_table
-    from autotune.report.tables import console
-    from autotune.rig import get_ready
-    from autotune.session import ladder
-    from autotune.targets import bind_target
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.task import bind_target
+    from autotune.tuning.tuner import ladder
 
     get_ready(parsed.device, parsed.workers)
-    bound = bind_target(opt.target(parsed))
-    best = _tuned_best(bound, parsed.cache)  # first: a damaged cache must not cost the ladder's result
+    task = bind_target(opt.target(parsed))
+    best = _tuned_best(task, parsed.cache)  # first: a damaged cache must not cost the ladder's result
     with SearchProgress() as progress:
-        rungs = ladder(bound, opt.run_options(parsed, budget=Budget()), progress, best)
+        rungs = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
     if parsed.json:
         emit(
             [
@@ -48,21 +54,21 @@ def run(parsed: argparse.Namespace) -> None:
             ]
         )
     else:
-        console().print(ladder_table(bound.space, rungs))
+        console().print(ladder_table(task.space, rungs))
     if parsed.plot is not None:
-        write_text(parsed.plot, ladder_plot(bound.space, rungs))
+        write_text(parsed.plot, ladder_plot(task.space, rungs))
 
 
-def _tuned_best(bound: Bound, cache: Path | None) -> Config | None:
+def _tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
     """The best that is known of this very device and problem; None before a search.
 
     A result from before the space's sizes, types or parameters were changed is none.
     """
-    problem = bound.space.problem
+    problem = task.space.problem
     try:
         known = best_config(
-            bound.spec.kernel,
-            bound.device,
+            task.spec.kernel,
+            task.device,
             dtype=problem.dtype,
             strict=True,
             min_match=Tier.EXACT,
@@ -72,4 +78,44 @@ def _tuned_best(bound: Bound, cache: Path | None) -> Config | None:
         )
     except (NoConfig, InputError):  # not tuned yet, or of other sizes or types: the ladder stands alone
         return None
-    return known.config if known.config in bound.space else None
+    return known.config if known.config in task.space else None
+
+
+def ladder_table(space: Space, rungs: Sequence[tuple[str, Trial]]) -> Table:
+    """One row per rung: time, rate, speed-up over the first that ran."""
+    notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
+    first_ms = next((trial.time_ms for _, trial in rungs if trial.time_ms is not None), None)
+    rows = []
+    for name, trial in rungs:
+        if trial.time_ms is None:
+            rows.append((name, "-", "-", "-", f"{_why_not(trial)}"))
+        else:
+            note = notes.get(name, str(trial.config))
+            rows.append((name, *_rung(space, trial.config, trial.time_ms, first_ms), note))
+    return table(("step", "ms", "rate", "speed-up", "note"), rows)
+
+
+def ladder_plot(space: Space, rungs: Sequence[tuple[str, Trial]]) -> str:
+    """A bar of time per rung that ran, as SVG; InputError if none ran."""
+    timed = [(name, trial.config, trial.time_ms) for name, trial in rungs if trial.time_ms is not None]
+    if not timed:
+        raise InputError(f"{space.spec.kernel}: none of its landmarks ran here, so there is nothing to plot")
+    bars = [
+        Bar(name, time_ms, _time_and_rate(space, config, time_ms), strong=name == TUNED)
+        for name, config, time_ms in timed
+    ]
+    return bar_chart(f"{space.spec.kernel}, {problem_text(space)}, {space.device.name}", "ms", bars)
+
+
+def _time_and_rate(space: Space, config: Config, time_ms: float) -> str:
+    return ", ".join(filter(None, (f"{time_ms:.4g} ms", rate_text(space, config, time_ms))))
+
+
+def _rung(space: Space, config: Config, time_ms: float, first_ms: float | None) -> tuple[str, str, str]:
+    return f"{time_ms:.4g}", rate_text(space, config, time_ms), f"{(first_ms or time_ms) / time_ms:.1f}x"
+
+
+def _why_not(trial: Trial) -> str:
+    if trial.status is Status.PRUNED:
+        return f"not valid here: {trial.detail}"
+    return f"{trial.status.value}: {trial.detail}"

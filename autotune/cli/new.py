@@ -8,6 +8,7 @@ from pathlib import Path
 
 from autotune.cli.output import emit
 from autotune.errors import InputError
+from autotune.scaffold import Scaffold
 
 EXAMPLE = "autotune new my_kernel.cu"
 
@@ -20,9 +21,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.report.new import findings
+    from autotune.compilers.kernel_source import include_dir, read_source
     from autotune.scaffold import scaffold
-    from autotune.sources import include_dir, read_source
 
     path: Path = parsed.kernel
     read_source(path)  # every include is there
@@ -40,3 +40,29 @@ def run(parsed: argparse.Namespace) -> None:
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written ({error.strerror})") from None
     emit(findings(made, space, reference))
+
+
+def findings(made: Scaffold, space: Path, reference: Path) -> str:
+    """Kernels, arguments with their roles, macros with their values, and what to do next."""
+    called = ", ".join(kernel.entry for kernel in made.source.kernels)
+    lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
+    for item in made.guess.passed:
+        what = f"{item.role.value} [{item.shape}]" if item.role is not None else f"= {item.value}"
+        lines.append(f"  {item.argument.text:<40} {what}")
+    lines += ["macro"]
+    for parameter in made.guess.parameters:
+        values = ", ".join(map(str, parameter.values))
+        lines.append(
+            f"  {parameter.name:<40} {values}" + (f"  ({parameter.remark})" if parameter.remark else "")
+        )
+    lines += [f"  {macro.name:<40} left at {macro.default}" for macro in made.guess.left_alone]
+    guessed = (
+        "guessed from its formula" if made.guess.reference else "returns nothing yet: nothing is compared"
+    )
+    lines += [
+        "",
+        f"wrote {space}: read its comments",
+        f"wrote {reference}: {guessed}",
+        f"next  autotune search {space}",
+    ]
+    return "\n".join(lines)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from autotune.core.launch_plan import RESERVED_SIZES
 from autotune.errors import InputError
-from autotune.plan import RESERVED_SIZES
-from autotune.rig import Options
-from autotune.targets import Target
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target
 
-LONGEST_S = 86_400.0
-LARGEST_SEED = 2**32 - 1
+MAX_S = 86_400.0
+MAX_SEED = 2**32 - 1
 
 
 def target(parsed: argparse.Namespace) -> Target:
@@ -146,7 +146,7 @@ def seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 < number <= LONGEST_S:
+    if not 0 < number <= MAX_S:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, a day at most")
     return number
 
@@ -166,8 +166,8 @@ def at_least(least: int) -> Callable[[str], int]:
 def seed(text: str) -> int:
     """A seed that every library takes."""
     number = at_least(0)(text)
-    if number > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at most {LARGEST_SEED}")
+    if number > MAX_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at most {MAX_SEED}")
     return number
 
 

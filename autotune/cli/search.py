@@ -6,11 +6,12 @@ import argparse
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.trials import Budget, Objective
 from autotune.errors import InputError, SetupError
-from autotune.rig import DEFAULT_BUDGET, Options
-from autotune.trials import Budget, Objective
+from autotune.tuning.options import DEFAULT_BUDGET, Options
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
+BEWARE = "A space's reference and kernel are code that runs on this machine. "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -84,11 +85,11 @@ def _add_learning(how: argparse._ArgumentGroup) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.progress import SearchProgress
-    from autotune.report.search import result_json, result_text
-    from autotune.rig import get_ready
-    from autotune.session import search
-    from autotune.targets import bind_target
+    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.progress import SearchProgress
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.task import bind_target
+    from autotune.tuning.tuner import search
 
     options = _options(parsed)
     if parsed.wanted:
@@ -104,15 +105,15 @@ def run(parsed: argparse.Namespace) -> None:
 
 def _work_off(parsed: argparse.Namespace, options: Options) -> None:
     """Search what is on the list for this device; whatever fails stays on it and is told in the end."""
-    from autotune.backlog import open_questions, work_off
-    from autotune.progress import SearchProgress
-    from autotune.report.search import result_json, result_text
+    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.progress import SearchProgress
+    from autotune.tuning.tune_misses import missed_tasks, tune_misses
 
     if parsed.journal or parsed.size or parsed.dtype:
         raise InputError("autotune search --wanted: the list says the sizes and types; leave out the options")
-    questions = open_questions(parsed.cache, parsed.device, parsed.space)
+    questions = missed_tasks(parsed.cache, parsed.device, parsed.space)
     with SearchProgress() as progress:
-        results, failures = work_off(questions, options, progress)
+        results, failures = tune_misses(questions, options, progress)
     if parsed.json:
         emit([result_json(result) for result in results])
     else:

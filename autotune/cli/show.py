@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from rich.table import Table
+
 from autotune.cli import options as opt
+from autotune.cli._tables import table
 from autotune.cli.output import emit
+from autotune.core.expressions import Expression, parse
+from autotune.core.text import hint
+from autotune.core.trials import Measurement, Status, Trial
 from autotune.errors import ExpressionError, InputError
-from autotune.expressions import Expression, parse
-from autotune.suggestions import hint
-from autotune.trials import Status, Trial
 
 EXAMPLE = "autotune show runs/FILE.jsonl --where 'BLOCK_SIZE >= 256' --limit 20"
 
@@ -42,15 +46,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.journal import encode_trial, read_trials
-    from autotune.report.tables import console
-    from autotune.report.trials import trials_table
+    from autotune.cli._tables import console
+    from autotune.evaluation.journal import read_last_round, read_trials
+    from autotune.evaluation.journal_rows import encode_trial
 
     trials = read_trials(parsed.journal)
-    chosen = _select(trials, parsed)
     if parsed.importance:
-        _show_importance(chosen, parsed.json)
+        _show_importance(_select(trials, parsed), parsed.json)
         return
+    finals = read_last_round(parsed.journal)
+    chosen = _select([_decided(trial, finals) for trial in trials], parsed)
     if parsed.json:
         emit([encode_trial(trial) for trial in chosen])
     else:
@@ -58,10 +63,20 @@ def run(parsed: argparse.Namespace) -> None:
         print(f"{len(chosen)} of {len(trials)} trials", file=sys.stderr)
 
 
+def _decided(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
+    """A trial with its time of the last round, which counts before the search's; the fastest says so."""
+    final = finals.get(trial.key)
+    if final is None or trial.time_ms is None:
+        return trial
+    fastest = min(finals.values(), key=lambda measured: measured.median_ms)
+    words = "the fastest of the last round" if final is fastest else ""
+    return replace(trial, measurement=final, detail="; ".join(filter(None, (words, trial.detail))))
+
+
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
-    from autotune.importance import importance
-    from autotune.report.importance import importance_json, importance_note, importance_table
-    from autotune.report.tables import console
+    from autotune.analysis.importance import importance
+    from autotune.cli._importance import importance_json, importance_note, importance_table
+    from autotune.cli._tables import console
 
     found = importance(trials)
     if as_json:
@@ -72,7 +87,7 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
 
 
 def _front(trials: Sequence[Trial], journal: Path) -> list[Trial]:
-    from autotune.pareto import pareto_front
+    from autotune.core.trials import pareto_front
 
     front = [config for config, _, _ in pareto_front(trials)]
     if not front:
@@ -105,3 +120,37 @@ def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
             raise InputError(f"--sort {parsed.sort}: expected time, order or the name of a parameter")
         chosen.sort(key=lambda trial: (isinstance(trial.config[parsed.sort], str), trial.config[parsed.sort]))
     return chosen[: parsed.limit]
+
+
+def trials_table(trials: Sequence[Trial]) -> Table:
+    """Trials with one column per parameter, and what their binaries take where that is known."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.config))
+    resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
+    energies = any(trial.measurement and trial.measurement.energy_j is not None for trial in trials)
+    rows = [
+        (
+            f"{trial.time_ms:.4g}" if trial.time_ms is not None else "-",
+            *([_energy(trial)] if energies else []),
+            trial.status.value,
+            *(str(trial.config.get(name, "")) for name in names),
+            *(_known(getattr(trial, name)) for name in resources),
+            _detail(trial),
+        )
+        for trial in trials
+    ]
+    titles = (name.removesuffix("_bytes") for name in resources)
+    return table(("ms", *(["J"] if energies else []), "status", *names, *titles, "detail"), rows)
+
+
+def _detail(trial: Trial) -> str:
+    first = trial.detail.splitlines()[0] if trial.detail else ""
+    return f"last round: {first}" if trial.failed_last_round else first
+
+
+def _energy(trial: Trial) -> str:
+    energy_j = trial.measurement.energy_j if trial.measurement else None
+    return "-" if energy_j is None else f"{energy_j:.4g}"
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else str(value)

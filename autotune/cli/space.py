@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from autotune.cli import options as opt
+from autotune.cli._tables import console, problem_text, table
 from autotune.cli.output import emit
+from autotune.core.records import Config, DeviceInfo, Value
+from autotune.core.text import hint
 from autotune.errors import InputError
-from autotune.model import Config, Value
-from autotune.space import SpaceSpec
-from autotune.suggestions import hint
+from autotune.space import ConstraintReport, Finding, Space, SpaceSpec
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
@@ -27,25 +31,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the command."""
-    from autotune.report.space import print_space, space_json
     from autotune.space import constraint_report, lint
-    from autotune.targets import bind_target
+    from autotune.tuning.task import bind_target
 
-    bound = bind_target(opt.target(parsed))
+    task = bind_target(opt.target(parsed))
     if parsed.config is not None:
-        config = _config(parsed.config, bound.spec)
-        reasons = bound.space.why_invalid(config)
+        config = _config(parsed.config, task.spec)
+        reasons = task.space.why_invalid(config)
         if parsed.json:
             emit({"config": dict(config), "valid": not reasons, "reasons": reasons})
         else:
             emit("\n".join(reasons) if reasons else f"valid: {config}")
         return
-    constraints = constraint_report(bound.space)
-    findings = lint(bound.space, bound.source.text, constraints)
+    constraints = constraint_report(task.space)
+    findings = lint(task.space, task.source.text, constraints)
     if parsed.json:
-        emit(space_json(bound.space, constraints, findings))
+        emit(space_json(task.space, constraints, findings))
     else:
-        print_space(bound.space, bound.device, constraints, findings)
+        print_space(task.space, task.device, constraints, findings)
 
 
 def _config(text: str, spec: SpaceSpec) -> Config:
@@ -60,3 +63,47 @@ def _config(text: str, spec: SpaceSpec) -> Config:
             raise InputError(f"--config {part}: unknown parameter{hint(name, values)}")
         values[name] = written.get(name, {}).get(value.lower(), value)
     return Config(values)
+
+
+def print_space(
+    space: Space, device: DeviceInfo, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
+) -> None:
+    """Counts, parameters, constraints, findings."""
+    out = console()
+    out.print(f"{space.spec.kernel} on {device.name}, {problem_text(space)}")
+    out.print(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
+    domains = [
+        (item.name, str(len(item.values)), ", ".join(map(str, item.values))) for item in space.parameters
+    ]
+    out.print(table(("parameter", "values", ""), domains))
+    out.print()
+    effects = [
+        (str(item.line), _share(item.removes_alone, space.cartesian), _number(item.appear_without), item.text)
+        for item in constraints
+    ]
+    out.print(table(("line", "removes alone", "valid without it", "constraint"), effects))
+    out.print("\nno findings" if not findings else "")
+    if findings:
+        out.print(table(("finding", "", ""), [(item.kind, item.subject, item.detail) for item in findings]))
+
+
+def space_json(
+    space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """The same for scripts."""
+    return {
+        "kernel": space.spec.kernel,
+        "valid": len(space),
+        "combinations": space.cartesian,
+        "parameters": {item.name: list(item.values) for item in space.parameters},
+        "constraints": [asdict(item) for item in constraints],
+        "findings": [asdict(item) for item in findings],
+    }
+
+
+def _share(count: int | None, of: int) -> str:
+    return "-" if count is None else f"{count / of:.1%}"
+
+
+def _number(count: int | None) -> str:
+    return "-" if count is None else f"+{count:,}"

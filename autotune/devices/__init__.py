@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+from autotune.core.records import DeviceInfo
+from autotune.core.text import hint
 from autotune.devices.base import Backend
 from autotune.errors import AutotuneError, InputError, MissingExtra
-from autotune.model import DeviceInfo
-from autotune.suggestions import hint
 
 
 @dataclass(frozen=True)
-class Entry:
+class BackendEntry:
     """Where a backend's module is, and which source dialects it takes; the first is its compiler's own."""
 
     module: str
@@ -40,10 +40,10 @@ class Address:
 
 
 BACKENDS = {
-    "cuda": Entry("autotune.devices.cuda", ("cuda", "portable"), "cuda.core", "cuda"),
-    "pycuda": Entry("autotune.devices.pycuda", ("cuda", "portable"), "pycuda", "pycuda"),
-    "opencl": Entry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
-    "fake": Entry("autotune.devices.fake", ("python",), "numpy", None),
+    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable"), "cuda.core", "cuda"),
+    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable"), "pycuda", "pycuda"),
+    "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
+    "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", None),
 }
 
 
@@ -71,10 +71,12 @@ def cold_environment(scratch: str) -> dict[str, str]:
     }
 
 
-def list_devices(_state: object = None) -> list[tuple[Address, DeviceInfo]]:
-    """Every device of every backend whose package is installed; the first argument is a child's state."""
+def list_devices(
+    _state: object = None, names: Iterable[str] = tuple(BACKENDS)
+) -> list[tuple[Address, DeviceInfo]]:
+    """Every device of these backends, where their packages are installed; `_state` is a child's."""
     found = []
-    for name in BACKENDS:
+    for name in names:
         try:
             infos = backend(name).list_devices()
         except AutotuneError:

@@ -12,57 +12,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.devices.comparison import Comparison, Difference, compared_on_host
-from autotune.model import DeviceInfo, Launch, Value
-from autotune.trials import Binary
+from autotune.compilers.base import Compiler
+from autotune.core.records import DeviceInfo, Launch, Value
+from autotune.core.trials import Binary
+from autotune.devices.array_compare import ArrayComparison, Difference, compared_on_host
 
 Bytes = NDArray[np.uint8]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
 
 
-def driver_compiler(device: DeviceInfo) -> str:
-    """What results call the compiler of a driver that brings its own, as OpenCL's do."""
-    return f"{device.runtime}, driver {device.driver}"
-
-
-class CompileError(Exception):
-    """The compiler refused the source; the text is its log."""
-
-
-class LaunchError(Exception):
-    """The device refused the binary or the launch and remains usable."""
-
-
-class OutOfMemory(LaunchError):
-    """The device has no memory left for what was asked."""
-
-
-class DeviceLost(Exception):
-    """The device reported an error that outlives the launch: the process must be replaced."""
-
-
-class Compiler(Protocol):
-    """Source text to binary, without touching device memory.
-
-    `identity` is all that decides a binary besides source and options: the compiler, its version, what it
-    compiles for. None: its binaries must not be kept.
-    """
-
-    @property
-    def identity(self) -> str | None: ...  # noqa: D102 - above
-
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
-        """Compile for the compiler's device; raises CompileError with the log."""
-        ...
-
-
-class HostCompared:
+class HostComparisonMixin:
     """Mix-in for devices whose memory is best compared on the host, and that tell nothing of themselves."""
 
     read: Callable[[Buffer, int], Bytes]
 
-    def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
+    def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Bring the arrays back and compare them."""
         return [self._difference(comparison) for comparison in comparisons]
 
@@ -77,7 +42,7 @@ class HostCompared:
         """No counter."""
         return None
 
-    def _difference(self, wanted: Comparison) -> Difference | None:
+    def _difference(self, wanted: ArrayComparison) -> Difference | None:
         size_bytes = wanted.count * np.dtype(wanted.dtype).itemsize
         buffers = (wanted.actual, wanted.expected)
         actual, expected = (self.read(buffer, size_bytes).view(wanted.dtype) for buffer in buffers)
@@ -108,11 +73,18 @@ class Device(Protocol):
         """Copy the first bytes of a buffer to the host."""
         ...
 
-    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
-        """Copy within device memory."""
+    def copy(
+        self,
+        target: Buffer,
+        source: Buffer,
+        size_bytes: int,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
+        """Copy within device memory, from and to so many bytes after the starts of two buffers."""
         ...
 
-    def compare(self, comparisons: Sequence[Comparison]) -> list[Difference | None]:
+    def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare arrays in device memory by the rule of `comparison`; None for those that agree."""
         ...
 

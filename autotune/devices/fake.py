@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from autotune.devices.base import Buffer, Bytes, CompileError, HostCompared, LaunchError, OutOfMemory, Program
-from autotune.model import DeviceInfo, Launch
-from autotune.trials import Binary
+from autotune.core.records import DeviceInfo, Launch
+from autotune.core.trials import Binary
+from autotune.devices.base import Buffer, Bytes, HostComparisonMixin, Program
+from autotune.errors import CompileError, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
 
@@ -69,7 +70,7 @@ class FakeCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
 
 
-class FakeDevice(HostCompared):
+class FakeDevice(HostComparisonMixin):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self) -> None:
@@ -101,10 +102,18 @@ class FakeDevice(HostCompared):
         """Copy out of the array."""
         return np.array(buffer[:size_bytes])
 
-    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+    def copy(
+        self,
+        target: Buffer,
+        source: Buffer,
+        size_bytes: int,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
         """Copy between arrays, for COPY_J_PER_BYTE."""
         self._energy_j += size_bytes * COPY_J_PER_BYTE
-        target[:size_bytes] = source[:size_bytes]
+        part = source[source_offset : source_offset + size_bytes]
+        target[target_offset : target_offset + size_bytes] = part
 
     def load(self, binary: Binary) -> Program:
         """The globals of the executed source."""

@@ -6,9 +6,10 @@ tell, and nothing fails.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from autotune.model import Value
+from autotune.core.records import Value
 
 # NVML's bits for what slows a GPU down against its will; being idle is not among them
 _THROTTLE_REASONS = {
@@ -20,7 +21,7 @@ _THROTTLE_REASONS = {
 }
 
 
-class Gauge:
+class NvmlMonitor:
     """Readings of one GPU, found by the address of its PCI slot."""
 
     def __init__(self, pci_bus_id: str) -> None:
@@ -53,6 +54,19 @@ class Gauge:
             "other_processes": self._others,
         }
         return {name: value for name, value in found.items() if value not in (None, "", 0)}
+
+    def limits(self) -> str:
+        """What the GPU is kept to, clocks as the highest and the set ones: `700 W, SM 1980/1830 MHz`."""
+        if self._nvml is None:
+            return ""
+        nvml, gpu = self._nvml, self._gpu
+        power_mw = self._read(lambda: nvml.nvmlDeviceGetPowerManagementLimit(gpu))
+        found = [] if power_mw is None else [f"{power_mw / 1e3:g} W"]
+        for name, kind in (("SM", nvml.NVML_CLOCK_SM), ("memory", nvml.NVML_CLOCK_MEM)):
+            clocks = (nvml.nvmlDeviceGetMaxClockInfo, nvml.nvmlDeviceGetApplicationsClock)
+            known = [str(mhz) for clock in clocks if (mhz := self._read(partial(clock, gpu, kind)))]
+            found += [f"{name} {'/'.join(known)} MHz"] if known else []
+        return ", ".join(found)
 
     def energy_j(self) -> float | None:
         """Energy since the driver was loaded, in joules; None where the GPU does not count it."""

@@ -6,25 +6,19 @@ import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
 
-from autotune.device_objects import opencl_device
-from autotune.devices.base import (
-    Buffer,
-    Bytes,
-    CompileError,
-    DeviceLost,
-    HostCompared,
-    LaunchError,
-    OutOfMemory,
-    Program,
-)
-from autotune.model import DeviceInfo, Launch
-from autotune.trials import Binary
+from autotune.core.records import DeviceInfo, Launch
+from autotune.core.trials import Binary
+from autotune.devices.base import Buffer, Bytes, HostComparisonMixin, Program
+from autotune.devices.cpu_limits import cpu_limits
+from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
+from autotune.hardware.identify import opencl_device
 
-_LEAST_ON_GPU_BYTES = 256 * 2**20
+_MIN_ON_GPU_BYTES = 256 * 2**20
 _READER = """
 __kernel void read_all(__global const uint4 *data, __global uint *found, ulong count)
 {
@@ -63,7 +57,7 @@ class OpenCLCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), log, elapsed_ms)
 
 
-class OpenCLDevice(HostCompared):
+class OpenCLDevice(HostComparisonMixin):
     """One OpenCL device with an in-order queue that takes time stamps."""
 
     def __init__(self, index: int) -> None:
@@ -95,10 +89,24 @@ class OpenCLDevice(HostCompared):
             cl.enqueue_copy(self._queue, data, buffer)
         return data
 
-    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
+    def copy(
+        self,
+        target: Buffer,
+        source: Buffer,
+        size_bytes: int,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
         """Copy on the device."""
         with _memory(target.size):
-            cl.enqueue_copy(self._queue, target, source, byte_count=size_bytes)
+            cl.enqueue_copy(
+                self._queue,
+                target,
+                source,
+                byte_count=size_bytes,
+                dst_offset=target_offset,
+                src_offset=source_offset,
+            )
 
     def load(self, binary: Binary) -> Program:
         """Kernels by entry name."""
@@ -177,13 +185,14 @@ def flush_bytes(device: DeviceInfo) -> int:
     Four times its size. Some GPUs report the cache of one unit, or none: they get 256 MiB at least, within an
     eighth of their memory.
     """
-    least = _LEAST_ON_GPU_BYTES if device.kind == "gpu" else 16
+    least = _MIN_ON_GPU_BYTES if device.kind == "gpu" else 16
     return min(max(4 * device.cache_bytes, least), device.memory_bytes // 8) // 16 * 16
 
 
 def list_devices() -> list[DeviceInfo]:
     """Every device of every OpenCL platform."""
-    return [opencl_device(device) for device in _devices()]
+    found = [opencl_device(device) for device in _devices()]
+    return [replace(info, limits=cpu_limits()) if info.kind == "cpu" else info for info in found]
 
 
 def open_device(index: int) -> OpenCLDevice:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pycuda.driver as driver
 
-from autotune.cuda_driver import cuda_device
-from autotune.devices.base import Buffer, Bytes, DeviceLost, LaunchError, Program
-from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.devices.on_gpu import ComparedOnGpu, classified
-from autotune.model import DeviceInfo, Launch
-from autotune.trials import Binary
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.records import DeviceInfo, Launch
+from autotune.core.trials import Binary
+from autotune.devices.base import Buffer, Program
+from autotune.devices.cuda_common import CudaDeviceBase, packed
+from autotune.devices.cuda_memory import classified
+from autotune.devices.nvml import NvmlMonitor
+from autotune.errors import LaunchError
+from autotune.hardware.cuda_driver import cuda_device
 
 
-class PyCudaDevice(ComparedOnGpu):
+class PyCudaDevice(CudaDeviceBase):
     """One GPU with a context and a stream of its own."""
 
     driver_error = driver.Error
@@ -32,42 +36,6 @@ class PyCudaDevice(ComparedOnGpu):
         self.stream = self._stream.handle
         self._start, self._end = driver.Event(), driver.Event()
 
-    def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve global memory."""
-        try:
-            return driver.mem_alloc(max(1, size_bytes))
-        except driver.Error as error:
-            raise classified(error) from None
-
-    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """The same memory from an offset on; the parent is kept alive."""
-        return _Region(buffer, offset_bytes)
-
-    def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the GPU and wait."""
-        if data.size:
-            self._stream.synchronize()
-            driver.memcpy_htod(int(buffer), np.ascontiguousarray(data))
-
-    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
-        """Wait for the stream and copy to the host."""
-        data = np.empty(size_bytes, np.uint8)
-        if size_bytes:
-            try:
-                self._stream.synchronize()
-                driver.memcpy_dtoh(data, int(buffer))
-            except driver.Error as error:
-                raise DeviceLost(str(error)) from None
-        return data
-
-    def copy(self, target: Buffer, source: Buffer, size_bytes: int) -> None:
-        """Copy within global memory, in the order of the stream."""
-        driver.memcpy_dtod_async(int(target), int(source), size_bytes, self._stream)
-
-    def fill(self, buffer: Buffer, byte: int, size_bytes: int) -> None:
-        """Set every byte, in the order of the stream."""
-        driver.memset_d8_async(int(buffer), byte, size_bytes, self._stream)
-
     def load(self, binary: Binary) -> Program:
         """Load a cubin; its kernels are looked up by name when they are launched."""
         try:
@@ -75,12 +43,14 @@ class PyCudaDevice(ComparedOnGpu):
         except driver.Error as error:
             raise classified(error) from None
 
-    def enqueue(self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]) -> None:
-        """Queue one launch on the device's stream."""
-        values = [arguments[name] for name in launch.arguments]
+    def prepared(
+        self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]
+    ) -> Callable[[], object]:
+        """One launch, queued on the device's stream when it is called."""
         kernel = program.kernel(launch.entry, launch.shared_bytes)
-        packed = [value if isinstance(value, np.generic) else np.uint64(int(value)) for value in values]
-        kernel(*packed, grid=launch.grid, block=launch.block, shared=launch.shared_bytes, stream=self._stream)
+        values = packed(launch, arguments)
+        options = {"grid": launch.grid, "block": launch.block, "shared": launch.shared_bytes}
+        return partial(kernel, *values, **options, stream=self._stream)
 
     def start_clock(self) -> None:
         """Note the time at which the GPU gets here."""
@@ -91,17 +61,6 @@ class PyCudaDevice(ComparedOnGpu):
         self._end.record(self._stream)
         self._end.synchronize()
         return float(self._end.time_since(self._start))
-
-
-class _Region:
-    """An address inside an allocation, which it keeps alive."""
-
-    def __init__(self, parent: Buffer, offset_bytes: int) -> None:
-        self._parent = parent
-        self._address = int(parent) + offset_bytes
-
-    def __int__(self) -> int:
-        return self._address
 
 
 class _Module:
@@ -133,7 +92,8 @@ def list_devices() -> list[DeviceInfo]:
     """Every GPU that the driver shows; none without a driver."""
     try:
         driver.init()
-        return [_describe(index) for index in range(driver.Device.count())]
+        gpus = [driver.Device(index).pci_bus_id() for index in range(driver.Device.count())]
+        return [replace(_describe(index), limits=NvmlMonitor(gpu).limits()) for index, gpu in enumerate(gpus)]
     except driver.Error:
         return []
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from autotune.core import json_values as values
 from autotune.errors import InputError
-from autotune.interop import journals, kernel_tuner_cache, kernel_tuner_stored, t1, t4
-from autotune.interop.files import parse_json, read_text
+from autotune.interop import journals, kernel_tuner_stored, t1, t4
+from autotune.interop import kernel_tuner as kernel_tuner_cache
+from autotune.interop.files import read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording
 from autotune.space import SpaceSpec
 
@@ -18,8 +22,9 @@ def read_t1(path: Path) -> SpaceSpec | None:
     text = read_text(path)
     if not t1.might_be(text):
         return None
-    data = parse_json(text, path)
-    return t1.read(data, path) if t1.is_t1(data) else None
+    with _naming(path):
+        data = values.mapping(values.load(text), "")
+        return t1.read(data, path) if t1.is_t1(data) else None
 
 
 def read_recording(path: Path) -> Recording:
@@ -36,15 +41,31 @@ def read_recordings(path: Path) -> tuple[Recording, ...]:
     The content decides, not the name. Raises InputError when the file is none of them, or is damaged.
     """
     text = read_text(path)
+    with _naming(path):
+        return _read(text, path)
+
+
+def _read(text: str, path: Path) -> tuple[Recording, ...]:
     if journals.is_journal(text):
         return (journals.read(text, path),)
     if kernel_tuner_cache.is_kernel_tuner_cache(text):
-        return (kernel_tuner_cache.read(kernel_tuner_cache.parse(text, path), path),)
-    data = parse_json(text, path)
+        return (kernel_tuner_cache.read(kernel_tuner_cache.parse(text)),)
+    data = values.mapping(values.load(text), "")
     if t4.is_t4(data):
         return (t4.read(data, path),)
     if kernel_tuner_stored.is_stored(data):
-        return kernel_tuner_stored.read(data, path)
+        return kernel_tuner_stored.read(data)
     raise InputError(
         f"{path}: not recorded results: expected a journal of autotune, T4 results or a Kernel Tuner cache"
     )
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in what is refused of it."""
+    try:
+        yield
+    except values.Damaged as error:
+        raise InputError(f"{path}: {error}") from None
+    except values.NoJson as error:
+        raise InputError(f"{path}: not JSON: {error}") from None

@@ -1,191 +1,273 @@
-"""Tuned results of a kernel as one C and C++ header, whose look-up answers as `best_config` does.
+"""Tuned results of a kernel as one C and C++ header, resolved where it is written.
 
-The look-up is constexpr in C++14 with GCC, an inline function elsewhere, and needs nothing but the C library.
+Everything but the sizes is decided here: constraints, derived names and launch limits are evaluated for each
+device and configuration. What is left of a condition is arithmetic on sizes, which `c_condition` prints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, log2
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
 
 from autotune import __version__
-from autotune.cache import Folder
-from autotune.interop.c_expression import C_TYPES, TEXT
-from autotune.interop.c_rules import c_number, device_fields, device_values, kind_of, rules_function
-from autotune.interop.c_tables import Tables, tables_of
-from autotune.interop.c_template import HELPERS, LOOKUP
-from autotune.model import Parameter, Value
-from autotune.plan import macro_name
+from autotune.core.launch_plan import macro_name
+from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes, Tier, Value
+from autotune.errors import InputError
+from autotune.hardware.names import Traits, traits_of
+from autotune.interop.c_condition import ALWAYS, condition
+from autotune.serving.cache import Folder, read_roots
+from autotune.serving.cache_reader import CacheReader
+from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
+from autotune.serving.portability import KnownDevice, nearest, ranked, scopes
 
-NAME = "c-header"
-_RECORDS = {  # struct types of the tables, with their fields
-    "place": "int device, dtype, rules, first, count",
-    "scope": "int device, dtype, tier, first_group, groups, first_list, lists",
-    "group": "int first, count",
-    "list": "int first_near, first, count",
-    "rank": "int config, source; long long registers",
-    "default": "int device, dtype, rules, config",
-}
+TEMPLATE = Path(__file__).with_suffix(".h")
+# Keywords of C or C++, besides those that Python has too and no space may use.
+_KEYWORDS = """
+    alignas alignof asm auto bool case catch char compl const constexpr default delete do double enum explicit
+    export extern float friend goto inline int long mutable namespace new operator private protected public
+    register restrict short signed sizeof static struct switch template this throw typedef typeid typename
+    union unsigned using virtual void volatile
+"""
+
+
+class _Target(NamedTuple):
+    """A device that may be asked for, what is known of it, and its own records, cache by cache."""
+
+    slug: str
+    device: DeviceInfo | None
+    traits: Traits
+    records: tuple[KernelRecord, ...] = ()
+
+
+class _Choice(NamedTuple):
+    """A configuration, the number of the device it was tuned on, and the registers of its threads."""
+
+    config: Config
+    source: int
+    registers: int | None
 
 
 def header(kernel: str, cache: Folder | None = None) -> str:
     """The text of a kernel's header.
 
+    Its answers are those of `best_config`, but for a device without valid results of its own between the
+    sizes that any device was tuned for: there it is the answer for the nearest of these, if that may run.
+
     Raises InputError when there are no results, when they are of different parameters or sizes, and when a
-    constraint cannot be expressed in C, which it names.
+    constraint on sizes cannot be expressed in C, which it names.
     """
-    tables = tables_of(kernel, cache)
-    prefix = tables.words.prefix
-    devices = [target.device for target in tables.targets if target.device]
-    kinds = {name: kind_of([getattr(d, name) for d in devices]) for name in device_fields(tables.rules)}
-    rules = [
-        line
-        for number, record in enumerate(tables.rules)
-        for line in rules_function(number, record, tables.words, kinds)
-    ]
-    lines = [
-        f"/* Tuned configurations of the kernel {kernel}, written by autotune {__version__}. Do not edit. */",
-        f"#ifndef {prefix.upper()}_H",
-        f"#define {prefix.upper()}_H",
-        HELPERS,
-        *_vocabulary(tables),
-        *_devices(tables, kinds),
-        *_results(tables),
-        *rules,
-        *_valid(tables),
-        _lookup(tables),
-        *_assertions(tables),
-        "#endif",
-    ]
-    return "\n".join(lines) + "\n"
+    held = _held(kernel, cache)
+    records = [record for target in held for record in target.records]
+    newest = latest(target.records[0] for target in held)
+    sizes = _common_sizes(kernel, records, newest)
+    targets = [*held, *_unknown(held)]
+    domains: dict[str, dict[Value, None]] = {parameter.name: {} for parameter in newest.parameters}
+    for record in [newest, *records]:
+        for parameter in record.parameters:
+            domains[parameter.name].update(dict.fromkeys(parameter.values))
+    tables = _Tables(newest, held, sizes, domains)
+    for number, target in enumerate(targets):
+        for dtype_number, dtype in enumerate(newest.dtypes):
+            tables.add(number, target, dtype_number, dtype)
+    name = f"autotune_{kernel}"
+    cases = (f"    case {case}: return {text};" for text, case in tables.conditions.items() if case)
+    words = {
+        "kernel": kernel,
+        "version": __version__,
+        "name": name,
+        "guard": name.upper(),
+        "vocabulary": "\n".join(_vocabulary(name, targets, newest.dtypes, domains)),
+        "tables": "\n".join(tables.lines(name)),
+        "count": len(sizes),
+        "parameters": ", ".join(f"long long size_{size}" for size in sizes),
+        "sizes": ", ".join(f"size_{size}" for size in sizes),
+        "unused": " ".join(f"(void)size_{size};" for size in sizes),
+        "logs": ", ".join(f"AUTOTUNE_LOG2((double)size_{size})" for size in sizes),
+        "positive": " && ".join(f"size_{size} > 0" for size in sizes),
+        "equal": " && ".join(f"point->sizes[{n}] == size_{size}" for n, size in enumerate(sizes)),
+        "conditions": "\n".join(cases),
+    }
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(words)
 
 
-def _vocabulary(tables: Tables) -> Iterator[str]:
+def _held(kernel: str, cache: Folder | None) -> list[_Target]:
+    """The devices with results, by their folders, each with what the caches say of it in their order."""
+    roots = read_roots(cache)
+    found: dict[str, list[DeviceRecord]] = {}
+    for holder in walk(CacheReader(), roots, kernel):
+        found.setdefault(holder.folder, []).append(holder)
+    if not found:
+        raise InputError(no_results(kernel, roots))
+    return [
+        _Target(folder, held[0].device, traits_of(held[0].device), tuple(one.record for one in held))
+        for folder, held in found.items()
+    ]
+
+
+def _unknown(held: Iterable[_Target]) -> Iterator[_Target]:
+    """Names for devices without results: by architecture, by vendor, and any other."""
+    traits = [target.traits for target in held]
+    vendors = {one.vendor: Traits(one.kind, one.vendor) for one in reversed(traits) if one.vendor}
+    architectures = {one.architecture: one for one in reversed(traits) if one.architecture}
+    others = {**vendors, **architectures, "other": Traits("gpu")}
+    known = {target.slug for target in held}
+    return (_Target(slug, None, one) for slug, one in others.items() if slug not in known)
+
+
+def _common_sizes(kernel: str, records: Sequence[KernelRecord], newest: KernelRecord) -> list[str]:
+    """The names of the sizes of all results; raises InputError where C would have no words for the kernel."""
+    names = newest.parameter_names
+    sizes = sorted(next((entry.sizes for record in records for entry in record.entries), {}))
+    if any(record.parameter_names != names for record in records):
+        raise InputError(
+            f"{kernel}: its devices have results of different parameters; search again on the older"
+        )
+    if any(sorted(entry.sizes) != sizes for record in records for entry in record.entries):
+        raise InputError(f"{kernel}: its results are for sizes of different names; search again on the older")
+    if not sizes:
+        raise InputError(f"{kernel}: its results have no sizes, by which the header looks them up")
+    if taken := sorted({*names, *sizes} & {*_KEYWORDS.split()}):
+        raise InputError(f"{kernel}: {taken[0]!r} is a keyword of C or C++; rename it to write a header")
+    return sizes
+
+
+def _vocabulary(
+    name: str, targets: Sequence[_Target], dtypes: Sequence[str], domains: Mapping[str, Iterable[Value]]
+) -> Iterator[str]:
     """Names of devices and element types, constants of named values, and the struct of macros."""
-    prefix = tables.words.prefix
     yield "enum { /* devices: those with results, then others by architecture, vendor, or neither */"
-    yield from (f"    {prefix}_{_identifier(target.slug)}," for target in tables.targets)
-    yield f"    {prefix}_DEVICES"
+    yield from (f"    {name}_{''.join(c if c.isalnum() else '_' for c in one.slug)}," for one in targets)
+    yield f"    {name}_DEVICES"
     yield "};"
-    yield f"#define {prefix}_OTHER {prefix}_other"
-    yield f"enum {{ {', '.join(f'{prefix}_{dtype}' for dtype in tables.dtypes)} }}; /* element types */"
-    texts = [f"{tables.words.text(dtype)}" for dtype in tables.dtypes]
-    yield f"AUTOTUNE_TABLE int {prefix}_dtype_texts[] = {{{', '.join(texts)}}};"
-    for parameter in tables.words.parameters:
-        if names := _names(parameter):
-            constants = [
-                f"{prefix}_{macro_name(parameter.name, name)} = {n}" for n, name in enumerate(names, 1)
-            ]
-            yield f"enum {{ {', '.join(constants)} }};"
-            numbers = ", ".join(str(tables.words.text(name)) for name in names)
-            yield f"AUTOTUNE_TABLE int {prefix}_{parameter.name}_texts[] = {{0, {numbers}}};"
-    yield f"typedef struct {prefix}_config {{ /* the kernel's macros; a named value as its constant */"
-    yield from (f"    {C_TYPES[kind_of(item.values)]} {item.name};" for item in tables.words.parameters)
-    yield f"}} {prefix}_config;"
-    listed = " ".join(f"X({parameter.name})" for parameter in tables.words.parameters)
-    yield f"#define {prefix}_MACROS(X) {listed}"
-    constants = [
-        f"-D{macro_name(item.name, name)}={number}"
-        for item in tables.words.parameters
-        for number, name in enumerate(_names(item), 1)
-    ]
-    yield f'#define {prefix}_CONSTANTS "{" ".join(constants)}"'
-
-
-def _devices(tables: Tables, kinds: dict[str, str]) -> Iterator[str]:
-    prefix = tables.words.prefix
-    fields = " ".join(f"{C_TYPES[kind]} {name};" for name, kind in kinds.items())
-    yield f"typedef struct {prefix}_device {{ const char *slug; int is_known; {fields} }} {prefix}_device;"
-    yield f"AUTOTUNE_TABLE {prefix}_device {prefix}_devices[] = {{"
-    for target in tables.targets:
-        values = device_values(target.device, kinds, tables.words.text)
-        yield f'    {{"{target.slug}", {int(target.device is not None)}, {", ".join(values)}}},'
+    yield f"#define {name}_OTHER {name}_other"
+    yield f"enum {{ {', '.join(f'{name}_{dtype}' for dtype in dtypes)} }}; /* element types */"
+    options = []
+    for parameter, values in domains.items():
+        constants = [macro_name(parameter, value) for value in _names(values)]
+        options += [f"-D{constant}={number}" for number, constant in enumerate(constants, 1)]
+        if constants:
+            listed = ", ".join(
+                f"{name}_{constant} = {number}" for number, constant in enumerate(constants, 1)
+            )
+            yield f"enum {{ {listed} }};"
+    yield f"typedef struct {name}_config {{ /* the kernel's macros; a named value as its constant */"
+    yield from (f"    {_c_type(values)} {parameter};" for parameter, values in domains.items())
+    yield f"}} {name}_config;"
+    yield f"#define {name}_MACROS(X) {' '.join(f'X({parameter})' for parameter in domains)}"
+    yield f'#define {name}_CONSTANTS "{" ".join(options)}"'
+    yield f"AUTOTUNE_TABLE autotune_text {name}_devices[] = {{"
+    yield from (f"    {json.dumps(target.slug)}," for target in targets)
     yield "};"
 
 
-def _results(tables: Tables) -> Iterator[str]:
-    prefix, count = tables.words.prefix, len(tables.words.sizes)
-    yield f"enum {{ {prefix}_SIZES = {count} }};"
-    yield (
-        f"typedef struct {prefix}_entry {{ double log2_sizes[{count}]; long long sizes[{count}]; "
-        f"int config, is_valid; long long registers; }} {prefix}_entry;"
-    )
-    for name, fields in _RECORDS.items():
-        yield f"typedef struct {prefix}_{name} {{ {fields}; }} {prefix}_{name};"
-    fields = f"{prefix}_config config; int tier; const char *source;"
-    yield f"typedef struct {prefix}_best_t {{ {fields} }} {prefix}_best_t;"
-    configs = [
-        ", ".join(_c_value(parameter, config[parameter.name]) for parameter in tables.words.parameters)
-        for config in tables.configs
-    ]
-    yield from _table(tables, "config", "configs", [f"{{{row}}}" for row in configs])
-    yield from _table(tables, "entry", "entries", tables.entries)
-    yield from _table(tables, "place", "places", tables.places)
-    yield from _table(tables, "scope", "scopes", tables.scopes)
-    yield from _table(tables, "group", "groups", tables.groups)
-    nears = ", ".join(str(place) for place in tables.nears) or "0"
-    yield f"AUTOTUNE_TABLE int {prefix}_nears[] = {{{nears}}};"
-    yield from _table(tables, "list", "lists", tables.lists)
-    yield from _table(tables, "rank", "ranked", tables.ranked)
-    yield from _table(tables, "default", "defaults", tables.defaults)
+def _names(values: Iterable[Value]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
 
 
-def _table(tables: Tables, record: str, name: str, rows: Sequence[str]) -> Iterator[str]:
-    """A table and how many rows it has; C has no empty ones, so one without rows gets a row of zeros."""
-    prefix = tables.words.prefix
-    yield f"enum {{ {prefix}_{name.upper()} = {len(rows)} }};"
-    yield f"AUTOTUNE_TABLE {prefix}_{record} {prefix}_{name}[] = {{"
-    yield from (f"    {row}," for row in rows or ["{0}"])
-    yield "};"
+def _c_type(values: Iterable[Value]) -> str:
+    kinds = {type(value) for value in values}
+    return "double" if float in kinds else "int" if kinds <= {bool, str} else "long long"
 
 
-def _valid(tables: Tables) -> Iterator[str]:
-    prefix = tables.words.prefix
-    sizes = ", ".join(f"long long size_{name}" for name in tables.words.sizes)
-    passed = ", ".join(["registers", *(f"size_{name}" for name in tables.words.sizes)])
-    yield "/* Whether a configuration may run: 0 when a constraint or a limit of the device forbids it. */"
-    yield (
-        f"AUTOTUNE_FUNCTION int {prefix}_valid(int rules, const {prefix}_config *config, "
-        f"const {prefix}_device *device, int dtype, long long registers, {sizes}) {{"
-    )
-    yield "    switch (rules) {"
-    for number in range(1, len(tables.rules)):
-        yield f"    case {number}: return {prefix}_rules_{number}(config, device, dtype, {passed});"
-    yield f"    default: return {prefix}_rules_0(config, device, dtype, {passed});"
-    yield "    }"
-    yield "}"
-
-
-def _lookup(tables: Tables) -> str:
-    names = tables.words.sizes
-    text = LOOKUP.replace("SIZE_PARAMETERS", ", ".join(f"long long size_{name}" for name in names))
-    text = text.replace("SIZE_LOGS", ", ".join(f"AUTOTUNE_LOG2((double)size_{name})" for name in names))
-    text = text.replace("SIZE_NAMES", ", ".join(f"size_{name}" for name in names))
-    equal = [f"NAME_entries[last].sizes[{n}] == size_{name}" for n, name in enumerate(names)]
-    text = text.replace("SIZES_EQUAL", f"({' && '.join(equal)})").replace("NAME_NEWEST", "0")
-    return text.replace("NAME", tables.words.prefix)
-
-
-def _assertions(tables: Tables) -> Iterator[str]:
-    """Every result may run where it was found: an edited table, or a compiler at odds, does not compile."""
-    prefix = tables.words.prefix
-    yield "#if defined(AUTOTUNE_CONSTEXPR)"
-    for rules, config, device, dtype, registers, sizes in tables.asserted:
-        passed = ", ".join(f"{sizes[name]}LL" for name in tables.words.sizes)
-        what = f"&{prefix}_configs[{config}], &{prefix}_devices[{device}], {dtype}, {registers}, {passed}"
-        message = f"a stored result breaks a constraint of {tables.kernel}"
-        yield f'static_assert({prefix}_valid({rules}, {what}), "{message}");'
-    yield "#endif"
-
-
-def _names(parameter: Parameter) -> list[str]:
-    return [value for value in parameter.values if isinstance(value, str)]
-
-
-def _c_value(parameter: Parameter, value: Value) -> str:
+def _c_value(value: Value, values: Iterable[Value]) -> str:
     if isinstance(value, str):
-        return str(_names(parameter).index(value) + 1)
-    return c_number(value) if kind_of(parameter.values) != TEXT else "0"
+        return str(_names(values).index(value) + 1)
+    return repr(value) if isinstance(value, float) else f"{int(value)}{'LL' * (type(value) is int)}"
 
 
-def _identifier(slug: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in slug)
+@dataclass
+class _Tables:
+    """The rows of the tables as C writes them, in the order in which the loader looks at results."""
+
+    newest: KernelRecord
+    held: Sequence[_Target]
+    sizes: Sequence[str]
+    domains: Mapping[str, Iterable[Value]]
+    configs: dict[Config, int] = field(default_factory=dict)
+    conditions: dict[str, int] = field(default_factory=lambda: {ALWAYS: 0})
+    tables: dict[str, list[str]] = field(
+        default_factory=lambda: {"config": [], "row": [], "point": [], "run": []}
+    )
+    orders: dict[tuple[object, ...], list[_Choice]] = field(default_factory=dict)
+
+    def add(self, number: int, target: _Target, dtype_number: int, dtype: str) -> None:
+        """Add what may answer for a device and an element type: its own results, others', the default."""
+
+        def run(tier: Tier, record: KernelRecord, points: Iterable[tuple[Sizes, Sequence[_Choice]]]) -> None:
+            first = len(self.tables["point"])
+            for sizes, choices in points:
+                self._add_point(record, target.device, dtype, sizes, choices)
+            count = len(self.tables["point"]) - first
+            if count:
+                text = f"{number}, {dtype_number}, AUTOTUNE_{tier.name}, {first}, {count}"
+                self.tables["run"].append(text)
+
+        for record in target.records:
+            own = [entry for entry in record.entries if entry.dtype == dtype]
+            run(Tier.EXACT, record, ((e.sizes, [_Choice(e.config, number, e.registers)]) for e in own))
+        record = target.records[0] if target.records else self.newest
+        if dtype not in record.dtypes:
+            return
+        known = [
+            KnownDevice(one.slug, one.traits, tuple(e for e in one.records[0].entries if e.dtype == dtype))
+            for one in self.held
+        ]
+        listed = {tuple(sorted(e.sizes.items())): e.sizes for one in known for e in one.entries}.values()
+        for tier, scope in scopes(target.traits, [one for one in known if one.entries]):
+            run(tier, self.newest, ((sizes, self._order(dtype, scope, sizes)) for sizes in listed))
+        default = _Choice(record.default, -1, None)
+        run(Tier.DEFAULT, record, [(dict.fromkeys(self.sizes, 1), [default])])
+
+    def _add_point(
+        self,
+        record: KernelRecord,
+        device: DeviceInfo | None,
+        dtype: str,
+        sizes: Sizes,
+        choices: Sequence[_Choice],
+    ) -> None:
+        """Add sizes with the configurations to try there, in this order up to one that may always run."""
+        rows = self.tables["row"]
+        first = len(rows)
+        for config, source, registers in choices:
+            text = condition(record, config, device, dtype, registers, self.sizes)
+            if text is None:
+                continue
+            if config not in self.configs:
+                self.configs[config] = len(self.configs)
+                values = (_c_value(config[name], domain) for name, domain in self.domains.items())
+                self.tables["config"].append(", ".join(values))
+            case = self.conditions.setdefault(text, len(self.conditions))
+            rows.append(f"{self.configs[config]}, {source}, {case}")
+            if text == ALWAYS:
+                break
+        logs = ", ".join(repr(log2(sizes[name])) for name in self.sizes)
+        exact = ", ".join(f"{sizes[name]}LL" for name in self.sizes)
+        self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(rows) - first}")
+
+    def _order(self, dtype: str, scope: Sequence[KnownDevice], sizes: Sizes) -> list[_Choice]:
+        """The configurations in the order in which a tier tries them, each with the device it is best on."""
+        key = (dtype, *sizes.items(), *(one.folder for one in scope))
+        if key not in self.orders:
+            slugs = [one.slug for one in self.held]
+            entries = [nearest(one.entries, sizes) for one in scope]
+            self.orders[key] = order = []
+            for config in ranked([entry.relative_times for entry in entries]):
+                factors = [entry.relative_times.get(config, inf) for entry in entries]
+                place = factors.index(min(factors))
+                source = slugs.index(scope[place].folder)
+                order.append(_Choice(config, source, entries[place].registers_of(config)))
+        return self.orders[key]
+
+    def lines(self, name: str) -> Iterator[str]:
+        """The tables; C has no empty ones, so one without rows gets a row of zeros."""
+        for table, rows in self.tables.items():
+            yield f"enum {{ {name}_{table.upper()}S = {len(rows)} }};"
+            yield f"AUTOTUNE_TABLE {name}_{table} {name}_{table}s[] = {{"
+            yield from (f"    {{{row}}}," for row in rows or ["0"])
+            yield "};"

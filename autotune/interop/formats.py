@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autotune.interop import journals, kernel_tuner_cache, t4
+from autotune.interop import journals, t4
+from autotune.interop import kernel_tuner as kernel_tuner_cache
 from autotune.interop.recording import Recording
 
 WRITERS: Mapping[str, Callable[[Recording], str]] = {

@@ -6,22 +6,25 @@ rows' keys say that they were imported: no search takes them for trials of its o
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autotune.cache import slug
+from autotune.core import json_values as values
+from autotune.core.json_values import is_name
+from autotune.core.trials import Measurement, Rule, Trial
 from autotune.errors import InputError
-from autotune.interop.files import read_text, write_text
+from autotune.evaluation.identity import header_sizes, sizes_text
+from autotune.evaluation.journal import VERSION, parse_journal
+from autotune.evaluation.journal_rows import encode_trial
+from autotune.hardware.names import slug
+from autotune.interop.files import compressed, read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording, domains
-from autotune.journal import VERSION, encode_trial, parse_journal
-from autotune.model import Sizes
-from autotune.trials import Measurement, Trial
+from autotune.processes.files import locked, replace_file
 
 NAME = "journal"
-IMPORTED = "imported"  # a measurement's rule, and the beginning of a row's key
+IMPORTED = "imported"  # how the keys of such rows begin
 
 
 def is_journal(text: str) -> bool:
@@ -40,9 +43,9 @@ def read(text: str, path: Path) -> Recording:
             raise InputError(f"{path}: {trial.config} has other parameters than {trials[0].config}")
     own = ("journal", "kernel", "device", "sizes")
     return Recording(
-        kernel=str(header.get("kernel", path.stem)),
-        device=str(header.get("device", "unknown")),
-        sizes=_sizes(header.get("sizes")),
+        kernel=values.text(header.get("kernel", path.stem), "kernel"),
+        device=values.text(header.get("device", "unknown"), "device"),
+        sizes=header_sizes(header),
         parameters=domains(names, [trial.config for trial in trials]),
         results=tuple(_result(trial) for trial in trials),
         format=NAME,
@@ -55,7 +58,7 @@ def write(recording: Recording) -> str:
     is_own = recording.format == NAME
     header = {"journal": VERSION, "kernel": recording.kernel, "device": recording.device}
     if recording.sizes is not None:
-        header["sizes"] = repr(sorted(recording.sizes.items()))
+        header["sizes"] = sizes_text(recording.sizes)
     rows: list[dict[str, Any]] = [header | (dict(recording.extras) if is_own else {"source": IMPORTED})]
     rows += [{"trial": _row(result, result.extras if is_own else {})} for result in recording.results]
     return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
@@ -66,14 +69,19 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
 
     Raises InputError when there is a file with other rows already, unless it is to be replaced.
     """
-    kernel = recording.kernel if recording.kernel.isidentifier() else slug(recording.kernel)
+    kernel = recording.kernel if is_name(recording.kernel) else slug(recording.kernel)
     sizes = "-".join(f"{name}{size}" for name, size in sorted((recording.sizes or {}).items()))
     name = ".".join(filter(None, (kernel, slug(recording.device), sizes, IMPORTED, "jsonl")))
     path = path or Path("runs") / name
     text = write(recording)
-    if path.exists() and not fresh and read_text(path) != text:
-        raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
-    write_text(path, text)
+    try:
+        if path.exists() and not fresh and read_text(path) != text:
+            raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.parent):
+            replace_file(path, compressed(text) if path.suffix == ".gz" else text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
     return path
 
 
@@ -107,14 +115,6 @@ def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
         row["measurement"] = {**extras["measurement"], "samples_ms": result.samples_ms}
     elif result.time_ms is not None:
         row["measurement"] = encode_trial(
-            Trial(result.config, "", result.status, measurement=Measurement((result.time_ms,), IMPORTED))
+            Trial(result.config, "", result.status, measurement=Measurement((result.time_ms,), Rule.IMPORTED))
         )["measurement"]
     return {name: value for name, value in row.items() if value or name == "status"}
-
-
-def _sizes(text: object) -> Sizes | None:
-    """Sizes as a journal's header has them: the sorted pairs, as Python writes them."""
-    try:
-        return dict(ast.literal_eval(text)) if isinstance(text, str) else None
-    except (ValueError, SyntaxError, TypeError):
-        return None

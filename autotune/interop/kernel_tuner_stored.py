@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from autotune.errors import InputError
-from autotune.interop.files import config, mapping
-from autotune.interop.kernel_tuner_cache import SIZE_NAMES
+from autotune.core import json_values as values
+from autotune.core.records import Sizes
+from autotune.core.trials import Status
+from autotune.interop.files import config
+from autotune.interop.kernel_tuner import SIZE_NAMES
 from autotune.interop.recording import RecordedResult, Recording, domains, recorded_number
-from autotune.model import Sizes
-from autotune.trials import Status
 
 NAME = "kernel-tuner-stored"
+_EXTENT = re.compile("[1-9][0-9]{0,17}")
 
 
 def is_stored(data: Mapping[str, Any]) -> bool:
@@ -21,30 +22,33 @@ def is_stored(data: Mapping[str, Any]) -> bool:
     return {"version_number", "tunable_parameters", "data"} <= data.keys()
 
 
-def read(data: Mapping[str, Any], path: Path) -> tuple[Recording, ...]:
-    """A recording for each device and problem size; raises InputError naming the entry.
+def read(data: Mapping[str, Any]) -> tuple[Recording, ...]:
+    """A recording for each device and problem size; raises Damaged naming the entry.
 
     The format writes a device's name with underscores for everything but letters and digits.
     """
-    if data.get("objective") != "time":
-        raise InputError(f"{path}: objective: expected time, found {data.get('objective')!r}")
-    names, rows = data["tunable_parameters"], data["data"]
-    if not isinstance(names, list) or not isinstance(rows, list) or not rows:
-        raise InputError(f"{path}: data: expected a list with an entry for each configuration")
+    values.choice(("time",))(data.get("objective"), "objective")
+    kernel = values.text(data.get("kernel_name"), "kernel_name")
+    names = values.one_each(
+        values.items(data["tunable_parameters"], "tunable_parameters"), "tunable_parameters"
+    )
+    rows = values.items(data["data"], "data")
+    if not rows:
+        raise values.Damaged("data", "an entry for each configuration", rows)
     found: dict[tuple[str, str], list[RecordedResult]] = {}
     for number, row in enumerate(rows):
         place = f"data[{number}]"
-        entry = mapping(row, path, place)
-        values = mapping(entry.get("tunable_parameters"), path, f"{place}.tunable_parameters")
+        entry = values.mapping(row, place)
+        tried = values.mapping(entry.get("tunable_parameters"), f"{place}.tunable_parameters")
         time_ms = recorded_number(entry.get("time"))
         if time_ms is None:
-            raise InputError(f"{path}: {place}.time: expected a number, found {entry.get('time')!r}")
+            raise values.Damaged(f"{place}.time", "a number", entry.get("time"))
         key = str(entry.get("device_name")).replace("_", " ").strip(), str(entry.get("problem_size"))
-        result = RecordedResult(config(values, names, path, place), Status.OK, time_ms)
+        result = RecordedResult(config(tried, names, place), Status.OK, time_ms)
         found.setdefault(key, []).append(result)
     return tuple(
         Recording(
-            kernel=str(data.get("kernel_name")),
+            kernel=kernel,
             device=device,
             sizes=_sizes(size),
             parameters=domains(names, [result.config for result in results]),
@@ -57,6 +61,6 @@ def read(data: Mapping[str, Any], path: Path) -> tuple[Recording, ...]:
 
 def _sizes(text: str) -> Sizes | None:
     extents = text.split("x")
-    if len(extents) > len(SIZE_NAMES) or not all(extent.isdigit() and int(extent) for extent in extents):
+    if len(extents) > len(SIZE_NAMES) or not all(map(_EXTENT.fullmatch, extents)):
         return None
     return dict(zip(SIZE_NAMES, map(int, extents), strict=False))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "optuna"
 _URL = re.compile(r"^[a-z0-9+]+://")
-_LONGEST_BYTES = 1000  # to look at of a first line
+_MAX_BYTES = 1000  # to look at of a first line
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # recorded costs count, not the day of the export
 
 
@@ -33,10 +32,12 @@ def export(recording: Recording, target: str) -> str:
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
+    from autotune.searchers.optuna_search import quiet
+
     if not _URL.match(target) and not _takes_studies(Path(target)):
         raise InputError(f"{target}: holds no studies of Optuna; choose another file")
     name = f"{recording.kernel} on {recording.device}"
-    with _quiet():
+    with quiet():
         try:
             study = optuna.create_study(storage=storage(target), study_name=name, direction="minimize")
         except optuna.exceptions.DuplicatedStudyError:
@@ -55,7 +56,7 @@ def _takes_studies(path: Path) -> bool:
     if not path.is_file():
         return True
     with path.open("rb") as file:
-        first = file.readline(_LONGEST_BYTES)
+        first = file.readline(_MAX_BYTES)
     return not first or b'"op_code"' in first
 
 
@@ -94,15 +95,3 @@ def storage(target: str) -> BaseStorage | str:
     from optuna.storages.journal import JournalFileBackend
 
     return JournalStorage(JournalFileBackend(target))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    import optuna
-
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(verbosity)

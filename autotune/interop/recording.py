@@ -6,14 +6,15 @@ field holds is carried along as it stands, so that reading, writing and reading 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotune.model import Config, Parameter, Sizes, Value
-from autotune.trials import Status
+from autotune.core import json_values as values
+from autotune.core.records import Config, Parameter, Sizes, Value
+from autotune.core.trials import Status
 
+SIZES = values.nullable(values.mapping_of(values.size, values.name))  # of a file; null: it does not say
 _UNSET = 1e19  # some recorders write a huge number in the place of a time they do not have
 
 
@@ -81,16 +82,16 @@ def recorded_number(value: object) -> float | None:
     """A recorded time; None for everything that stands for a missing one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value < _UNSET else None
+    return float(value) if 0 <= value < _UNSET else None  # which nan is not
 
 
 def domains(names: Iterable[str], configs: Iterable[Mapping[str, Value]]) -> tuple[Parameter, ...]:
     """Parameters with the values that occur, numbers in order before names; 1, 1.0 and True are one value."""
     seen: dict[str, dict[Value, None]] = {name: {} for name in names}
     for config in configs:
-        for name, values in seen.items():
-            values.setdefault(config[name])
-    return tuple(Parameter(name, tuple(sorted(values, key=_rank))) for name, values in seen.items())
+        for name, found in seen.items():
+            found.setdefault(config[name])
+    return tuple(Parameter(name, tuple(sorted(found, key=_rank))) for name, found in seen.items())
 
 
 def _rank(value: Value) -> tuple[bool, float, str]:

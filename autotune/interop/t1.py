@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from autotune.core import json_values as values
+from autotune.core.expressions import parse, unknown_names
+from autotune.core.records import Config, Parameter, Value
 from autotune.errors import ExpressionError, InputError
-from autotune.expressions import parse, unknown_names
-from autotune.interop.files import mapping
-from autotune.model import Config, Parameter, Value
 from autotune.space.recorded import bare_spec
 from autotune.space.spec import SpaceSpec
 
@@ -27,7 +27,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "bool": (bool, int),
     "string": (str,),
 }
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 _WORDS = (
     (r"&&", " and "),
     (r"\|\|", " or "),
@@ -53,34 +53,33 @@ def read(data: Mapping[str, Any], path: Path) -> SpaceSpec:
 
     Raises InputError naming the parameter or the condition that cannot be translated.
     """
-    section = mapping(data["ConfigurationSpace"], path, "ConfigurationSpace")
-    rows = section.get("TuningParameters")
-    if not isinstance(rows, list) or not rows:
-        raise InputError(f"{path}: ConfigurationSpace.TuningParameters: expected a list of parameters")
-    parameters = [_parameter(mapping(row, path, "TuningParameters"), path) for row in rows]
-    names = [parameter.name for parameter in parameters]
-    conditions = [_condition(row, names, path) for row in section.get("Conditions", ())]
+    section = values.mapping(data["ConfigurationSpace"], "ConfigurationSpace")
+    rows = values.items(section.get("TuningParameters"), "ConfigurationSpace.TuningParameters")
+    parameters = [_parameter(values.mapping(row, "TuningParameters"), path) for row in rows]
+    names = values.one_each([parameter.name for parameter in parameters], "TuningParameters")
+    conditions = [
+        _condition(row, names, path) for row in values.items(section.get("Conditions", []), "Conditions")
+    ]
     default = Config({parameter.name: parameter.values[0] for parameter in parameters})
-    specification = mapping(data.get("KernelSpecification", {}), path, "KernelSpecification")
-    kernel = str(specification.get("KernelName", path.stem))
+    specification = values.mapping(data.get("KernelSpecification", {}), "KernelSpecification")
+    kernel = values.text(specification.get("KernelName", path.stem), "KernelSpecification.KernelName")
     return bare_spec(kernel, parameters, default, {}, conditions)
 
 
 def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
-    name, kind, text = row.get("Name"), row.get("Type"), row.get("Values")
-    if not isinstance(name, str) or not isinstance(kind, str) or kind not in _TYPES:
-        raise InputError(
-            f"{path}: TuningParameters: expected a Name and a Type of {', '.join(_TYPES)}; found {dict(row)}"
-        )
+    name = values.name(row.get("Name"), "TuningParameters.Name")
+    kind = values.choice(tuple(_TYPES))(row.get("Type"), f"TuningParameters.{name}.Type")
+    text = str(row.get("Values"))
     try:
-        found = list(_values(ast.parse(_python(str(text)).strip(), mode="eval").body))
-    except (SyntaxError, ExpressionError, TypeError, ValueError, RecursionError):
+        found = list(_values(ast.parse(_python(text).strip(), mode="eval").body))
+        found = [values.plain(value, name) for value in found]
+    except (SyntaxError, ExpressionError, TypeError, ValueError, RecursionError, MemoryError):
         raise InputError(
-            f"{path}: parameter {name}: Values {text!r} cannot be translated; expected a list such as "
+            f"{path}: parameter {name}: Values {text[:60]!r} cannot be translated; expected a list such as "
             "[1, 2, 4], range(1, 9) or [32 * i for i in range(1, 33)]"
         ) from None
     if not found or not all(isinstance(value, _TYPES[kind]) for value in found):
-        raise InputError(f"{path}: parameter {name}: Values {text!r}: expected some of type {kind}")
+        raise InputError(f"{path}: parameter {name}: Values {text[:60]!r}: expected some of type {kind}")
     if kind in ("float", "bool"):
         found = [_TYPES[kind][-1](value) if kind == "float" else bool(value) for value in found]
     return Parameter(name, tuple(dict.fromkeys(found)))
@@ -95,7 +94,7 @@ def _values(node: ast.expr) -> Iterator[Value]:
             yield from _values(inner)
         case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=[]):
             numbers = range(*(parse(ast.unparse(argument))({}) for argument in arguments))
-            if len(numbers) > _MOST_VALUES:
+            if len(numbers) > _MAX_VALUES:
                 raise ValueError("too many values")
             yield from numbers
         case ast.ListComp(
@@ -111,13 +110,13 @@ def _values(node: ast.expr) -> Iterator[Value]:
 
 
 def _condition(row: object, names: list[str], path: Path) -> str:
-    text = mapping(row, path, "Conditions").get("Expression")
+    text = values.text(values.mapping(row, "Conditions").get("Expression"), "Conditions.Expression")
     try:
-        expression = parse(_python(str(text)))
+        expression = parse(_python(text))
         if unknown := unknown_names(expression, names):
             raise ExpressionError(f"unknown name {unknown[0]!r}")
     except ExpressionError as error:
-        raise InputError(f"{path}: condition {text!r} cannot be translated: {error}") from None
+        raise InputError(f"{path}: condition {text[:60]!r} cannot be translated: {error}") from None
     return expression.text
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import InputError
-from autotune.interop.files import config, mapping, names_of
-from autotune.interop.recording import Costs, RecordedResult, Recording, domains, recorded_number
-from autotune.trials import Status
+from autotune.core import json_values as values
+from autotune.core.trials import Status
+from autotune.interop.files import config, names_of
+from autotune.interop.recording import SIZES, Costs, RecordedResult, Recording, domains, recorded_number
 
 NAME = "t4"
 _VERSION = "1.0.0"
@@ -34,9 +34,11 @@ _INVALIDITY = {status: text for text, status in _STATUS.items()} | {
     Status.COMPILE_TIMEOUT: "timeout",
     Status.OUT_OF_BOUNDS: "correctness",
     Status.CRASHED: "runtime",
+    Status.MEASUREMENT_ERROR: "runtime",
 }
 _OWN = ("kernel", "device", "sizes")  # metadata that autotune adds
 _TIME = {"name": "time", "unit": "ms"}
+_MEASUREMENTS = values.list_of(values.mapping)
 _PHASES = {  # what the format calls a cost
     "compilation": "compile_ms",
     "benchmark": "benchmark_ms",
@@ -57,24 +59,25 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
     The format names neither kernel nor device: they come from the metadata where autotune wrote the file,
     else from the path. Raises InputError naming the entry.
     """
-    rows = data["results"]
-    if not isinstance(rows, list) or not rows:
-        raise InputError(f"{path}: results: expected a list with an entry for each configuration")
-    metadata = mapping(data.get("metadata", {}), path, "metadata")
-    unit_ms = _unit_ms(metadata.get("timeunit", ""), path, "metadata.timeunit")
-    first = mapping(
-        mapping(rows[0], path, "results[0]").get("configuration"), path, "results[0].configuration"
+    rows = values.items(data["results"], "results")
+    if not rows:
+        raise values.Damaged("results", "an entry for each configuration", rows)
+    metadata = values.mapping(data.get("metadata", {}), "metadata")
+    unit_ms = _unit_ms(metadata.get("timeunit", ""), "metadata.timeunit")
+    first = values.mapping(
+        values.mapping(rows[0], "results[0]").get("configuration"), "results[0].configuration"
     )
-    results = tuple(_result(row, number, list(first), unit_ms, path) for number, row in enumerate(rows))
+    names = values.one_each(list(first), "results[0].configuration")
+    results = tuple(_result(row, number, names, unit_ms) for number, row in enumerate(rows))
     kernel, device = names_of(path)
     extras = {name: value for name, value in data.items() if name not in ("results", "metadata")}
     unit = metadata["timeunit"] if unit_ms == 1.0 and "timeunit" in metadata else "milliseconds"
     kept = {name: value for name, value in metadata.items() if name not in _OWN}
     extras["metadata"] = kept | {"timeunit": unit}
     return Recording(
-        kernel=str(metadata.get("kernel", kernel)),
-        device=str(metadata.get("device", device)),
-        sizes=metadata.get("sizes"),
+        kernel=values.text(metadata.get("kernel", kernel), "metadata.kernel"),
+        device=values.text(metadata.get("device", device), "metadata.device"),
+        sizes=SIZES(metadata.get("sizes"), "metadata.sizes"),
         parameters=domains(first, [result.config for result in results]),
         results=results,
         format=NAME,
@@ -96,25 +99,21 @@ def write(recording: Recording) -> str:
     return json.dumps(data, indent=1) + "\n"
 
 
-def _result(row: Any, number: int, names: list[str], unit_ms: float, path: Path) -> RecordedResult:
+def _result(row: Any, number: int, names: list[str], unit_ms: float) -> RecordedResult:
     place = f"results[{number}]"
-    extras = dict(mapping(row, path, place))
-    values = config(mapping(extras.pop("configuration", None), path, place), names, path, place)
-    times = dict(mapping(extras.pop("times", {}), path, f"{place}.times"))
-    invalidity = extras.pop("invalidity", "correct")
-    if invalidity not in _STATUS:
-        known = ", ".join(_STATUS)
-        raise InputError(f"{path}: {place}.invalidity: expected one of {known}; found {invalidity!r}")
-    status = _STATUS[invalidity]
-    measurements = list(extras.pop("measurements", ()))
-    time = next((item for item in measurements if mapping(item, path, place).get("name") == "time"), None)
+    extras = dict(values.mapping(row, place))
+    tried = config(values.mapping(extras.pop("configuration", None), place), names, place)
+    times = dict(values.mapping(extras.pop("times", {}), f"{place}.times"))
+    status = _STATUS[values.choice(_STATUS)(extras.pop("invalidity", "correct"), f"{place}.invalidity")]
+    measurements = list(_MEASUREMENTS(extras.pop("measurements", []), f"{place}.measurements"))
+    time = next((item for item in measurements if item.get("name") == "time"), None)
     if time is not None and (status is Status.OK or isinstance(time.get("value"), str)):
         measurements.remove(time)
     else:
         time = {"value": "no time is recorded"} if status is Status.OK else None
     time_ms, detail = None, ""
     if time is not None:
-        scale = _unit_ms(time["unit"], path, f"{place}: time") if time.get("unit") else unit_ms
+        scale = _unit_ms(time["unit"], f"{place}: time") if time.get("unit") else unit_ms
         value = recorded_number(time.get("value"))
         time_ms, detail = (None, str(time.get("value"))) if value is None else (value * scale, "")
         kept = time if scale == 1.0 else time | {"unit": "ms"}
@@ -123,12 +122,12 @@ def _result(row: Any, number: int, names: list[str], unit_ms: float, path: Path)
         status = Status.LAUNCH_ERROR
     extras = _defaults(status) | extras | {"times": times, "measurements": measurements}
     samples, costs = _samples(times, unit_ms), _costs(times, unit_ms)
-    return RecordedResult(values, status, time_ms, detail, samples, costs, extras)
+    return RecordedResult(tried, status, time_ms, detail, samples, costs, extras)
 
 
 def _samples(times: dict[str, Any], unit_ms: float) -> tuple[float, ...]:
     """Take the runs' times out; anything else under that name stays where it is."""
-    numbers = [recorded_number(item) for item in times.get("runtimes", ())]
+    numbers = [recorded_number(item) for item in values.items(times.get("runtimes", []), "runtimes")]
     found = tuple(number * unit_ms for number in numbers if number is not None)
     if len(found) != len(numbers):
         return ()
@@ -170,7 +169,7 @@ def _defaults(status: Status) -> dict[str, Any]:
     return {"correctness": int(status is Status.OK), "objectives": ["time"]}
 
 
-def _unit_ms(unit: object, path: Path, place: str) -> float:
+def _unit_ms(unit: object, place: str) -> float:
     if not isinstance(unit, str) or unit.lower() not in _TO_MS:
-        raise InputError(f"{path}: {place}: unknown unit {unit!r}; expected ms, s, us or ns")
+        raise values.Damaged(place, "a unit: ms, s, us or ns", unit)
     return _TO_MS[unit.lower()]

@@ -1,1 +1,1 @@
-"""What users read, a module for each kind of output. Rendering only."""
+"""Plots for people to look at. Rendering only."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autotune.report.svg import LETTER, MARGIN, document, text
 
-LARGEST_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
+MAX_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
 
 _ROW, _PLOT = 20, 320  # pixels
 _STYLE = """\
@@ -34,7 +34,7 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> str:
     The axis is logarithmic when the largest value is more than 20 times the smallest, and says so.
     """
     low, high = min(bar.value for bar in bars), max(bar.value for bar in bars)
-    logarithmic = high > LARGEST_LINEAR_SPREAD * low
+    logarithmic = high > MAX_LINEAR_SPREAD * low
     start = 10.0 ** math.floor(math.log10(low * 0.9)) if logarithmic else 0.0
     left = MARGIN + LETTER * (1 + max(len(bar.label) for bar in bars))
     bottom = 1.5 * _ROW + _ROW * len(bars)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.arithmetic import FUNCTIONS
-from autotune.model import Value
-from autotune.plan import RESERVED_SIZES
+from autotune.core.expression_ops import FUNCTIONS
+from autotune.core.launch_plan import RESERVED_SIZES
+from autotune.core.records import Value
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
@@ -43,7 +43,7 @@ _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each
 
 
 @dataclass(frozen=True)
-class Parameter:
+class GuessedParameter:
     """A tunable macro, its values and the first to try."""
 
     name: str
@@ -70,7 +70,7 @@ class Guess:
 
     sizes: Mapping[str, tuple[int, int]]
     verify_extents: tuple[int, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[GuessedParameter, ...]
     left_alone: tuple[Macro, ...]
     passed: tuple[Passed, ...]
     grid: tuple[str, ...]
@@ -117,25 +117,29 @@ def guess(kernel: FoundKernel, source: Source) -> Guess:
     )
 
 
-def parameter_of(macro: Macro, axes: Sequence[str]) -> Parameter:
+def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     """The values that a macro's name and its use suggest."""
     if macro.names:
         prefix = len(macro.name) + 1
         choices = tuple(name[prefix:].lower() for name in macro.names)
         if len(choices) == 1:
-            return Parameter(macro.name, (*choices, "other"), choices[0], "`other` is the #else: name it")
-        return Parameter(macro.name, choices, choices[0], "is there one more that only an #else stands for?")
+            return GuessedParameter(
+                macro.name, (*choices, "other"), choices[0], "`other` is the #else: name it"
+            )
+        return GuessedParameter(
+            macro.name, choices, choices[0], "is there one more that only an #else stands for?"
+        )
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes)
     if macro.numbers and max(macro.numbers) > 1:
         values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
-        return Parameter(macro.name, values, values[0], "the numbers it is compared with")
+        return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
     if macro.test == "ifdef":
-        return Parameter(
+        return GuessedParameter(
             macro.name, (True,), True, "always defined: write `#if` for `#ifdef`, then [false, true]"
         )
     if macro.numbers or _FLAG.fullmatch(macro.name):
-        return Parameter(macro.name, (False, True), False)
+        return GuessedParameter(macro.name, (False, True), False)
     if _BLOCK.fullmatch(macro.name):
         return _threads(macro.name, axes)
     if _TILE.fullmatch(macro.name):
@@ -146,38 +150,38 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> Parameter:
         ("(?i)vec.*", (1, 2, 4)),
     ):
         if re.fullmatch(pattern, macro.name):
-            return Parameter(macro.name, values, 1)
+            return GuessedParameter(macro.name, values, 1)
     if macro.test == "if":
-        return Parameter(macro.name, (False, True), False)
-    return Parameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
+        return GuessedParameter(macro.name, (False, True), False)
+    return GuessedParameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
 
 
-def _around(name: str, default: int, axes: Sequence[str]) -> Parameter:
+def _around(name: str, default: int, axes: Sequence[str]) -> GuessedParameter:
     """The source's own default, among the values that the name suggests or between half and twice itself."""
     usual = parameter_of(Macro(name, None, (), (), ""), axes).values
     if len(usual) == 1:
         usual = (default // 2, default * 2) if default > 1 else (0, 1)
     if usual == (False, True):
-        return Parameter(name, usual, bool(default))
+        return GuessedParameter(name, usual, bool(default))
     values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))
-    return Parameter(name, tuple(values), default)
+    return GuessedParameter(name, tuple(values), default)
 
 
-def _threads(name: str, axes: Sequence[str], remark: str = "") -> Parameter:
+def _threads(name: str, axes: Sequence[str], remark: str = "") -> GuessedParameter:
     """Threads along an axis of a block; a single macro in a kernel of two axes counts for both."""
     if len(axes) == 1:
-        return Parameter(name, (32, 64, 128, 256, 512), 128, remark)
+        return GuessedParameter(name, (32, 64, 128, 256, 512), 128, remark)
     axis = _axis(name)
     if axis is None:
         values, default = ((8, 16, 32), 16) if len(axes) == 2 else ((4, 8), 4)
-        return Parameter(name, values, default, remark)
+        return GuessedParameter(name, values, default, remark)
     domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
-    return Parameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
+    return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
 
 
-def _tile(name: str, axes: Sequence[str]) -> Parameter:
+def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
     """Edge of a tile, which may be the edge of a block, too: 1024 threads at most."""
-    return Parameter(name, (4, 8), 4) if len(axes) == 3 else Parameter(name, (8, 16, 32), 16)
+    return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)
 
 
 def _axis(name: str) -> str | None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.macros import DEFINITION, WORD, Macro, find_macros
 
@@ -21,7 +22,6 @@ _INTRODUCERS = {
 _ATTRIBUTE = re.compile(
     r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|reqd_work_group_size|__attribute__)\s*\("
 )
-_IGNORED = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma)[^\n]*$", re.MULTILINE)
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
 _QUALIFIERS = re.compile(
@@ -105,7 +105,7 @@ def read_kernels(name: str, text: str, dialect_words: Iterable[str]) -> Source:
 
     Raises InputError when there is no kernel, or one that no launch plan can call.
     """
-    code = _IGNORED.sub(" ", text.replace("\\\n", " "))
+    code = bare_code(text)
     definitions = {match[1]: match[3].strip() for match in DEFINITION.finditer(code) if not match[2]}
     plain = _DIRECTIVE.sub("", code)
     for alias, meaning in definitions.items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autotune.model import Value
-from autotune.scaffold.guesses import Guess, Parameter, Passed
+from autotune.core.records import Value
+from autotune.scaffold.guesses import Guess, GuessedParameter, Passed
 from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import FoundKernel, Source
 
@@ -108,7 +108,7 @@ def _threads(guess: Guess) -> str:
     return " * ".join(factor for factor in factors if factor != "1") or "1"
 
 
-def _chosen(parameter: Parameter) -> str:
+def _chosen(parameter: GuessedParameter) -> str:
     return f"{parameter.name}: {_scalar(parameter.default)}"
 
 

@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+from autotune.core.text import hint
 from autotune.errors import InputError
-from autotune.searchers.base import Prior, Searcher
+from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.random_search import RandomSearch
-from autotune.suggestions import hint
 
 
-def _surrogate(priors: Sequence[Prior], stop_when_unlikely: bool) -> Searcher:
+def _surrogate(priors: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
     from autotune.searchers.surrogate import SurrogateSearch
 
     return SurrogateSearch(priors, stop_when_unlikely=stop_when_unlikely)
 
 
-def _adopt(priors: Sequence[Prior]) -> Searcher:
-    from autotune.searchers.adoption import AdoptionSearch
+def _adopt(priors: Sequence[SourceResults]) -> Searcher:
+    from autotune.searchers.few_shot import AdoptionSearch
 
     return AdoptionSearch(priors)
 
@@ -46,7 +46,7 @@ class _Engine:
     `packages`: what a strategy needs beyond the plain dependencies, as module and distribution name.
     """
 
-    make: Callable[[str, Sequence[Prior], bool], Searcher]
+    make: Callable[[str, Sequence[SourceResults], bool], Searcher]
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     learns: bool = False  # from priors
@@ -80,7 +80,7 @@ def make_searcher(
     engine: str,
     strategy: str | None = None,
     *,
-    priors: Sequence[Prior] = (),
+    priors: Sequence[SourceResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
     """A searcher; without a strategy, the engine's default one. Priors are for those that learn from them.
@@ -106,7 +106,7 @@ def make_searcher(
     return _ENGINES[engine].make(chosen, priors, stop_when_unlikely)
 
 
-def learns_from_priors(engine: str) -> bool:
+def learns_from_sources(engine: str) -> bool:
     """Whether searchers of this engine make use of what other devices know; an unknown one does not."""
     return engine in _ENGINES and _ENGINES[engine].learns
 

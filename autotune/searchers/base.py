@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from autotune.device_names import Traits
-from autotune.model import Config
+from autotune.core.records import Config
+from autotune.core.trials import Trial
+from autotune.hardware.names import Traits
 from autotune.space import Space
-from autotune.trials import Trial
 
 Evaluate = Callable[[Sequence[Config]], list[Trial]]
 """Answers with one trial per configuration, in order. A configuration outside the space is answered
@@ -22,7 +22,7 @@ _NOT_KNOWN = Traits()
 
 
 @dataclass(frozen=True)
-class Prior:
+class SourceResults:
     """What is known of the same kernel elsewhere: on another device, or for another problem.
 
     `results` are configurations with their time in milliseconds, None for a failure; `traits` are those of

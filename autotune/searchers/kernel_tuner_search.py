@@ -18,18 +18,18 @@ from kernel_tuner.interface import Options, strategy_map
 from kernel_tuner.runners.runner import Runner
 from kernel_tuner.searchspace import Searchspace
 
+from autotune.core.records import Value
+from autotune.core.trials import Status, Trial
 from autotune.errors import BudgetSpent
-from autotune.model import Value
 from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.space import Space
-from autotune.trials import Status, Trial
 
 Point = tuple[Value, ...]
 
-SMALLEST_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
-LONGEST_STALL = 500  # requests in a row with nothing new that end a run: some would never end
-LAST_STALL = 3 * LONGEST_STALL  # the same, over as many runs as it takes, for the search
+MIN_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
+MAX_STALL = 500  # requests in a row with nothing new that end a run: some would never end
+LAST_STALL = 3 * MAX_STALL  # the same, over as many runs as it takes, for the search
 DEFECTS = {
     "pyatf_strategies": "breaks down before its first proposal with pyatf 0.0.13",
     "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
@@ -53,7 +53,7 @@ class KernelTunerSearch:
 
         BudgetSpent passes through. Warns of strategies that are broken in the pinned version.
         """
-        if len(space) < SMALLEST_SPACE:
+        if len(space) < MIN_SPACE:
             evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), evaluate)
             return
         if self._strategy in DEFECTS:
@@ -129,7 +129,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         self.requests += len(points)
         if new:
             self.last_new = self.requests
-        stalled = self.requests - max(self.last_new, self.began) >= LONGEST_STALL
+        stalled = self.requests - max(self.last_new, self.began) >= MAX_STALL
         if self.spent is not None or self.seen == self.size or stalled:
             raise util.StopCriterionReached("nothing new, or nothing left to spend")
         try:

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 import optuna
+from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from autotune.core.trials import Trial
 from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import BATCH, evaluate_rows
-from autotune.searchers.free_rows import FreeRows
 from autotune.space import Space
-from autotune.trials import Trial
 
-SHORTEST_MS = 1e-6  # a cycle or so of any clock: keeps the logarithm finite
+MIN_MS = 1e-6  # a cycle or so of any clock: keeps the logarithm finite
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class OptunaSearch:
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
             return
         free = FreeRows(space.rows, rng, ordered=recipe.ordered)
-        with _quiet():
+        with quiet():
             sampler = _KeptToFreeRows(recipe.make(seed), space, free, recipe)
             study = optuna.create_study(sampler=sampler, directions=["minimize"] * recipe.objectives)
         wanted = recipe.startup or recipe.batch
@@ -108,7 +108,7 @@ def _values(trial: Trial, objectives: int) -> list[float] | None:
     if trial.score is None or trial.measurement is None:
         return None
     both = (trial.measurement.median_ms, trial.measurement.energy_j or 1.0)
-    return [math.log(max(value, SHORTEST_MS)) for value in (both if objectives == 2 else (trial.score,))]
+    return [math.log(max(value, MIN_MS)) for value in (both if objectives == 2 else (trial.score,))]
 
 
 def _tell(study: Study, trial: optuna.Trial, values: list[float] | None, worst: list[float] | None) -> None:
@@ -182,7 +182,7 @@ class _KeptToFreeRows(BaseSampler):
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep Optuna's log lines and its remarks on experimental features from the user."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -192,3 +192,39 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         optuna.logging.set_verbosity(verbosity)
+
+
+class FreeRows:
+    """The valid rows that have not been asked for."""
+
+    def __init__(self, rows: NDArray[Any], rng: np.random.Generator, *, ordered: bool) -> None:
+        self.count = len(rows)
+        self._rng = rng
+        self._taken = np.zeros(len(rows), dtype=bool)
+        self._ordered = ordered
+        self._columns = np.ascontiguousarray(rows.T)  # a parameter's positions lie together: fast to scan
+
+    def take_any(self) -> int:
+        """One of them, uniformly."""
+        return self._take(np.flatnonzero(~self._taken))
+
+    def take_nearest(self, positions: Sequence[int]) -> int:
+        """The one nearest to a point that may be invalid or taken; one at random of those equally near.
+
+        Distance: the number of parameters that differ (Hamming), or, where positions are ordered, the sum
+        of the differences as shares of each parameter's range. Takes a millisecond per million values.
+        """
+        distance = np.zeros(len(self._taken), dtype=np.float32)
+        for column, position in zip(self._columns, positions, strict=True):
+            if self._ordered:
+                distance += np.abs(column.astype(np.float32) - position) / max(1, int(column.max()))
+            else:
+                distance += column != position
+        distance[self._taken] = np.inf
+        return self._take(np.flatnonzero(distance == distance.min()))
+
+    def _take(self, candidates: NDArray[np.int64]) -> int:
+        row = int(self._rng.choice(candidates))
+        self._taken[row] = True
+        self.count -= 1
+        return row

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.model import ArgumentSpec, LaunchSpec, Value
-from autotune.plan import C_TYPES
-from autotune.space.document import Element
-from autotune.suggestions import hint
+from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES
+from autotune.core.records import ArgumentSpec, LaunchSpec, Value
+from autotune.core.text import hint
+from autotune.space.yaml_document import Element
 
-ROLES = ("in", "out", "inout", "scratch")
+ROLES = tuple(role for role in ARGUMENT_ROLES if role != "scalar")
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose")
 
 

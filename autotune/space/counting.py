@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.space.enumeration import MOST, Limits, Rule, completes, numbered
+from autotune.space.enumeration import MAX_COUNT, Limits, Rule, completes, numbered
 
 LIMITS = Limits(rows=2_000_000)
 _NOTHING = 0  # what a row without a fault breaks
@@ -98,7 +98,7 @@ def count_rows(
 def _start(lengths: Sequence[int], conditions: Sequence[Condition], constraints: int) -> _States:
     """One row, unless a condition that reads no parameter is against it."""
     kind = np.min_scalar_type(max([*lengths, constraints + 1]) - 1).newbyteorder(">")
-    weight = np.int64 if math.prod(lengths) <= MOST else object
+    weight = np.int64 if math.prod(lengths) <= MAX_COUNT else object
     states = _States(np.zeros((1, len(lengths) + 1), kind), np.ones(1, weight))
     return _judged(states, [condition for condition in conditions if not condition.rule.columns])
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.expressions import Expression, conjuncts, parse
+from autotune.core.records import Parameter, Value
 from autotune.errors import ExpressionError
-from autotune.expressions import Expression, conjuncts, parse
-from autotune.model import Parameter, Value
-from autotune.space.tables import Failed, Tables, TooManyOperands
+from autotune.space.truth_tables import Failed, Tables, TooManyOperands
 
 Rows = NDArray[Any]  # (configurations, parameters): position of each value, unsigned, big-endian
 
@@ -36,7 +36,7 @@ class Limits:
 
 
 LIMITS = Limits()
-MOST = 2**62  # that 64 bits count without a doubt
+MAX_COUNT = 2**62  # that 64 bits count without a doubt
 
 
 class TooManyRows(Exception):
@@ -213,7 +213,7 @@ def numbered(rows: Rows) -> NDArray[np.int64]:
     numbers, limit = np.zeros(len(rows), np.int64), 1
     for column in rows.T:
         length = int(column.max(initial=0)) + 1
-        if limit * length > MOST:
+        if limit * length > MAX_COUNT:
             numbers, limit = np.unique(numbers, return_inverse=True)[1], len(rows)
         numbers *= length
         numbers += column

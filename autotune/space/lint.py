@@ -5,21 +5,20 @@ The source comes with its includes in place. Comments and strings in it count fo
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.expressions import parse
-from autotune.plan import C_TYPES, macro_name
-from autotune.space.binding import Rules, Space
-from autotune.suggestions import nearest
+from autotune.core.expressions import integer, parse
+from autotune.core.launch_plan import C_TYPES, macro_name
+from autotune.core.text import bare_code, nearest
+from autotune.errors import ExpressionError
+from autotune.space.space import Rules, Space
 
-_IGNORED = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
-_IGNORED_IN_PYTHON = re.compile(
-    r"""#[^\n]*|\"\"\".*?\"\"\"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
-)
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
@@ -49,7 +48,7 @@ class ConstraintReport:
 class Finding:
     """One thing worth a look: `kind` is a fixed word, `subject` the name or text it is about."""
 
-    kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default
+    kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default, ...
     subject: str
     detail: str
 
@@ -74,15 +73,18 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
 
     `constraints` is what `constraint_report` says of the space.
     """
-    is_python = space.spec.source.suffix == ".py"
-    code = (_IGNORED_IN_PYTHON if is_python else _IGNORED).sub(" ", source.replace("\\\n", " "))
     return (
-        *_unused_parameters(space, code),
-        *_unknown_macros(space, code),
+        *lint_source(space, source),
         *_idle_constraints(space, constraints),
         *_unreachable_values(space),
         *_invalid_default(space),
     )
+
+
+def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
+    """What looks wrong on any device, as far as a space tells of its source; a search begins with it."""
+    code = bare_code(source, is_python=space.spec.source.suffix == ".py")
+    return (*_unused_parameters(space, code), *_unknown_macros(space, code), *_untried_edges(space))
 
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
@@ -145,3 +147,61 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
     if reasons := space.why_invalid(space.spec.default):
         detail = f"not valid on {space.device.name}, and a search begins with it: {'; '.join(reasons)}"
         yield Finding("invalid_default", str(space.spec.default), detail)
+
+
+def _untried_edges(space: Space) -> Iterator[Finding]:
+    """Sizes for which `verify_sizes` leaves out one less than, exactly or one more than whole tiles."""
+    for name, tile in largest_tiles(space).items():
+        tried = [sizes[name] for sizes in space.spec.verify_sizes if sizes.get(name, 0) >= tile - 1]
+        missing = [tile + edge for edge in (-1, 0, 1) if all((size - edge) % tile for size in tried)]
+        if missing:
+            detail = (
+                "verify_sizes needs sizes one less than, equal to and one more than a multiple of the "
+                f"largest tile, {tile}; missing: one such as {' and '.join(map(str, missing))}"
+            )
+            yield Finding("untried_edge", name, detail)
+
+
+def largest_tiles(space: Space) -> dict[str, int]:
+    """By size, the largest divisor that a valid configuration gives `ceil_div(SIZE, divisor)`, if above 1.
+
+    Only divisors that depend on no size are tiles.
+    """
+    spec = space.spec
+    texts = [*spec.derived.values(), *(text for step in spec.launch for text in step.grid)]
+    calls = [node for text in texts for node in ast.walk(ast.parse(text, mode="eval"))]
+    found: dict[str, int] = {}
+    for call in calls:
+        match call:
+            case ast.Call(func=ast.Name("ceil_div"), args=[ast.Name(size), divisor]) if (
+                size in space.problem.sizes
+            ):
+                tile = _largest(space, ast.unparse(divisor))
+                if tile > found.get(size, 1):
+                    found[size] = tile
+    return found
+
+
+def _largest(space: Space, text: str) -> int:
+    """The largest value of an expression over the valid configurations; 0 where it depends on a size."""
+    names, expression = set(), parse(text)
+    level = set(expression.names)
+    while level:
+        names |= level
+        level = {
+            name
+            for known in level & space.spec.derived.keys()
+            for name in parse(space.spec.derived[known]).names
+        }
+        level -= names
+    if names & space.problem.sizes.keys():
+        return 0
+    columns = [place for place, parameter in enumerate(space.parameters) if parameter.name in names]
+    key = np.zeros(len(space), np.int64)
+    for place in columns:
+        key = key * len(space.parameters[place].values) + space.rows[:, place]
+    largest = 0
+    for index in np.unique(key, return_index=True)[1].tolist():
+        with suppress(ExpressionError):
+            largest = max(largest, integer(expression, space.values(space.config(index))))
+    return largest

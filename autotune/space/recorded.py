@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.device_names import traits_of_name
+from autotune.core.records import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.trials import Problem
 from autotune.errors import InputError
-from autotune.model import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
-from autotune.space.binding import Space
+from autotune.hardware.names import traits_of_name
 from autotune.space.enumeration import Rows
+from autotune.space.space import Space
 from autotune.space.spec import Constraint, SpaceSpec
-from autotune.trials import Problem
 
 _NOWHERE = Path("recorded")  # stands where a space file names its sources: there are none
 

@@ -13,17 +13,24 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.arithmetic import FUNCTIONS
-from autotune.model import Config, LaunchSpec, Parameter, Sizes, Value
-from autotune.plan import C_TYPES, DEVICE_NAMES, RESERVED_SIZES, macro_name
+from autotune.core.expression_ops import FUNCTIONS
+from autotune.core.json_values import is_name, is_word
+from autotune.core.launch_plan import (
+    C_TYPES,
+    CUDA_COMPILERS,
+    DEVICE_NAMES,
+    RESERVED_SIZES,
+    is_option,
+    macro_name,
+)
+from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.text import hint
 from autotune.space.arguments import FilledArgument, read_arguments, read_launches
-from autotune.space.document import Element, is_identifier, read_document
-from autotune.suggestions import hint
+from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
 DIALECTS = ("portable", "cuda", "opencl", "python")
 COMPILER_DIALECTS = ("cuda", "opencl", "python")
-CUDA_COMPILERS = ("nvrtc", "nvcc")
 _REQUIRED = (
     *("schema", "kernel", "source", "reference", "sizes"),
     *("parameters", "default", "arguments", "launch"),
@@ -148,7 +155,7 @@ def _file(element: Element) -> Path:
 
 def _name(entry: Element, name: str, taken: Collection[str]) -> str:
     """A new name for expressions and macros, or the reason why it cannot be one."""
-    if not is_identifier(name):
+    if not is_name(name):
         raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
     if name in _RESERVED:
         raise entry.error(f"the name {name!r} is reserved; choose another")
@@ -230,7 +237,7 @@ def _domain(element: Element) -> tuple[Value, ...]:
     seen: set[Value] = set()
     for item in element.items():
         value = item.value()
-        if isinstance(value, str) and not is_identifier(f"_{value}"):
+        if isinstance(value, str) and not is_word(value):
             raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
         if values and isinstance(value, str) != isinstance(values[0], str):
             raise item.error(f"expected only names or only numbers, found {values[0]!r} and {value!r}")
@@ -291,4 +298,9 @@ def _landmarks(element: Element, parameters: tuple[Parameter, ...], default: Con
 
 def _options(element: Element, known: Collection[str]) -> dict[str, dict[str, str]]:
     dialects = element.record((), COMPILER_DIALECTS)
-    return {dialect: _expressions(entry.mapping(), known) for dialect, entry in dialects.items()}
+    options = {dialect: entry.mapping() for dialect, entry in dialects.items()}
+    for entries in options.values():
+        for flag, entry in entries.items():
+            if not is_option(flag):
+                raise entry.error("expected an option of letters, digits and hyphens, such as --maxrregcount")
+    return {dialect: _expressions(entries, known) for dialect, entries in options.items()}

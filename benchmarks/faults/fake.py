@@ -5,7 +5,7 @@
 import os
 import signal
 
-from autotune.devices.base import LaunchError
+from autotune.errors import LaunchError
 
 PASSES = 10 * TENS + ONES
 

@@ -25,19 +25,20 @@ from typing import Any
 
 import numpy as np
 
+from autotune.cli.progress import SearchProgress
+from autotune.core.records import Config
+from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
-from autotune.model import Config
-from autotune.progress import SearchProgress
-from autotune.rig import Options, get_ready
-from autotune.session import search
-from autotune.targets import Bound, Target, bind_target
-from autotune.trials import Budget
+from autotune.tuning.context import get_ready
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import search
 
 Figures = dict[str, float]
-Tuner = Callable[[Bound, argparse.Namespace], Figures]
+Tuner = Callable[[TuningTask, argparse.Namespace], Figures]
 
 
-def autotune(bound: Bound, sample: Collection[Config] = ()) -> Figures:
+def autotune(task: TuningTask, sample: Collection[Config] = ()) -> Figures:
     """Tune with autotune in this process: every valid configuration.
 
     `sample`: the configurations that the other tuner takes; what they take to compile is figured out, too.
@@ -45,12 +46,12 @@ def autotune(bound: Bound, sample: Collection[Config] = ()) -> Figures:
     with tempfile.TemporaryDirectory() as folder, SearchProgress() as progress:
         options = Options(
             engine="exhaustive",
-            budget=Budget(trials=len(bound.space)),
+            budget=Budget(trials=len(task.space)),
             journal=Path(folder) / "journal.jsonl",
             cache=Path(folder) / "cache",
             binary_cache=False,
         )
-        result = search(bound, options, progress)
+        result = search(task, options, progress)
     compile_ms = {trial.config: trial.compile_ms for trial in result.trials}
     timed = sum(trial.time_ms is not None for trial in result.trials)
     return {
@@ -65,7 +66,7 @@ def autotune(bound: Bound, sample: Collection[Config] = ()) -> Figures:
 
 
 def kernel_tuner(
-    bound: Bound,
+    task: TuningTask,
     arguments: list[Any],
     answer: list[Any],
     atol: float,
@@ -80,20 +81,20 @@ def kernel_tuner(
     """
     from kernel_tuner import tune_kernel
 
-    values = {parameter.name: list(parameter.values) for parameter in bound.spec.parameters}
-    chosen = {tuple(config[name] for name in values) for config in sample or bound.space}
+    values = {parameter.name: list(parameter.values) for parameter in task.spec.parameters}
+    chosen = {tuple(config[name] for name in values) for config in sample or task.space}
 
     def is_chosen(config: dict[str, Any]) -> bool:
         return tuple(config[name] for name in values) in chosen
 
     began = time.perf_counter()
     results, _ = tune_kernel(
-        bound.spec.kernel,
-        bound.source.text,
+        task.spec.kernel,
+        task.source.text,
         problem_size,
         arguments,
         values,
-        restrictions=[is_chosen] if len(chosen) < bound.space.cartesian else None,
+        restrictions=[is_chosen] if len(chosen) < task.space.cartesian else None,
         answer=answer,
         atol=atol,
         lang="CUDA",
@@ -128,8 +129,8 @@ def compete(
         try:
             if parsed.only == "autotune":
                 get_ready("cuda:0")  # as the command line does
-            bound = bind_target(Target(space, "cuda:0", sizes(parsed)))
-            print(json.dumps(tuners[parsed.only](bound, parsed)))
+            task = bind_target(Target(space, "cuda:0", sizes(parsed)))
+            print(json.dumps(tuners[parsed.only](task, parsed)))
         except AutotuneError as error:
             sys.exit(f"error: {error}")
         sys.exit()

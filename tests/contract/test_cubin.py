@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune.devices.cubin import read_resources
-from autotune.devices.cuda_compiler import CudaCompiler, cubin_binary
-from autotune.plan import macros
-from autotune.sources import read_source, render
+from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.nvrtc import CudaCompiler, cubin_binary
+from autotune.compilers.resource_usage import read_resources
+from autotune.core.launch_plan import macros
+from autotune.devices.array_compare import cuda_source
 from autotune.space import load_space
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
@@ -81,12 +82,12 @@ def test_kernels_of_every_kind(architecture):
 def test_the_reduction(architecture):
     spec = load_space(REDUCE)
     source, compiler = read_source(spec.source), CudaCompiler(architecture)
-    for landmark in spec.landmarks:
-        if landmark.name in LANDMARKS:
-            text = render(source, macros(spec.parameters, landmark.config, "float32"))
-            binary = compiler.compile(text, ("--ptxas-options=-v", "--maxrregcount=24"))
-            assert read(binary) == reported(binary.log), landmark.name
-            assert "reduce" in read(binary)
+    configs = {landmark.name: landmark.config for landmark in spec.landmarks}
+    for name in LANDMARKS:
+        text = render(source, macros(spec.parameters, configs[name], "float32"))
+        binary = compiler.compile(text, ("--ptxas-options=-v", "--maxrregcount=24"))
+        assert read(binary) == reported(binary.log), name
+        assert "reduce" in read(binary)
 
 
 def test_what_is_no_cubin_is_refused_and_a_binary_of_it_says_nothing():
@@ -112,3 +113,10 @@ def test_damage_is_a_value_error_or_goes_unnoticed():
         except ValueError:
             refused += 1
     assert 0 < refused < 500
+
+
+@pytest.mark.parametrize("item_bytes", [1, 2, 4, 8])
+def test_the_comparison_keeps_its_elements_in_registers(item_bytes):
+    """In local memory they take twice as long, and so does the flush, which is a comparison."""
+    binary = CudaCompiler("sm_90").compile(cuda_source(item_bytes), ())
+    assert read_resources(binary.data)["compare"].local_bytes == 0

@@ -1,31 +1,33 @@
 """Every kernel's CUDA side, without a GPU: NVRTC makes a real binary for four architectures.
 
-Landmarks are optimised in full, and for one architecture so are random configurations. For the others these
-are compiled in half the time, with less optimisation: they show what an architecture lacks.
+Defaults and landmarks for all four, each configuration of the covering array for one. All but the defaults
+are compiled with less optimisation, in a small part of the time: that shows what a value or an architecture
+lacks.
 """
 
 import os
 import re
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
-from autotune.compiling import CompilerPool, cuda_compiler
+from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.launch_plan import macros
+from autotune.core.trials import Binary
 from autotune.devices import backend
-from autotune.devices.base import CompileError
-from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.plan import macros
-from autotune.sources import read_source, render
+from autotune.errors import CompileError
+from autotune.evaluation.compiler_pool import CompilerPool, cuda_compiler
 from autotune.space import load_space
-from autotune.trials import Binary
-from tests.sampled_configurations import sampled
+from tests.sampled_configurations import sampled, shared_out
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
 SPACES = [path for path in FILES if load_space(path).compiler == "nvrtc"]
 
-OPTIMISED = "sm_90"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+pytestmark = pytest.mark.xdist_group("compilers")  # a pool of processes for each architecture is enough
 HASTY = "--Ofast-compile=max"
 
 
@@ -34,7 +36,7 @@ def _gpu(architecture):
     return replace(fake, backend="cuda", name=architecture, architecture=architecture)
 
 
-@pytest.fixture(scope="module", params=["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.fixture(scope="module", params=ARCHITECTURES)
 def compilers(request):
     """An architecture, and a process per core that compiles for it."""
     cores = len(os.sched_getaffinity(0))
@@ -43,23 +45,30 @@ def compilers(request):
     pool.close()
 
 
+@cache
+def parts(path):
+    """What is compiled for each architecture: the landmarks, and its part of the covering array."""
+    samples = sampled(load_space(path), _gpu(ARCHITECTURES[0]))
+    known = [(sample.space, config) for sample in samples for config in sample.known]
+    return known, dict(zip(ARCHITECTURES, shared_out(samples, len(ARCHITECTURES)), strict=True))
+
+
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
-def test_landmarks_and_random_configurations_compile(path, compilers):
+def test_landmarks_and_every_pair_of_values_compile(path, compilers):
     architecture, pool = compilers
-    spec, device = load_space(path), _gpu(architecture)
+    spec = load_space(path)
     source = read_source(spec.source)
-    for space, configs in sampled(spec, device):
-        assert {landmark.config for landmark in spec.landmarks} <= set(configs)
-        compiled = []
-        for one in configs:
-            is_random = one != spec.default and all(one != mark.config for mark in spec.landmarks)
-            hasty = (HASTY,) if is_random and architecture != OPTIMISED else ()
-            options = (*space.options(one, "cuda"), *hasty)
-            compiled.append(pool.submit(render(source, space.macros(one)), options))
-        for config, future in zip(configs, compiled, strict=True):
-            binary = future.result()
-            assert isinstance(binary, Binary), f"{config}: {binary.detail}"
-            assert binary.data[:4] == b"\x7fELF", config
+    known, pairwise = parts(path)
+    assert {landmark.config for landmark in spec.landmarks} <= {config for _, config in known}
+    compiled = []
+    for space, config in (*known, *pairwise[architecture]):
+        hasty = () if config == spec.default else (HASTY,)
+        text = render(source, space.macros(config))
+        compiled.append((config, pool.submit(text, (*space.options(config, "cuda"), *hasty))))
+    for config, future in compiled:
+        binary = future.result()
+        assert isinstance(binary, Binary), f"{config}: {binary.detail}"
+        assert binary.data[:4] == b"\x7fELF", config
 
 
 def test_what_the_reduced_language_leaves_out_compiles_as_well():

@@ -12,11 +12,11 @@ import pyopencl.array as cl_array
 import pytest
 
 from autotune import StaleWarning, best_config, load_kernel
-from autotune.device_objects import identify
-from autotune.devices.base import driver_compiler
+from autotune.compilers.base import driver_compiler
+from autotune.compilers.kernel_source import read_source
+from autotune.core.records import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.errors import CacheError, InputError, NoConfig, SetupError
-from autotune.model import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
-from autotune.sources import read_source
+from autotune.hardware.identify import identify
 from tests.cache_example import PROVENANCE, entry, record
 from tests.cache_files import write
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compiling import cuda_compiler
-from autotune.devices.base import CompileError
-from autotune.devices.cubin import read_resources
-from autotune.devices.nvcc_compiler import find_nvcc
-from autotune.errors import SetupError
-from autotune.sources import read_source, render
+from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.nvcc import find_nvcc
+from autotune.compilers.resource_usage import read_resources
+from autotune.errors import CompileError, SetupError
+from autotune.evaluation.compiler_pool import cuda_compiler
 from autotune.space import bind, load_space, problem_of
 from tests.space_example import GPU
 

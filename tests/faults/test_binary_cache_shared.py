@@ -4,13 +4,13 @@ import subprocess
 import sys
 import time
 
-from autotune.binary_cache import BinaryCache
+from autotune.compilers.binary_cache import BinaryCache
 
 WRITER = """
 import hashlib, sys
 from pathlib import Path
-from autotune.binary_cache import BinaryCache
-from autotune.trials import Binary
+from autotune.compilers.binary_cache import BinaryCache
+from autotune.core.trials import Binary
 cache = BinaryCache(Path(sys.argv[1]), limit_bytes=400_000)
 rounds = int(sys.argv[2])
 print("started", flush=True)

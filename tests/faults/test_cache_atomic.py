@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from autotune import cache
-from autotune.loader import best_config
+from autotune.serving import cache
+from autotune.serving.lookup import best_config
 from tests.cache_example import DEVICE, entry, record
 
 PROGRAM = """\
 import sys
-from autotune import cache
+from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 root, first, step, count = sys.argv[1], *map(int, sys.argv[2:])
 for n in range(first, first + step * count, step):

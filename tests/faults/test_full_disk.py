@@ -3,14 +3,14 @@
 import subprocess
 import sys
 
-from autotune import cache
-from autotune.journal import read_trials
+from autotune.evaluation.journal import read_trials
+from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 
 SEARCH = ["-m", "autotune", "search", "double.yaml", "--device", "fake", "--journal", "j.jsonl"]
 STORE = """\
 import sys
-from autotune import cache
+from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 try:
     cache.store(sys.argv[1], DEVICE, record(*map(entry, range(1, 60))))

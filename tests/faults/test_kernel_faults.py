@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from autotune.journal import read_trials
+from autotune.evaluation.journal import read_trials
 
 EXPECTED = {
     "compile_error": ("compile_error", "this configuration does not compile"),
@@ -68,7 +68,7 @@ def double(grid, block, x, y, n):
     result = folder.search()
     assert result["config"] == {"A": 4, "B": 0} or result["config"] == {"A": 6, "B": 0}
     trials = read_trials(folder.path / result["journal"])
-    struck = [trial for trial in trials if trial.detail.startswith("last round")]
+    struck = [trial for trial in trials if trial.failed_last_round]
     assert {trial.config["A"] for trial in struck} == {5}
 
 
@@ -96,7 +96,7 @@ def test_a_time_below_what_the_memory_allows_is_not_believed(folder):
     )
     result = folder.search()
     assert result["config"]["A"] < 6
-    assert result["counts"]["wrong_result"] == 2
+    assert result["counts"]["measurement_error"] == 2
 
 
 def test_a_reference_that_forgets_an_output_is_refused(folder):

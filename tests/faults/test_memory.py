@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.candidates import CandidateMaker
+from autotune.cli.progress import SearchProgress
+from autotune.compilers.kernel_source import read_source
 from autotune.errors import NoMemory
-from autotune.memory import enough_memory
-from autotune.progress import SearchProgress
-from autotune.rig import Options
-from autotune.session import ladder
-from autotune.sources import read_source
+from autotune.evaluation.buffers import device_bytes
+from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.memory_check import enough_memory
 from autotune.space import bind
-from autotune.targets import Target, bind_target
-from autotune.workspace import device_bytes
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+from autotune.tuning.tuner import ladder
 from tests.kernel_space import bound, spec_of
 from tests.space_example import GPU
 
@@ -64,7 +64,7 @@ def double(grid, block, x, y, n, t):
 def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     spec = spec_of(kernel)
     space = bound(spec, replace(GPU, memory_bytes=2**32))
-    maker = CandidateMaker(space, read_source(spec.source), "cuda", "NVRTC 13")
+    maker = InstanceMaker(space, read_source(spec.source), "cuda", "NVRTC 13")
     with pytest.raises(NoMemory) as refused, enough_memory(maker, maker.case(spec.default, space.problem)):
         pass
     offered = {name: int(size) for name, size in re.findall(r"--size (\w+)=(\d+)", str(refused.value))}

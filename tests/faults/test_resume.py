@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.journal import read_trials
+from autotune.core.trials import Status
+from autotune.evaluation.journal import read_trials
 
 SLOW = """\
 import time
@@ -113,9 +114,12 @@ def test_a_torn_middle_line_is_refused(folder):
         (lambda folder: folder.write((folder.path / "double.py").read_text() + "\n# edited\n"), "source was"),
         (lambda folder: folder.edit("[-100, 100]", "[0, 100]"), "arguments was"),
         (lambda folder: folder.edit("kernel: double", "kernel: triple"), "kernel was"),
-        (lambda folder: _of_another_compiler(folder.path / "j.jsonl"), "compiler was 'another 7.1'"),
+        (lambda folder: _say(folder.path / "j.jsonl", compiler="another"), "compiler was 'another'"),
+        (lambda folder: _say(folder.path / "j.jsonl", units="8"), "units was '8', is '16'"),
+        (lambda folder: _say(folder.path / "j.jsonl", memory_bytes="7"), "memory_bytes was '7'"),
+        (lambda folder: _say(folder.path / "j.jsonl", limits="350 W"), "limits was '350 W', is ''"),
     ],
-    ids=["source", "arguments", "kernel", "compiler"],
+    ids=["source", "arguments", "kernel", "compiler", "units", "memory", "limits"],
 )
 def test_a_journal_of_something_else_is_refused_with_what_differs(folder, change, words):
     folder.search("--journal", "j.jsonl")
@@ -128,11 +132,12 @@ def test_a_journal_of_something_else_is_refused_with_what_differs(folder, change
     )
 
 
-def _of_another_compiler(journal):
+def _say(journal, **words):
+    """Change what the header says."""
     head, rest = journal.read_text().split("\n", 1)
     header = json.loads(head)
-    assert header["compiler"]
-    journal.write_text(json.dumps(header | {"compiler": "another 7.1"}, separators=(",", ":")) + "\n" + rest)
+    assert words.keys() <= header.keys()
+    journal.write_text(json.dumps(header | words, separators=(",", ":")) + "\n" + rest)
 
 
 def test_a_new_parameter_value_reuses_every_row(folder):
@@ -161,3 +166,16 @@ def test_a_journal_of_failures_only_does_not_stand_in_the_way(folder):
     done = folder.run("search", "double.yaml", "--device", "fake", "--json")
     assert done.returncode == 0 and "started over" in done.stderr
     assert json.loads(done.stdout)["counts"] == {"ok": 17}
+
+
+def test_a_configuration_that_cannot_be_launched_has_a_row_like_any_failure(folder):
+    folder.edit("grid: [1]", "grid: ['0 if A == 6 else 1']")
+    first = folder.search()
+    rows = {trial.config: trial for trial in read_trials(folder.path / first["journal"])}
+    assert len(rows) == first["trials"] == 17 and first["counts"] == {"ok": 15, "launch_error": 2}
+    details = {trial.detail for trial in rows.values() if trial.status is Status.LAUNCH_ERROR}
+    assert len(details) == 1 and "'0 if A == 6 else 1' gives 0, expected at least 1" in details.pop()
+    assert folder.search()["resumed"] == 17
+    assert len(read_trials(folder.path / first["journal"])) == 17
+    folder.edit("0 if A == 6", "2 if A == 6")
+    assert folder.search()["counts"] == {"ok": 17}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cache_format import device_text, parse_device, parse_record, record_text
-from autotune.loader import best_config
+from autotune.serving.cache_schema import device_text, parse_device, parse_record, record_text
+from autotune.serving.lookup import best_config
 
 FOLDER = Path(__file__).parent / "cache-schema-1"
 

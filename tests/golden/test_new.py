@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.kernel_source import include_dir
 from autotune.scaffold import scaffold
-from autotune.sources import include_dir
 
 SAMPLES = Path(__file__).parent / "new"
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from autotune.core.records import Launch
 from autotune.devices import backend
 from autotune.errors import MissingExtra
-from autotune.model import Launch
 
 pytestmark = pytest.mark.gpu
 

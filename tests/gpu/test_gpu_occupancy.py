@@ -2,12 +2,12 @@
 
 import pytest
 
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.occupancy import ARCHITECTURES, occupancy, why_refused
+from autotune.compilers.resource_usage import read_resources
+from autotune.core.records import Launch
 from autotune.devices import backend
-from autotune.devices.cubin import read_resources
-from autotune.devices.cuda_compiler import CudaCompiler
 from autotune.errors import MissingExtra
-from autotune.model import Launch
-from autotune.occupancy import ARCHITECTURES, occupancy, why_refused
 
 pytestmark = pytest.mark.gpu
 

@@ -2,19 +2,19 @@
 
 import pytest
 
-from autotune.bench import Bench, verify_once
-from autotune.child import Child
+from autotune.core.records import Launch
+from autotune.core.trials import Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import MissingExtra
-from autotune.jobs import Array, Case, Scalar
-from autotune.model import Launch
-from autotune.sanitizer import Sanitizer, find_sanitizer
-from autotune.trials import Problem, Status
+from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
+from autotune.processes.child import Child
 
 pytestmark = pytest.mark.gpu
 
 GPU = Address("cuda", 0)
-CASE = Case(
+CASE = ProblemInstance(
     Problem({"n": 32}, "float32"),
     (Array("x", "float32", (32,), "in", ("uniform", 0, 1)), Array("y", "float32", (32,), "out", None)),
     (Scalar("n", "int32", 32),),
@@ -59,7 +59,7 @@ def compiled(body):
 
 def test_a_sound_kernel_comes_out_clean(program, reference):
     binary = compiled("")
-    child = Child(Bench, GPU, reference, (CASE,), wrapper=(program, "--tool", "memcheck"))
+    child = Child(DeviceState, GPU, reference, (CASE,), wrapper=(program, "--tool", "memcheck"))
     try:  # it works on this machine, or a clean verdict would say nothing
         assert child.call(verify_once, binary, CASE, timeout_s=120).failure is None
         code, output = child.finish(60)

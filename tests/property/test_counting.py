@@ -6,14 +6,14 @@ from itertools import product
 
 import pytest
 
+from autotune.core.expressions import Expression, parse
+from autotune.core.launch_plan import device_values
+from autotune.core.records import Parameter
 from autotune.errors import ExpressionError
-from autotune.expressions import Expression, parse
-from autotune.model import Parameter
-from autotune.plan import device_values
 from autotune.space import SpaceSpec
 from autotune.space.counting import Condition, count_rows
 from autotune.space.enumeration import Limits, Scope
-from autotune.space.tables import Failed, Tables
+from autotune.space.truth_tables import Failed, Tables
 from tests.property.test_enumeration import DEVICE, NUMBERS, PROBLEM, a_condition, a_space, a_value
 
 CONSTANTS = device_values(DEVICE) | dict(PROBLEM.sizes) | {"DTYPE": PROBLEM.dtype}

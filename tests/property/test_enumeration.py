@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune.core.expressions import parse
+from autotune.core.launch_plan import device_values
+from autotune.core.records import Config, Parameter
+from autotune.core.trials import Problem
 from autotune.errors import SpaceError
-from autotune.expressions import parse
-from autotune.model import Config, Parameter
-from autotune.plan import device_values
 from autotune.space import Constraint, Space, SpaceSpec, bind
 from autotune.space.enumeration import Limits, Rule, Scope, TooManyRows, enumerate_rows
-from autotune.trials import Problem
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, warp_size=8, has_shuffle=False, registers_per_block=None)

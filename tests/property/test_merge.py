@@ -7,11 +7,12 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.cache_format import entry_text, parse_record, record_text
-from autotune.journal import encode_trial, parse_journal
-from autotune.merge import merge_devices, merge_records, merge_rows
-from autotune.model import Config
-from autotune.trials import Measurement, Status, Trial
+from autotune.analysis.merge import merge_devices, merge_records, merge_rows
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.evaluation.journal import parse_journal
+from autotune.evaluation.journal_rows import encode_trial
+from autotune.serving.cache_schema import entry_text, parse_record, record_text
 from tests.cache_example import DEFAULT, DEVICE, PROVENANCE, entry, record
 
 
@@ -96,7 +97,7 @@ def journal_rows(draw):
     status = draw(st.sampled_from(list(Status)))
     samples = tuple(draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=1, max_size=3)))
     key = draw(st.sampled_from("ab"))
-    measured = Measurement(samples, "steady") if status is Status.OK else None
+    measured = Measurement(samples, Rule.STEADY) if status is Status.OK else None
     trial = Trial(Config({"A": 1}), key, status, measurement=measured)
     return json.dumps({"trial": encode_trial(trial)})
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune.analysis.replay import prepare
+from autotune.core.records import Config
+from autotune.core.trials import Status
 from autotune.interop import Costs, RecordedResult, Recording, read_recording
 from autotune.interop.formats import WRITERS
 from autotune.interop.recording import domains
-from autotune.model import Config
-from autotune.replay import prepare
-from autotune.trials import Status
 
 SCHEMA = json.loads(files("kernel_tuner").joinpath("schema/T4/1.0.0/results-schema.json").read_text())
 NAMES = st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(

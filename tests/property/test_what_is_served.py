@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.best import check
+from autotune.core.expressions import parse
+from autotune.core.launch_plan import known_values
+from autotune.core.records import Config, KernelRecord, Tier
 from autotune.errors import NoConfig
-from autotune.expressions import parse
-from autotune.loader import best_config
-from autotune.model import Config, KernelRecord, Tier
-from autotune.plan import known_values
+from autotune.serving.best import check
+from autotune.serving.lookup import best_config
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
 

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from autotune.adopt import searched
 from autotune.cli import main
-from autotune.journal import read_journal
-from autotune.loader import best_config
-from autotune.model import Tier
+from autotune.core.records import Tier
+from autotune.evaluation.journal import read_journal
+from autotune.serving.lookup import best_config
+from autotune.tuning.adopt import searched
+from tests.conftest import KERNEL
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(fo
 
 
 def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):
-    from autotune.targets import Target, bind_target
+    from autotune.tuning.task import Target, bind_target
 
     folder.search("--budget", "30")
     assert adopt("--size", "n=500", "--runs", "1").returncode == 0
@@ -75,15 +76,31 @@ def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
 
     folder.search("--budget", "30")
     monkeypatch.chdir(folder.path)
-    monkeypatch.setattr("autotune.priors.read_journal", counted)
+    monkeypatch.setattr("autotune.tuning.source_results.read_journal", counted)
     assert main(["adopt", "double.yaml", "--device", "fake", "--size", "n=500", "--runs", "1"]) == 0
     assert len(read) == 1
 
 
 def test_a_result_that_is_none_of_the_space_is_no_search_s(folder, adopt, monkeypatch):
-    from autotune.targets import Target, bind_target
+    from autotune.tuning.task import Target, bind_target
 
     assert folder.search("--budget", "30")["config"] == {"A": 5, "B": 0}
     folder.edit("A + B <= 7", "A != 5")
     monkeypatch.chdir(folder.path)
     assert searched(bind_target(Target(folder.space, "fake")), None) is None
+
+
+def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_again(folder, adopt):
+    """Times from far apart in the last round: two entries of one binary differ by more than 10%."""
+    folder.search("--budget", "30")
+    once = "import random\nif not hasattr(random, 'seeded'):\n    random.seed(5)\n    random.seeded = True\n"
+    folder.write(once + KERNEL.replace("+ 1.0", "+ random.lognormvariate(0, 3)"))
+    runs = [adopt("--size", "n=500", "--runs", "2") for _ in range(2)]
+    for done in runs:
+        assert done.returncode == 0, done.stderr
+        (line,) = [line for line in done.stdout.splitlines() if "the machine was unsteady" in line]
+        assert line.endswith("run the search again on a quiet machine")
+    best = best_config("double", "fake-gpu", cache=str(folder.path / "cache"), n=500, strict=True)
+    assert best.match.detail.endswith(f"; measured with {best.entry.noise:.0%} noise")
+    (journal,) = folder.path.glob("runs/*n500*.jsonl")
+    assert journal.read_text().count('"finals":{') == 2

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.device_names import Traits
+from autotune.analysis.replay import load, prepare, priors_for, replay
+from autotune.core.records import Config
+from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
+from autotune.hardware.names import Traits
 from autotune.interop import Costs, RecordedResult, Recording
 from autotune.interop.recording import domains
-from autotune.model import Config
-from autotune.replay import load, prepare, priors_for, replay
-from autotune.searchers import learns_from_priors, make_searcher
-from autotune.searchers.base import Prior
-from autotune.trials import Status
+from autotune.searchers import learns_from_sources, make_searcher
+from autotune.searchers.base import SourceResults
 from tests.recorded_files import FOLDER, needs_whole
 
 BLOCKS, TILES = (32, 64, 128, 256, 512), (1, 2, 4, 8)
@@ -38,7 +38,7 @@ def recorded(times_ms, device="NVIDIA A100"):
 
 
 def prior(device="NVIDIA A40", among=CONFIGS, traits=AMPERE, **bowl):
-    return Prior(device, tuple((config, time_ms(config, **bowl)) for config in among), traits)
+    return SourceResults(device, tuple((config, time_ms(config, **bowl)) for config in among), traits)
 
 
 def tried(target, priors, budget=10, seed=0):
@@ -52,7 +52,7 @@ def best(target, configs):
 
 
 def test_it_learns_from_priors():
-    assert learns_from_priors("adopt")
+    assert learns_from_sources("adopt")
 
 
 def test_the_first_run_is_the_best_of_the_device_that_is_closest():
@@ -88,7 +88,7 @@ def test_what_fails_here_is_left_and_what_failed_everywhere_comes_last():
     times = [None if config["SHARED"] else time_ms(config) for config in CONFIGS]
     target = recorded(times)
     assert best(target, tried(target, (prior(shared=0.5),))) == 1.0
-    failing = Prior("other", tuple((c, None if c["BLOCK"] == 32 else time_ms(c)) for c in CONFIGS))
+    failing = SourceResults("other", tuple((c, None if c["BLOCK"] == 32 else time_ms(c)) for c in CONFIGS))
     assert all(config["BLOCK"] != 32 for config in tried(target, (failing,)))
 
 
@@ -117,7 +117,7 @@ def test_the_seed_plays_no_part_and_the_order_of_what_is_known_neither():
 
 def test_configurations_of_another_space_are_no_knowledge():
     target = recorded([time_ms(config) for config in CONFIGS])
-    strange = Prior("strange", ((Config({"BLOCK": 7}), 1.0), (CONFIGS[0], None)))
+    strange = SourceResults("strange", ((Config({"BLOCK": 7}), 1.0), (CONFIGS[0], None)))
     assert len(set(tried(target, (strange,)))) == 10
 
 

@@ -5,19 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.analysis.merge import merge_rows
+from autotune.core.records import Config, Launch
+from autotune.core.trials import Binary, Measurement, Problem, Rule, Status, Trial
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
-from autotune.jobs import Array, Case, Job, Protocol, Scalar
-from autotune.journal import Journal, read_trials
-from autotune.measure import Stopwatch, measure
-from autotune.merge import merge_rows
-from autotune.model import Config, Launch
-from autotune.problem import prepare
-from autotune.trials import Binary, Measurement, Problem, Status, Trial
-from autotune.workspace import Workspace
+from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.inputs import prepare
+from autotune.evaluation.journal import Journal, read_trials
+from autotune.evaluation.measure import Control, Stopwatch, measure
+from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
 
 WARM = 0.4  # of the time that a run takes with cold caches
-CASE = Case(
+CASE = ProblemInstance(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "in", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
@@ -51,10 +51,10 @@ def timed(tmp_path):
         device = CachedDevice()
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        workspace = Workspace(device, prepare(CASE.problem, CASE.arrays, reference))
+        workspace = ProblemBuffers(device, prepare(CASE.problem, CASE.arrays, reference))
         stopwatch = Stopwatch(device, program, CASE, workspace, repeatable=True)
-        job = Job(Binary(b"", "", "", 0.0), (), CASE, Protocol(), incumbent, batch, 0.0)
-        return measure(stopwatch, job, cold_ms)
+        job = WorkItem(Binary(b"", "", "", 0.0), (), CASE, MeasurementPolicy(), None, batch, 0.0)
+        return measure(stopwatch, job, cold_ms, incumbent and Control(incumbent, lambda: None))
 
     return time
 
@@ -112,7 +112,7 @@ def test_rows_in_the_order_of_a_merge_keep_the_batch(tmp_path):
     path, header = tmp_path / "j.jsonl", {"kernel": "reduce"}
     journal = Journal(path, header)
     assert journal.batch is None
-    for key, rule, batch in (("b", "steady", 5), ("c", "steady", 2), ("a", "hopeless", 1)):
+    for key, rule, batch in (("b", Rule.STEADY, 5), ("c", Rule.STEADY, 2), ("a", Rule.HOPELESS, 1)):
         measured = Measurement((0.01,), rule, batch=batch)
         journal.append(Trial(Config({"A": key}), key, Status.OK, measurement=measured))
     assert journal.batch == 5

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.bench import Bench, energy, run_job, sample, verify_once
+from autotune.core.records import Launch
+from autotune.core.trials import Problem, Status
 from autotune.devices import Address, backend
-from autotune.devices.base import OutOfMemory
-from autotune.jobs import Array, Case, Job, Protocol, Scalar
-from autotune.model import Launch
-from autotune.trials import Problem, Status
-from autotune.workspace import device_bytes
+from autotune.errors import OutOfMemory
+from autotune.evaluation.buffers import device_bytes
+from autotune.evaluation.device_process import DeviceState, energy, run_job, sample, verify_once
+from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
 
 N = 100_000
 KERNEL = """\
@@ -27,7 +27,9 @@ def case(seed=0, scratch=N):
         Array("t", "float32", (scratch,), "scratch", None),
     )
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "t", "n"))
-    return Case(Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), 0.0, 0.0)
+    return ProblemInstance(
+        Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), 0.0, 0.0
+    )
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def open_bench(tmp_path):
     reference.write_text("def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n")
 
     def opened(memory_bytes, *cases):
-        bench = Bench(Address("fake", 0), reference, cases)
+        bench = DeviceState(Address("fake", 0), reference, cases)
         bench.device.info = replace(bench.device.info, memory_bytes=memory_bytes)
         return bench
 
@@ -71,7 +73,7 @@ def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(op
     (launch,) = case().launches
     refused = replace(case(), launches=(replace(launch, block=(2048, 1, 1)),))
     bench = open_bench(device_bytes(refused), refused)
-    job = Job(BINARY, (), refused, Protocol(), None, None, 0.0)
+    job = WorkItem(BINARY, (), refused, MeasurementPolicy(), None, None, 0.0)
     failures = [
         run_job(bench, job).failure,
         verify_once(bench, BINARY, refused).failure,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
-from autotune.devices.base import CompileError
-from autotune.trials import Binary
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
+from autotune.core.trials import Binary
+from autotune.errors import CompileError
 
 BINARY = Binary(b"\x7fELF\n\0code", "ab" * 32, "a warning\n", 12.5, registers=40, spill_bytes=0)
 
@@ -162,3 +162,31 @@ def test_the_folder_is_the_users_cache(monkeypatch):
     for value in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", value)
         assert default_folder() == Path("/home/user/.cache/autotune/binaries")
+
+
+def test_what_others_may_have_written_is_not_used(tmp_path):
+    folder = tmp_path / "folder"
+    compiler = CachedCompiler(Compiler(), BinaryCache(folder))
+    compiler.compile("source", ())
+    (file,) = files(folder)
+    for path, mode in ((file, 0o622), (folder, 0o770), (folder, 0o707)):
+        before = path.stat().st_mode
+        path.chmod(mode)
+        assert not compiler.compile("source", ()).cached
+        path.chmod(before)
+    assert compiler.compile("source", ()).cached
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)
+        assert not compiler.compile("source", ()).cached
+
+
+def test_a_link_or_a_pipe_is_no_binary(tmp_path):
+    compiler = CachedCompiler(Compiler(), BinaryCache(tmp_path / "folder"))
+    compiler.compile("source", ())
+    (file,) = files(tmp_path)
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    assert not compiler.compile("source", ()).cached
+    file.unlink()
+    os.mkfifo(file)
+    assert not compiler.compile("source", ()).cached

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from autotune import best_config
-from autotune.cache import store
 from autotune.cli import main
+from autotune.core.expressions import parse
+from autotune.core.records import Config, Entry, LaunchSpec, Parameter
 from autotune.errors import InputError, NoConfig
-from autotune.expressions import parse
-from autotune.interop.c_expression import C_TYPES, INTEGER, TEXT, Term, Translator
-from autotune.interop.c_header import header
-from autotune.interop.c_template import HELPERS
-from autotune.model import Config, Entry, LaunchSpec, Parameter
+from autotune.interop.c_condition import Residue, tree
+from autotune.interop.c_header import TEMPLATE, header
+from autotune.serving.cache import store
 from tests.cache_example import DEVICE, PROVENANCE, record
 
 ROOT = Path(__file__).parents[2]
@@ -80,15 +79,19 @@ def entry(draw, dtype, sizes):
     return Entry(sizes, dtype, best, time_ms, interval, None, (), found, tuple(others), registers)
 
 
-def make_cache(folder, seed, names):
-    """A cache of random results on some devices, for sizes of these names; the sizes are returned."""
+def make_cache(folder, seed, names, is_alike):
+    """A cache of random results on some devices, for sizes of these names; the sizes are returned.
+
+    `is_alike`: all devices have results for the same sizes.
+    """
     draw = random.Random(seed)
-    stored = []
+    stored, own = [], []
     for device in DEVICES[: draw.randint(1, len(DEVICES))]:
-        own = [
-            {name: draw.choice((3, 64, 1000, 4096, 10_000)) for name in names}
-            for _ in range(draw.randint(1, 3))
-        ]
+        if not own or not is_alike:
+            own = [
+                {name: draw.choice((3, 64, 1000, 4096, 10_000)) for name in names}
+                for _ in range(draw.randint(1, 3))
+            ]
         stored += own
         entries = tuple(entry(draw, dtype, sizes) for dtype in ("int32", "float32") for sizes in own)
         device = replace(device, registers_per_block=draw.choice((None, 8192, 65_536)))
@@ -149,10 +152,13 @@ def expected(kernel, device, dtype, sizes, cache):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("seed", "names"), [(2, ("n",)), (6, ("n",)), (1, ("d", "n")), (5, ("d", "n"))])
-def test_random_caches_give_the_same_answers(tmp_path, seed, names):
+@pytest.mark.parametrize(
+    ("seed", "names", "is_alike"),
+    [(2, ("n",), False), (6, ("n",), True), (1, ("d", "n"), False), (5, ("d", "n"), True)],
+)
+def test_random_caches_give_the_same_answers(tmp_path, seed, names, is_alike):
     cache = tmp_path / "cache"
-    stored = make_cache(cache, seed, names)
+    stored = make_cache(cache, seed, names, is_alike)
     (tmp_path / "reduce.h").write_text(header("reduce", cache))
     draw, questions, wanted = random.Random(seed), [], []
     held = {folder.name: folder.name for folder in cache.iterdir()}
@@ -163,12 +169,16 @@ def test_random_caches_give_the_same_answers(tmp_path, seed, names):
         for number in range(1000 // len(held | strangers) + 1):
             sizes = (
                 draw.choice(stored)
-                if number % 8 == 0
+                if number % 4 == 0
                 else {size: int(2 ** draw.uniform(0, 20)) for size in names}
             )
             dtype = draw.randrange(2)
-            questions.append((slug, dtype, sizes.values()))
-            wanted.append(expected("reduce", name, ("int32", "float32")[dtype], sizes, cache))
+            answer = expected("reduce", name, ("int32", "float32")[dtype], sizes, cache)
+            is_own = answer is not None and answer.startswith(("0 ", "1 "))
+            if is_own or is_alike or sizes in stored:  # between sizes, others' tiers go by the nearest
+                questions.append((slug, dtype, sizes.values()))
+                wanted.append(answer)
+    assert len(questions) > 200
     for question, line, answer in zip(
         questions, ask(tmp_path, "reduce", names, questions), wanted, strict=True
     ):
@@ -223,58 +233,57 @@ int main(void) { return autotune_reduce_best(autotune_reduce_nvidia_h200, 0, 100
     subprocess.run([tmp_path / "plain"], check=True)
 
 
+LITERALS = ("a", "b", "a", "b", "k", "0", "3", "-2", "missing")
+
+
+def random_number(draw, depth):
+    """An expression of whole numbers, some of which cannot be evaluated."""
+    if depth == 0 or draw.random() < 0.2:
+        return draw.choice(LITERALS)
+    one, two = random_number(draw, depth - 1), random_number(draw, depth - 1)
+    if draw.random() < 0.2:
+        return f"({one} if {random_truth(draw, depth - 1)} else {two})"
+    if draw.random() < 0.3:
+        return f"{draw.choice(('min', 'max', 'ceil_div', 'round_up'))}({one}, {two})"
+    return draw.choice((f"(-{one})", f"({one} {draw.choice(('+', '-', '*', '//', '%'))} {two})"))
+
+
+def random_truth(draw, depth):
+    """A condition on whole numbers and a text."""
+    if depth == 0 or draw.random() < 0.1:
+        return draw.choice(("t == 'x'", "t in ('y', 'z')", "a > b", "a", "k"))
+    if draw.random() < 0.4:
+        one, two = random_number(draw, depth - 1), random_number(draw, depth - 1)
+        return draw.choice(
+            (f"({one} {draw.choice(('==', '!=', '<', '<=', '>', '>='))} {two})", f"(0 < {one} <= {two})",
+             f"({one} in (1, {two}, b))", f"({one} not in (2, {two}))")
+        )  # fmt: skip
+    one, two = random_truth(draw, depth - 1), random_truth(draw, depth - 1)
+    return draw.choice((f"(not {one})", f"({one} and {two})", f"({one} or {two})"))
+
+
 @needs_compiler
-def test_an_edited_result_that_breaks_a_constraint_does_not_compile(tmp_path):
-    text = header("reduce", ROOT / "cache")
-    start = text.index("autotune_reduce_configs[]")
-    row = text[text.index("{", text.index("{", start) + 1) : text.index("},", start)]
-    (tmp_path / "reduce.h").write_text(text.replace(row, row.replace("LL", "9LL"), 1))
-    (tmp_path / "a.cpp").write_text('#include "reduce.h"\n')
-    done = subprocess.run(["g++", "-std=c++14", "-c", "a.cpp"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode != 0 and "a stored result breaks a constraint of reduce" in done.stderr
-
-
-EXPRESSIONS = (
-    "a // b", "a % b", "-a // b", "a % -b", "ceil_div(a, b)", "round_up(a, b)", "a / b > 1.5", "gcd(a, b)",
-    "min(a, b, 7)", "max(a, 2.5) > b", "abs(a - b)", "is_power_of_two(a)", "log2(a) > b", "ceil(a / b)",
-    "floor(a / b)", "a << b", "a >> b", "a & b | 3 ^ a", "~a", "a ** 2 - b", "a or b", "a and b", "not a",
-    "a < b < 9", "a in (1, 2, b)", "a not in (1, b)", "t == 'x'", "t != 'y'", "t in ('x', 'z')", "t == 1",
-    "a if t == 'x' else b", "(a if a > b else 0.5) * 2 > 3", "b == 0 or a // b > 1", "a // b > 1 or b == 0",
-    "True + a", "-(a > b)", "ceil(a)", "1 <= a <= 2 or b in ()",
-)  # fmt: skip
-
-
-@needs_compiler
-def test_expressions_have_the_value_in_c_that_they_have_here(tmp_path):
-    numbers = {"x": 1, "y": 2, "z": 3}
-    names = {"a": Term("a", INTEGER), "b": Term("b", INTEGER), "t": Term("t", TEXT)}
-    translator = Translator(names, lambda text: numbers.setdefault(text, len(numbers) + 1))
-    terms = [translator.value(text) for text in EXPRESSIONS]
+def test_conditions_on_sizes_hold_in_c_where_they_hold_here(tmp_path):
+    draw = random.Random(3)
+    known = {"t": "x", "k": 4}
+    texts = [random_truth(draw, 4) for _ in range(2000)]
+    residue = Residue(known, {"a": "a", "b": "b"})
     lines = [
-        f"{{ int flag = 1; int *ok = &flag; (void)ok; {C_TYPES[term.kind]} v = {term.text}; "
-        f'std::printf(flag ? "%.17g " : "error ", (double)v); }}'
-        for term in terms
+        f"ok_flag = 1; std::putchar({residue.truth(tree(text))} && ok_flag ? '1' : '0');" for text in texts
     ]
+    helpers = TEMPLATE.read_text().split("$vocabulary")[0].split("{guard}_H")[2]
     (tmp_path / "a.cpp").write_text(
-        f"{HELPERS}#include <cstdio>\nint main() {{\nlong long a, b; int t;\n"
-        'while (std::scanf("%lld %lld %d", &a, &b, &t) == 3) {\n'
-        + "\n".join([*lines, r'std::printf("\n"); } }', ""])
+        f"{helpers}#include <cstdio>\nint ok_flag, *ok = &ok_flag;\n"
+        'int main() { long long a, b; while (std::scanf("%lld %lld", &a, &b) == 2) {\n'
+        + "\n".join([*lines, r"std::putchar('\n'); } }", ""])
     )
-    subprocess.run(["g++", "-std=c++14", "-w", "a.cpp", "-o", "a"], cwd=tmp_path, check=True)
-    cases = [(a, b, t) for a in (-7, -1, 0, 1, 2, 6, 64) for b in (-3, -1, 0, 1, 2, 4) for t in "xy"]
-    asked = "".join(f"{a} {b} {numbers[t]}\n" for a, b, t in cases)
+    subprocess.run(["g++", "-std=c++14", "-O0", "-w", "a.cpp", "-o", "a"], cwd=tmp_path, check=True)
+    cases = [(a, b) for a in (-7, -1, 0, 1, 2, 6, 64) for b in (-3, -1, 0, 1, 2, 4)]
+    asked = "".join(f"{a} {b}\n" for a, b in cases)
     done = subprocess.run([tmp_path / "a"], input=asked, capture_output=True, text=True, check=True)
-    for (a, b, t), line in zip(cases, done.stdout.splitlines(), strict=True):
-        for text, found in zip(EXPRESSIONS, line.split(), strict=True):
-            assert found == value_here(text, {"a": a, "b": b, "t": t}), (text, a, b, t)
-
-
-def value_here(text, values):
-    try:
-        value = parse(text)(values)
-    except InputError:
-        return "error"
-    return f"{float(value):.17g}"
+    for (a, b), line in zip(cases, done.stdout.splitlines(), strict=True):
+        for text, found in zip(texts, line, strict=True):
+            assert found == str(int(parse(text).holds({**known, "a": a, "b": b}))), (text, a, b)
 
 
 def changed(folder, **fields):
@@ -286,24 +295,10 @@ def changed(folder, **fields):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (
-            {"constraints": ("len < 3",)},
-            "constraint 'len < 3': `len` cannot be expressed in C",
-        ),
-        (
-            {"constraints": ("ALGORITHM < 'x'",)},
-            "`ALGORITHM` cannot be expressed in C: a text is only compared",
-        ),
-        ({"constraints": ("2 ** VECTOR > 3",)}, "a power in C has a constant, whole exponent"),
-        (
-            {"derived": {"TILE": "BLOCK % 1.5", "BLOCKS": "n"}},
-            "derived name TILE: `BLOCK % 1.5` cannot be expressed in C",
-        ),
-        ({"constraints": ("device.speed > 1",)}, "reduce: device.speed: a device has no such attribute"),
-        (
-            {"constraints": ("min(n) > 1",)},
-            "`min(n)` cannot be expressed in C: min does not take 1 arguments",
-        ),
+        ({"constraints": ("VECTOR < 3", "n ** 2 > 3")}, "reduce: `n ** 2` cannot be expressed in C"),
+        ({"constraints": ("n < 'x'",)}, "`'x'` cannot be expressed in C"),
+        ({"constraints": ("min(n) > 1",)}, "`min(n)` cannot be expressed in C"),
+        ({"derived": {"TILE": "n % 1.5", "BLOCKS": "n"}}, "`1.5` cannot be expressed in C"),
         ({"kernel": "other"}, "no results for a kernel 'reduce' in"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune import cache
-from autotune.cache_format import device_text, parse_device, parse_record, record_text
+from autotune.core.records import Config, Entry, KernelRecord, Parameter, Tier
 from autotune.errors import CacheError, InputError
-from autotune.holdings import foreign_bests
-from autotune.model import Config, Entry, KernelRecord
+from autotune.hardware.names import slug
+from autotune.serving import cache
+from autotune.serving.cache_schema import device_text, parse_device, parse_record, record_text
+from autotune.serving.device_records import foreign_bests
+from autotune.serving.lookup import best_config
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(0, allow_infinity=False)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "slug"),
+    ("name", "expected"),
     [
         ("NVIDIA H200", "nvidia-h200"),
         ("Intel(R) Xeon(TM) CPU @ 2.20GHz", "intel-xeon-cpu-2-20ghz"),
@@ -35,8 +38,8 @@ def elsewhere(tmp_path, monkeypatch):
         ("???", "unnamed"),
     ],
 )
-def test_a_slug_is_a_plain_folder_name(name, slug):
-    assert cache.slug(name) == slug
+def test_a_slug_is_a_plain_folder_name(name, expected):
+    assert slug(name) == expected
 
 
 def test_what_is_stored_is_read_back(tmp_path):
@@ -51,7 +54,9 @@ def test_what_is_stored_is_read_back(tmp_path):
 @given(
     time_ms=finite,
     low=finite,
-    sizes=st.dictionaries(st.text(), st.integers(1), max_size=3),
+    sizes=st.dictionaries(
+        st.from_regex("[A-Za-z_][A-Za-z0-9_]*", fullmatch=True), st.integers(1, 2**63 - 1), max_size=3
+    ),
     text=st.text(),
 )
 def test_numbers_and_texts_round_trip(time_ms, low, sizes, text):
@@ -63,6 +68,13 @@ def test_numbers_and_texts_round_trip(time_ms, low, sizes, text):
         provenance=replace(PROVENANCE, host=text),
     )
     assert parse_record(record_text(record(changed)), "here") == record(changed)
+
+
+@pytest.mark.parametrize("noise", [None, 0.25])
+def test_the_noise_is_kept_and_not_written_where_nobody_noted_it(noise):
+    text = record_text(record(replace(entry(8), noise=noise)))
+    assert ('"noise": 0.25' in text) is bool(noise) is ("noise" in text)
+    assert parse_record(text, "here").entries[0].noise == noise
 
 
 def test_truth_values_and_numbers_stay_what_they_are():
@@ -147,6 +159,9 @@ def test_a_number_that_is_not_finite_is_refused(tmp_path):
         cache.store(tmp_path, DEVICE, record(replace(entry(64), time_ms=float("nan"))))
 
 
+INJECTED = "A 1\n#define main evil\n//"
+
+
 def edited(change) -> str:
     data = json.loads(record_text(record(entry(64))))
     change(data)
@@ -196,13 +211,19 @@ def edited(change) -> str:
         ),
         (
             edited(lambda data: data.update(dtypes=[])),
-            "dtypes and arguments: .* among int8, .*, found 'none'",
+            "dtypes: expected at least one element type",
         ),
-        (edited(lambda data: data.update(dtypes=["int32", "float8"])), "element types .*, found 'float8'"),
-        (edited(lambda data: data["arguments"][0].update(dtype="text")), "element types .*, found 'text'"),
+        (
+            edited(lambda data: data.update(dtypes=["int32", "float8"])),
+            r"dtypes\[1\]: .* one of int8, .*, found 'float8'",
+        ),
+        (
+            edited(lambda data: data["arguments"][0].update(dtype="text")),
+            r"arguments\[0\]\.dtype: .*, found 'text'",
+        ),
         (
             edited(lambda data: data["entries"][0].update(measured=[[{"BLOCK": 3}]])),
-            r"entries\[0\]\.measured: expected a list of pairs",
+            r"entries\[0\]\.measured\[0\]: expected a list of 2",
         ),
         (edited(lambda data: data.update(launch={})), "launch: expected a list"),
         (edited(lambda data: data["entries"][0].update(provenance=3)), "provenance: expected an object"),
@@ -210,6 +231,43 @@ def edited(change) -> str:
             edited(lambda data: data["entries"].append(data["entries"][0])),
             r"entries\[1\]: expected a problem of its own, found 'int32 n=64'",
         ),
+        (
+            edited(lambda data: data["parameters"][1].update(name=INJECTED)),
+            r"parameters\[1\]\.name: expected a name",
+        ),
+        (
+            edited(lambda data: data["parameters"][0].update(values=["tree", INJECTED])),
+            r"parameters\[0\]\.values\[1\]: expected a number, a truth value, or a word",
+        ),
+        (
+            edited(lambda data: data["parameters"][1].update(values=[32, "tree"])),
+            r"parameters\[1\]\.values: expected only words or only numbers",
+        ),
+        (edited(lambda data: data["parameters"].append(data["parameters"][0])), "parameters: .* once"),
+        (edited(lambda data: data["entries"][0]["config"].update({INJECTED: 1})), "config: expected a name"),
+        (
+            edited(lambda data: data["entries"][0]["config"].update({"1A": 1})),
+            "config: expected a name",
+        ),
+        (
+            edited(lambda data: data["entries"][0]["config"].update(ALGORITHM=INJECTED)),
+            r"config\.ALGORITHM: expected a number, a truth value, or a word",
+        ),
+        (edited(lambda data: data["entries"][0]["sizes"].update({"../n": 1})), "sizes: expected a name"),
+        (edited(lambda data: data["entries"][0]["sizes"].update(n=2**63)), r"sizes\.n: expected a whole"),
+        (edited(lambda data: data["entries"][0].update(dtype=INJECTED)), r"dtype: expected one of int8"),
+        (edited(lambda data: data["derived"].append({"name": "a b", "expression": "1"})), "a name of"),
+        (edited(lambda data: data.update(kernel="../reduce")), "kernel: expected a name"),
+        (edited(lambda data: data["launch"][0].update(entry="main()")), r"entry: expected a name"),
+        (edited(lambda data: data["launch"][0].update(arguments=["x", "y z"])), "expected a name"),
+        (edited(lambda data: data["arguments"][0].update(role="input")), "role: expected one of in, out"),
+        (edited(lambda data: data["arguments"][3].update(value=None)), "value: expected an expression"),
+        (
+            edited(lambda data: data["compiler_options"]["cuda"].update({"-include /tmp/a.h": "True"})),
+            r"compiler_options\.cuda: expected an option",
+        ),
+        (edited(lambda data: data["entries"][0].update(time_ms=-1.0)), "time_ms: .* at least 0"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_damaged_file_is_named_with_the_place_and_the_way_out(tmp_path, text, complaint):
@@ -307,8 +365,48 @@ def test_kernels_and_folders_are_listed(tmp_path):
 
 def test_every_field_of_the_records_is_in_the_file():
     later = {"measured": ((DEFAULT, 1.0),), "registers": 32, "front": ((DEFAULT, 1.0, 0.5),)}
-    later |= {"work_bytes": 256.0, "work_flops": 64.0, "rivals": (entry(64),)}
-    data = json.loads(record_text(record(replace(entry(64), **later))))
+    later |= {"work_bytes": 256.0, "work_flops": 64.0, "noise": 0.5, "uncompared": ("y",)}
+    later |= {"rivals": (entry(64),)}
+    data = json.loads(record_text(replace(record(replace(entry(64), **later)), compiler="nvcc")))
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
     assert parse_device(device_text(DEVICE), "here") == DEVICE
+
+
+def test_a_device_whose_slug_leads_out_of_the_cache_is_damaged(tmp_path):
+    file = tmp_path / "device.json"
+    file.write_text(device_text(replace(DEVICE, slug="../elsewhere")))
+    with pytest.raises(CacheError, match="slug: expected a device's slug"):
+        cache.read_device(str(file))
+
+
+@pytest.mark.parametrize(("value", "listed"), [(True, 1), (1.0, 1), (1, True)])
+def test_a_value_is_listed_only_as_the_type_that_it_has(tmp_path, value, listed):
+    domain = Parameter("VECTOR", (listed, 2))
+    changed = record(entry(64, VECTOR=value), default=Config({**DEFAULT, "VECTOR": 2}))
+    parameters = tuple(domain if one.name == "VECTOR" else one for one in changed.parameters)
+    cache.store(tmp_path, DEVICE, replace(changed, parameters=parameters))
+    found = best_config("reduce", DEVICE, n=64, cache=tmp_path)
+    assert (found["VECTOR"], found.match.tier) == (2, Tier.DEFAULT)
+
+
+@pytest.mark.parametrize("name", [".lock", ".reduce.json.tmp", "reduce.json", "device.json"])
+def test_a_link_in_a_cache_is_never_written_through(tmp_path, name):
+    folder, outside = tmp_path / "cache" / DEVICE.slug, tmp_path / "outside"
+    cache.store(tmp_path / "cache", DEVICE, record(entry(64)))
+    outside.write_text(text := (folder / "reduce.json").read_text().replace("64", "32"))
+    if name == "device.json":
+        outside.write_text(text := (folder / name).read_text())
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(outside)
+    with suppress(CacheError):
+        cache.store(tmp_path / "cache", DEVICE, record(entry(1024)))
+    assert outside.read_text() == text and outside.stat().st_nlink == 1
+
+
+def test_what_is_no_file_and_may_never_end_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(CacheError, match=f"{name}.json: cannot be read: not a file"):
+            cache.read_record(f"{tmp_path}/{name}.json")

@@ -1,7 +1,7 @@
 """What decides that an outcome is known already."""
 
-from autotune.candidates import CandidateMaker
-from autotune.sources import read_source
+from autotune.compilers.kernel_source import read_source
+from autotune.evaluation.instance import InstanceMaker
 from autotune.space import bind, load_space, problem_of
 from tests.space_example import GPU, YAML, write_space
 
@@ -12,6 +12,6 @@ def test_the_outcome_of_another_compiler_is_not_known(tmp_path):
     source = read_source(spec.source)
 
     def key(compiler):
-        return CandidateMaker(space, source, "cuda", compiler).make(spec.default).key
+        return InstanceMaker(space, source, "cuda", compiler).make(spec.default).key
 
     assert key("NVRTC 13.0.48") == key("NVRTC 13.0.48") != key("NVRTC 13.0.88")

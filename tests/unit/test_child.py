@@ -1,5 +1,6 @@
 """Child processes that really sleep, crash and raise."""
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.child import Child, ChildDied, ChildRaised, ChildTimeout
-from autotune.process import _spares, discard_spares, keep_ready
+from autotune.errors import ChildDied, ChildRaised, ChildTimeout
+from autotune.processes.child import Child
+from autotune.processes.python_process import _spares, discard_spares, keep_ready
 
 
 def add(state, number):
@@ -93,6 +95,7 @@ def test_an_exit_is_reported_with_its_code_and_last_words(child):
 
 def test_a_timeout_kills_the_whole_process_group(child, tmp_path):
     file = tmp_path / "pid"
+    assert child.call(add, 2) == 42  # once it has started
     with pytest.raises(ChildTimeout, match="1 s"):
         child.call(spawn_and_sleep, file, timeout_s=1)
     grandchild = int(file.read_text())
@@ -115,6 +118,19 @@ def test_a_killed_child_is_a_dead_child(child):
     with pytest.raises(ChildDied, match="SIGKILL"):
         child.call(add, 2)
     child.kill()
+
+
+def scribble(_: int, text: bytes) -> None:
+    """Write to every open pipe, as a kernel whose memory is damaged might."""
+    for descriptor in range(3, 64):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, text)
+
+
+@pytest.mark.parametrize("text", [b"hello, this is no length", b"\0\0\0\3abc"])
+def test_bytes_that_are_no_answer_end_the_child(child, text):
+    with pytest.raises(ChildDied):
+        child.call(scribble, text, timeout_s=20)
 
 
 def test_a_process_that_was_kept_ready_is_taken_once_by_its_kind(tmp_path, monkeypatch):

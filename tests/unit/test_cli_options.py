@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import options, parser
-from autotune.rig import Options
+from autotune.core.trials import Budget, Objective
 from autotune.searchers import engine_names
-from autotune.trials import Budget, Objective
+from autotune.tuning.options import Options
 
 RUNNING = ("search", "adopt", "ladder")
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.analysis.compare import MARGIN, MAX_EXACT, Tuned, compare, portfolio, select
 from autotune.cli import main
-from autotune.compare import MARGIN, MOST_EXACT, Tuned, compare, portfolio, select
+from autotune.core.records import Config
 from autotune.errors import InputError
-from autotune.holdings import Holder
-from autotune.model import Config
 from autotune.report.heat_map import heat_map
+from autotune.serving.device_records import DeviceRecord
 from tests.cache_example import DEFAULT, DEVICE, OTHER, entry, record
 from tests.cache_files import write
 
@@ -115,20 +115,23 @@ def test_no_smaller_portfolio_covers_every_device(tables):
 
 
 def test_many_devices_are_covered_greedily():
-    known = {f"gpu-{n}": {CONFIGS[n % 3]: 1.0} for n in range(MOST_EXACT + 1)}
+    known = {f"gpu-{n}": {CONFIGS[n % 3]: 1.0} for n in range(MAX_EXACT + 1)}
     assert len(portfolio(known)) == 3
 
 
 def test_the_problem_of_most_devices_is_chosen_then_the_largest():
     def holder(device, *entries):
-        return Holder(device.slug, device, record(*entries))
+        return DeviceRecord(device.slug, device, record(*entries))
 
-    holders = [holder(DEVICE, entry(64), entry(1024), entry(4096)), holder(OTHER, entry(64), entry(1024))]
-    assert {one.entry.sizes["n"] for one in select(holders, {}, None)} == {1024}
-    assert len(select(holders, {"n": 4096}, None)) == 1
+    device_records = [
+        holder(DEVICE, entry(64), entry(1024), entry(4096)),
+        holder(OTHER, entry(64), entry(1024)),
+    ]
+    assert {one.entry.sizes["n"] for one in select(device_records, {}, None)} == {1024}
+    assert len(select(device_records, {"n": 4096}, None)) == 1
     for sizes, dtype in (({"n": 5}, None), ({}, "float32")):
         with pytest.raises(InputError, match="there are some for int32 n=64 and int32 n=1024"):
-            select(holders, sizes, dtype)
+            select(device_records, sizes, dtype)
 
 
 @pytest.fixture

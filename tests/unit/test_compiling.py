@@ -4,13 +4,17 @@ import json
 from functools import partial
 
 import pytest
+from cuda.pathfinder import DynamicLibNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.compiling import CompilerPool, cuda_compiler
-from autotune.journal import decode_trial, encode_trial, read_trials
-from autotune.model import Config
-from autotune.trials import Binary, Failure, Measurement, Status, Trial
+from autotune.compilers import nvrtc
+from autotune.core.records import Config
+from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Trial
+from autotune.errors import MissingExtra
+from autotune.evaluation.compiler_pool import CompilerPool, cuda_compiler
+from autotune.evaluation.journal import read_trials
+from autotune.evaluation.journal_rows import decode_trial, encode_trial
 
 SOURCE = 'extern "C" __global__ void kernel(float* x) { x[threadIdx.x] *= %s; }'
 CL_SPACE = """
@@ -75,7 +79,7 @@ def test_a_search_says_which_binaries_were_kept(folder):
     for _ in range(2):
         done = folder.run("search", "double.yaml", "--device", "opencl", "--fresh", "--journal", "j.jsonl")
         assert done.returncode == 0, done.stderr
-        assert ("2 of them with a binary of an earlier run" in done.stdout) is bool(states)
+        assert ("2 with a binary of an earlier run" in done.stdout) is bool(states)
         trials = read_trials(folder.path / "j.jsonl")
         states.append([(trial.binary_cached, trial.compile_ms > 0) for trial in trials])
     assert states == [[(False, True)] * 2, [(True, False)] * 2]
@@ -91,7 +95,8 @@ numbers = st.none() | st.integers(0, 255)
         key=st.text(),
         status=st.sampled_from(Status),
         detail=st.text(),
-        measurement=st.none() | st.just(Measurement((1.0, 2.0), "steady", (3.0,), 4, {"clock": 5})),
+        measurement=st.none()
+        | st.just(Measurement((1.0, 2.0), Rule.STEADY, (3.0,), 4, conditions={"clock": 5})),
         compile_ms=st.floats(0, 1e6),
         cost_s=st.floats(0, 1e6),
         binary_sha256=st.text(),
@@ -109,3 +114,12 @@ def test_a_trial_comes_back_from_its_row_as_it_was(trial):
 def test_no_spills_and_unknown_spills_are_two_things(value):
     trial = Trial(Config({"A": 1}), "key", Status.OK, spill_bytes=value)
     assert encode_trial(trial).get("spill_bytes") == value
+
+
+def test_bindings_without_nvrtc_name_the_extra(monkeypatch):
+    def nowhere(name):
+        raise DynamicLibNotFoundError(name)
+
+    monkeypatch.setattr(nvrtc, "load_nvidia_dynamic_lib", nowhere)
+    with pytest.raises(MissingExtra, match=r"NVRTC is not installed.*autotune-kernels\[cuda\]"):
+        cuda_compiler("sm_90")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.device_names import (
+from autotune.hardware.names import (
     ALIASES,
     ARCHITECTURES,
     Traits,

@@ -2,13 +2,13 @@
 
 import pytest
 
+from autotune.core.records import Launch
+from autotune.core.trials import Problem
 from autotune.devices import backend
-from autotune.jobs import Array, Case
-from autotune.measure import ENERGY_RESOLUTION, Stopwatch
-from autotune.model import Launch
-from autotune.problem import prepare
-from autotune.trials import Problem
-from autotune.workspace import GUARD_BYTES, Workspace
+from autotune.evaluation.buffers import GUARD_BYTES, ProblemBuffers
+from autotune.evaluation.inputs import prepare
+from autotune.evaluation.measure import ENERGY_RESOLUTION, Stopwatch
+from autotune.evaluation.work_item import Array, ProblemInstance
 
 N = 2**20
 RESTORE_J = (4 * N + 2 * GUARD_BYTES) * 1e-9  # as the fake device counts it
@@ -21,9 +21,9 @@ def used_j(tmp_path):
     reference.write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = (Array("w", "float32", (N,), "inout", ("constant", 1)),)
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
-    case = Case(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
+    case = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
     device = backend("fake").open_device(0)
-    workspace = Workspace(device, prepare(case.problem, case.arrays, reference))
+    workspace = ProblemBuffers(device, prepare(case.problem, case.arrays, reference))
 
     def measured(run_ms, repeatable):
         source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"

@@ -6,40 +6,71 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from autotune.bench import energy
-from autotune.finals import MOST_FINALISTS, ROUNDS, SAMPLES_PER_TURN, indistinguishable, play
-from autotune.jobs import Protocol
-from autotune.model import Config
-from autotune.progress import SearchProgress
-from autotune.rig import Options, open_rig
-from autotune.targets import Target, bind_target
-from autotune.trials import Measurement, Objective, Status, Trial
+from autotune.cli.progress import SearchProgress
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
+from autotune.evaluation.device_process import energy
+from autotune.evaluation.work_item import MeasurementPolicy
+from autotune.tuning.context import open_context
+from autotune.tuning.finals import (
+    MAX_FINALISTS,
+    ROUNDS,
+    finalists,
+    indistinguishable,
+    is_unsteady,
+    play,
+)
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+from autotune.tuning.turns import SAMPLES_PER_TURN
 
 
-def entry(*samples_ms, **conditions):
-    return Measurement(samples_ms, "finals", conditions=conditions)
+def entry(*samples_ms, noise=None, chosen_from=9):
+    return Measurement(samples_ms, Rule.FINALS, noise=noise, chosen_from=chosen_from)
 
 
 @pytest.mark.parametrize(("noise", "tied"), [(None, False), (0.0099, False), (0.0101, True)])
 def test_a_difference_below_the_noise_is_a_tie(noise, tied):
-    conditions = {} if noise is None else {"noise": noise}
-    winner, other = entry(*[1.0] * ROUNDS, **conditions), entry(*[1.01] * ROUNDS)
+    winner, other = entry(*[1.0] * ROUNDS, noise=noise), entry(*[1.01] * ROUNDS)
     assert indistinguishable(winner, other, Objective.TIME) is tied
 
 
-def test_the_interval_of_the_turns_covers_the_median_and_equals_are_seldom_told_apart():
+def test_the_interval_of_the_winner_covers_its_time_and_equals_are_seldom_told_apart():
     """Turns that have something in common within them, as those of a GPU do; the seed is fixed."""
     random = np.random.default_rng(0)
     noise = random.normal(0, 0.002, (300, 9, ROUNDS, 1))
     noise = noise + random.normal(0, 0.002, (300, 9, ROUNDS, SAMPLES_PER_TURN))
     fields = [[entry(*turns) for turns in field] for field in 1 + noise.mean(axis=-1)]
-    covered = [low <= 1 <= high for field in fields for low, high in (found.interval_ms for found in field)]
-    assert np.mean(covered) > 0.95
-    told_apart = 0
-    for field in fields:
-        winner = min(field, key=lambda found: found.median_ms)
-        told_apart += not all(indistinguishable(winner, other, Objective.TIME) for other in field)
-    assert told_apart / len(fields) < 0.09
+    winners = [min(field, key=lambda found: found.median_ms) for field in fields]
+    assert np.mean([low <= 1 <= high for low, high in (winner.interval_ms for winner in winners)]) > 0.95
+    told_apart = [
+        not all(indistinguishable(winner, other, Objective.TIME) for other in field)
+        for winner, field in zip(winners, fields, strict=True)
+    ]
+    assert np.mean(told_apart) < 0.09
+
+
+def test_a_clock_step_that_all_saw_tells_nobody_apart_who_is_not():
+    """Rounds at two clocks: the medians lie anywhere between, the ratios do not."""
+    slow = [1.2 if number % 2 else 1.0 for number in range(ROUNDS)]
+    winner, slower = entry(*slow), entry(*[1.01 * time_ms for time_ms in slow])
+    assert not indistinguishable(winner, slower, Objective.TIME)
+
+
+def timed(key, time_ms, control=None):
+    measured = Measurement((time_ms,), Rule.STEADY, control=control)
+    return Trial(Config({"A": key}), key, Status.OK, measurement=measured, binary_sha256=key)
+
+
+def test_one_that_was_timed_while_all_was_slow_takes_part():
+    fast = [timed(f"f{number}", 1.0 + 0.01 * number) for number in range(MAX_FINALISTS)]
+    assert timed("s", 1.2) not in finalists([*fast, timed("s", 1.2)])
+    assert finalists([*fast, timed("s", 1.2, control=1.3)])[0].key == "s"
+
+
+@pytest.mark.parametrize(("controls", "unsteady"), [((1.01, 0.98), False), ((1.01, 1.2), True), ((), False)])
+def test_controls_tell_an_unsteady_machine(controls, unsteady):
+    assert is_unsteady([timed("a", 1.0), *(timed("b", 1.0, control) for control in controls)]) is unsteady
 
 
 def test_every_round_has_another_order_and_every_turn_one_value(folder):
@@ -59,9 +90,9 @@ def double(grid, block, x, y, n):
     ]
     assert {len(found["samples_ms"]) for found in row.values()} == {ROUNDS}
     runs_of_a_turn = 1 + SAMPLES_PER_TURN
-    turns = runs[-ROUNDS * (MOST_FINALISTS + 1) * runs_of_a_turn :: runs_of_a_turn]
+    turns = runs[-ROUNDS * (MAX_FINALISTS + 1) * runs_of_a_turn :: runs_of_a_turn]
     neighbours = [pair for pair in pairwise(turns) if pair[0] == "10"]
-    assert len({follower for _, follower in neighbours}) >= MOST_FINALISTS // 2
+    assert len({follower for _, follower in neighbours}) >= MAX_FINALISTS // 2
 
 
 def test_energies_are_measured_once_nobody_is_struck(folder, monkeypatch):
@@ -70,7 +101,7 @@ def test_energies_are_measured_once_nobody_is_struck(folder, monkeypatch):
     folder.write(kernel.replace("2 * x", "(2 + (A == 2)) * x"))
     monkeypatch.chdir(folder.path)
     asked = []
-    with open_rig(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as rig:
+    with open_context(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as rig:
         run = rig.worker.run
 
         def noted(function, *arguments, **options):
@@ -83,7 +114,7 @@ def test_energies_are_measured_once_nobody_is_struck(folder, monkeypatch):
             for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
         ]
         struck, whole = (
-            play(chosen, rig.maker, rig.pool, rig.worker, 30.0, Protocol(energy_s=0.01))
+            play(chosen, rig.maker, rig.pool, rig.worker, 30.0, MeasurementPolicy(energy_s=0.01))
             for chosen in (trials, trials[::2])
         )
     assert list(struck.rejected) == [trials[1].key] and not whole.rejected

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from autotune import cache
+from autotune.core.records import Config, Parameter, Tier
 from autotune.errors import CacheError, InputError, NoConfig
-from autotune.loader import best_config
-from autotune.model import Config, Parameter, Tier
-from autotune.wanted import Wanted, forget_wanted, read_wanted
+from autotune.serving import cache
+from autotune.serving.lookup import best_config
+from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from tests.cache_example import DEFAULT, DEVICE, PROVENANCE, entry, record
 
 HOPPER = replace(DEVICE, name="NVIDIA H200", slug="nvidia-h200", vendor="NVIDIA", architecture="sm_90")
@@ -151,7 +151,8 @@ def test_the_expected_slowdown_is_learnt_by_leaving_devices_and_sizes_out(root):
     ]
     assert vendor.expected_slowdown > 1.5
     portable = best_config("reduce", ARC, n=64)
-    assert portable.evidence() == vendor.evidence() and portable.expected_slowdown > 1.3
+    assert portable.evidence() == vendor.evidence()
+    assert portable.expected_slowdown is None  # one result tells too little
     sizes = best_config("reduce", HOPPER, n=128)
     assert [one.factor for one in sizes.evidence()] == [1.0, 1.0]  # the same best for both sizes
     assert 1 < sizes.expected_slowdown < 1.3
@@ -181,15 +182,15 @@ def test_what_was_missed_is_noted_once_and_an_exact_answer_is_not(root):
         best_config("reduce", HOPPER, dtype="int32", n=100, on_miss="record")
     with pytest.raises(NoConfig):
         best_config("scan", "some GPU", n=64, m=1, strict=True, on_miss="record")
-    assert read_wanted(root) == [
-        Wanted("reduce", "nvidia-v100", None, {"n": 64}),
-        Wanted("reduce", "nvidia-h200", "int32", {"n": 100}),
-        Wanted("scan", "some-gpu", None, {"n": 64, "m": 1}),
+    assert read_misses(root) == [
+        CacheMiss("reduce", "nvidia-v100", None, {"n": 64}),
+        CacheMiss("reduce", "nvidia-h200", "int32", {"n": 100}),
+        CacheMiss("scan", "some-gpu", None, {"n": 64, "m": 1}),
     ]
     assert cache.folders(str(root)) == ["mi210", "nvidia-a100", "nvidia-h200"]
     assert cache.kernels(str(root)) == ["reduce"]
-    forget_wanted(root, Wanted("reduce", "nvidia-h200", "int32", {"n": 100}))
-    assert [wanted.kernel for wanted in read_wanted(root)] == ["reduce", "scan"]
+    forget_miss(root, CacheMiss("reduce", "nvidia-h200", "int32", {"n": 100}))
+    assert [wanted.kernel for wanted in read_misses(root)] == ["reduce", "scan"]
 
 
 def test_many_threads_note_each_question_once(root):
@@ -202,7 +203,7 @@ def test_many_threads_note_each_question_once(root):
         thread.start()
     for thread in threads:
         thread.join()
-    noted = [wanted.sizes["n"] for wanted in read_wanted(root)]
+    noted = [wanted.sizes["n"] for wanted in read_misses(root)]
     assert sorted(noted) == sorted({n * first for n in range(1, 9) for first in (3, 5)})
 
 
@@ -214,19 +215,19 @@ def test_a_list_that_is_no_list_is_named_and_whoever_asks_is_answered(root, cont
 
 
 def test_a_last_line_without_an_end_is_a_line(root):
-    (root / "wanted.jsonl").write_text(Wanted("scan", None, None, {"n": 1}).line.rstrip())
+    (root / "wanted.jsonl").write_text(CacheMiss("scan", None, None, {"n": 1}).line.rstrip())
     best_config("reduce", VOLTA, n=64, on_miss="record")
-    assert [wanted.kernel for wanted in read_wanted(root)] == ["scan", "reduce"]
+    assert [wanted.kernel for wanted in read_misses(root)] == ["scan", "reduce"]
 
 
 def test_a_list_that_cannot_be_read_or_changed_is_named(root):
     (root / "wanted.jsonl").mkdir()
-    wanted = Wanted("reduce", None, None, {"n": 64})
-    for ask in (lambda: read_wanted(root), lambda: forget_wanted(root, wanted)):
+    wanted = CacheMiss("reduce", None, None, {"n": 64})
+    for ask in (lambda: read_misses(root), lambda: forget_miss(root, wanted)):
         with pytest.raises(CacheError, match=r"wanted\.jsonl: cannot be read: Is a directory"):
             ask()
     with pytest.raises(CacheError, match=r"nowhere/wanted\.jsonl: cannot be written: No such file"):
-        forget_wanted(root / "nowhere", wanted)
+        forget_miss(root / "nowhere", wanted)
 
 
 def test_a_list_that_cannot_be_written_is_a_warning_and_a_damaged_one_an_error(root):
@@ -235,4 +236,4 @@ def test_a_list_that_cannot_be_written_is_a_warning_and_a_damaged_one_an_error(r
         best = best_config("reduce", VOLTA, n=64, on_miss="record")
     assert best["BLOCK"] == 128
     with pytest.raises(CacheError, match="delete it, or the line that is no question"):
-        read_wanted(root)
+        read_misses(root)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.searchers.free_rows import FreeRows
+from autotune.searchers.optuna_search import FreeRows
 
 SIZES = (3, 4, 2)
 

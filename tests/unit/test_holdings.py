@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from autotune import cache
-from autotune.compare import select
+from autotune.analysis.compare import select
+from autotune.core.records import ArgumentSpec, Config, Parameter, Tier
 from autotune.errors import InputError, NoConfig
-from autotune.holdings import holders, latest, newest_record
-from autotune.interop.c_tables import tables_of
-from autotune.loader import best_config
-from autotune.model import ArgumentSpec, Config, Parameter, Tier
+from autotune.interop.c_header import header
+from autotune.serving import cache
+from autotune.serving.device_records import device_records, latest, newest_record
+from autotune.serving.lookup import best_config
 from tests.cache_example import DEVICE, OTHER, PROVENANCE, entry, record
 from tests.cache_files import write
 
@@ -58,7 +58,7 @@ def mixed(roots):
 
 
 def test_a_namesake_is_not_compared(mixed):
-    found = holders("reduce")
+    found = device_records("reduce")
     assert [one.folder for one in found] == [DEVICE.slug, THIRD.slug]
     assert [one.entry.config["BLOCK"] for one in select(found, {}, None)] == [32, 128]
 
@@ -68,9 +68,9 @@ def test_a_namesake_does_not_say_what_a_loaded_kernel_s_arguments_are(mixed):
 
 
 def test_a_namesake_is_not_in_a_header(mixed):
-    tables = tables_of("reduce")
-    assert {target.slug for target in tables.targets if target.device} == {DEVICE.slug, THIRD.slug}
-    assert {config["BLOCK"] for config in tables.configs} == {32, 64, 128}
+    text = header("reduce")
+    assert f'"{DEVICE.slug}"' in text and f'"{THIRD.slug}"' in text
+    assert OTHER.slug not in text and "WIDTH" not in text
 
 
 def test_a_namesake_s_result_is_not_served_though_it_is_of_this_very_device(mixed):
@@ -90,7 +90,7 @@ def test_where_nothing_but_the_default_is_left_it_is_the_program_s_own(mixed):
 def test_the_first_cache_with_results_decides(roots):
     write(roots[1], OTHER, namesake())
     assert best_config("reduce", "Other GPU", n=64) == {"WIDTH": 7}
-    assert [one.folder for one in holders("reduce")] == [OTHER.slug]
+    assert [one.folder for one in device_records("reduce")] == [OTHER.slug]
     assert newest_record("reduce") == namesake()
 
 
@@ -99,10 +99,10 @@ def test_one_cache_may_hold_two_states_of_a_kernel(roots):
     write(near, DEVICE, own())
     write(near, OTHER, namesake())
     write(far, THIRD, own(entry(64, BLOCK=128)))
-    assert [one.folder for one in holders("reduce")] == [DEVICE.slug, OTHER.slug, THIRD.slug]
+    assert [one.folder for one in device_records("reduce")] == [DEVICE.slug, OTHER.slug, THIRD.slug]
     assert newest_record("reduce") == namesake()
     with pytest.raises(InputError, match="results of different parameters; search again on the older"):
-        tables_of("reduce")
+        header("reduce")
 
 
 def test_the_latest_record_is_the_one_with_the_newest_result():
@@ -115,9 +115,9 @@ def test_without_results_every_reader_says_what_there_is(roots):
     write(roots[0], DEVICE, own())
     asked = (
         lambda: best_config("scan", n=1),
-        lambda: holders("scan"),
+        lambda: device_records("scan"),
         lambda: newest_record("scan"),
-        lambda: tables_of("scan"),
+        lambda: header("scan"),
     )
     for ask in asked:
         with pytest.raises(

@@ -5,7 +5,7 @@ import sys
 import tomllib
 
 import autotune
-from autotune import cache
+from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 
 HEAVY = {
@@ -50,7 +50,7 @@ best = best_config("reduce", "Example GPU 100", n=65, cache={str(tmp_path)!r})
 best.defines, best.flags, best.launch(n=65)
 """
     loaded = modules_after(program, root)
-    assert "autotune.loader" in loaded
+    assert "autotune.serving.lookup" in loaded
     assert not loaded & HEAVY
     assert {name.split(".")[0] for name in loaded} <= sys.stdlib_module_names | {
         "__main__",

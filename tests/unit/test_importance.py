@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 import pytest
 
+from autotune.analysis.importance import MAX_TRIALS, importance
 from autotune.cli import main
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError
-from autotune.importance import MOST_TRIALS, importance
+from autotune.evaluation.journal_rows import encode_trial
 from autotune.interop import journals, read_recording
-from autotune.journal import encode_trial
-from autotune.model import Config
-from autotune.trials import Measurement, Status, Trial
 from tests.recorded_files import T4
 
 
@@ -24,7 +24,7 @@ def trials(log_time, **values):
     for combination in product(*values.values()):
         config = Config(dict(zip(values, combination, strict=True)))
         time_ms = math.exp(log_time(**config))
-        found.append(Trial(config, config.key, Status.OK, measurement=Measurement((time_ms,), "steady")))
+        found.append(Trial(config, config.key, Status.OK, measurement=Measurement((time_ms,), Rule.STEADY)))
     return found
 
 
@@ -61,7 +61,7 @@ def test_failures_and_a_surplus_of_trials_are_left_out_and_a_seed_repeats():
     many = trials(lambda A, B, **_: A * B / 40, A=range(30), B=range(30))
     failed = [Trial(Config({"A": 99, "B": 99}), "x", Status.TIMEOUT, "hangs")]
     found = importance(many + failed)
-    assert found.trials == MOST_TRIALS and found == importance(many + failed)
+    assert found.trials == MAX_TRIALS and found == importance(many + failed)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from autotune.cli import main
-from autotune.loader import best_config
+from autotune.serving.lookup import best_config
 from tests.recorded_files import CACHE, T4
 
 
@@ -75,6 +75,14 @@ def test_what_is_of_another_problem_is_named(searched):
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["fake-gpu", "third (imported)"]
     assert said == "not compared, of another problem: other (imported) (float32 n=1000)\n"
+
+
+def test_a_kernel_with_other_parameters_is_refused(searched):
+    folder, journal_of = searched
+    path = journal_of("Other")
+    path.write_text(path.read_text().replace('"A":', '"X":').replace('"B":', '"Y":'))
+    done = folder.run("compare", "double", "--imported", path)
+    assert done.returncode == 2 and "other (imported) has another kernel of that name" in done.stderr
 
 
 def test_best_serves_nothing_that_was_imported(capsys):

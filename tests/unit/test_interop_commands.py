@@ -1,7 +1,9 @@
 """`import` and `export`, T1 spaces, and Optuna studies."""
 
+import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -98,8 +100,8 @@ def test_lists_of_values_are_translated(tmp_path, text, values):
         (with_values("int", "__import__('os').getcwd()"), "parameter P: Values"),
         (with_values("int", "[0.5]"), "parameter P: Values '[0.5]': expected some of type int"),
         (with_values("int", "[]"), "parameter P: Values '[]': expected some of type int"),
-        (with_values("vector", "[1]"), "TuningParameters: expected a Name and a Type of int, uint"),
-        (T1 | {"ConfigurationSpace": {}}, "TuningParameters: expected a list of parameters"),
+        (with_values("vector", "[1]"), "TuningParameters.P.Type: expected one of int, uint"),
+        (T1 | {"ConfigurationSpace": {}}, "TuningParameters: expected a list"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_by_name(tmp_path, data, message):
@@ -235,11 +237,11 @@ def test_stored_results_become_a_journal_for_each_device_and_size(tmp_path, monk
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"objective": "energy"}, "objective: expected time, found 'energy'"),
-        ({"data": []}, "data: expected a list with an entry for each configuration"),
+        ({"objective": "energy"}, "objective: expected one of time, found 'energy'"),
+        ({"data": []}, "data: expected an entry for each configuration"),
         (
             {"data": [{"tunable_parameters": {"A": 1, "B": "x"}}]},
-            "data[0].time: expected a number, found None",
+            "data[0].time: expected a number, found 'None'",
         ),
     ],
 )
@@ -256,3 +258,37 @@ def test_a_file_of_something_else_takes_no_study_and_stays_as_it_is(tmp_path, ca
     assert main(["export", str(T4), "--format", "optuna", "-o", str(target)]) == 2
     assert "holds no studies of Optuna; choose another file" in capsys.readouterr().err
     assert target.read_bytes() == content
+
+
+def test_sizes_of_an_import_cannot_lead_out_of_its_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    data = json.loads(T4.read_text())
+    data["metadata"] = data.get("metadata", {}) | {"sizes": {"/../../../outside": 3}}
+    Path("t4.json").write_text(json.dumps(data))
+    header = {"journal": 1, "kernel": "k", "device": "d", "sizes": "[('/../../outside', 3)]"}
+    Path("j.jsonl").write_text(f"""{json.dumps(header).replace(": ", ":", 1)}
+{{"trial": {{"config": {{"A": 1}}, "key": "k", "status": "compile_error"}}}}
+""")
+    assert main(["import", "t4.json"]) == 2
+    assert "metadata.sizes: expected a name" in capsys.readouterr().err
+    assert main(["import", "j.jsonl"]) == 0
+    assert [path.name for path in Path("runs").iterdir()] == ["k.d.imported.jsonl"]
+
+
+def test_an_import_replaces_a_link_and_not_what_it_leads_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["import", str(CACHE)]) == 0
+    (journal,) = Path("runs").iterdir()
+    journal.unlink()
+    Path("outside").write_text("mine")
+    journal.symlink_to(tmp_path / "outside")
+    assert main(["import", str(CACHE), "--fresh"]) == 0
+    assert Path("outside").read_text() == "mine" and not journal.is_symlink()
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("autotune.interop.files.MAX_BYTES", 2**20)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(bytes(2**21)))
+    assert main(["import", str(path)]) == 2
+    assert "holds more than 1 MiB" in capsys.readouterr().err

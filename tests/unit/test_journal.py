@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from autotune.core.records import Config
+from autotune.core.trials import Status, Trial
 from autotune.errors import JournalError
-from autotune.journal import Journal, read_trials
-from autotune.model import Config
-from autotune.trials import Status, Trial
+from autotune.evaluation.journal import Journal, read_trials
 
 ROW = (
     '{"trial": {"config": {"A": 1}, "key": "a", "status": "ok", '
@@ -46,4 +46,12 @@ def test_a_row_that_is_none_is_told_with_its_line(tmp_path, row):
     assert [trial.time_ms for trial in read_trials(path)] == [1.5]
     path.write_text(f'{{"journal": 1}}\n{ROW}\n{row}\n')
     with pytest.raises(JournalError, match=r"j\.jsonl:3: not a row of a journal"):
+        read_trials(path)
+
+
+@pytest.mark.parametrize("value", ["NaN", "[1]", '"\\ud800"'])
+def test_a_header_of_anything_but_texts_and_finite_numbers_is_refused(tmp_path, value):
+    path = tmp_path / "j.jsonl"
+    path.write_text('{"journal":1,"dtype":' + value + "}\n")
+    with pytest.raises(JournalError, match=r"j\.jsonl:1: header\.dtype: expected"):
         read_trials(path)

@@ -1,47 +1,29 @@
-"""A module imports from lower layers only."""
+"""A package imports from lower layers only, and no two modules import each other."""
 
 import ast
+import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "autotune"
-# Lowest first. A name stands for the module and for everything inside it, the longest that fits counting.
-# Within a group nobody imports anybody, unless both are of one package.
+ROOT = Path(__file__).parents[2]
+# Lowest first; packages of one layer do not import each other. CONTRIBUTING.md has the same table.
 LAYERS = (
-    ("errors", "model"),
-    ("trials",),
-    ("process", "pareto", "arithmetic", "suggestions", "scratch"),
-    ("expressions", "child", "sources", "jobs", "journal", "device_names"),
-    ("plan", "occupancy", "carry_over"),
-    ("cache_format",),
-    ("cache",),
-    ("best", "cuda_driver", "wanted", "shelf"),
-    ("tiers", "device_objects", "holdings"),
-    ("foreign",),
-    ("loader", "compare", "merge"),
-    ("merge_files",),
-    ("space", "scaffold", "devices.comparison"),
-    ("devices.base", "interop"),
+    ("errors",),
+    ("core",),
+    ("hardware", "processes"),
+    ("serving", "space", "compilers", "scaffold"),
     ("devices",),
-    ("launchers",),
-    ("kernel",),
-    ("problem", "binary_cache"),
-    ("compiling", "workspace", "candidates"),
-    ("targets",),
-    ("verify", "measure", "records", "memory"),
-    ("bench",),
-    ("worker", "sanitizer"),
-    ("evaluator", "searchers", "finals"),
-    ("priors",),
-    ("rig", "replay", "importance", "contrasts", "imported"),
-    ("session", "efficiency", "feasible"),
-    ("backlog", "adopt"),
-    ("report", "progress"),
+    ("evaluation", "runtime", "searchers"),
+    ("tuning", "interop", "testing"),
+    ("analysis",),
+    ("report",),
     ("cli",),
     ("__main__",),
 )
+STANDARD_LIBRARY_ONLY = ("errors", "core", "hardware", "serving")
 # The package itself only names what it loads on first use; whoever imports it imports nothing more.
 FACADE = "__init__"
 
@@ -54,10 +36,11 @@ def modules(package: Path) -> dict[str, Path]:
     return {name.removesuffix(".__init__"): file for name, file in names.items()}
 
 
-def imports(name: str, file: Path, known: set[str]) -> Iterator[tuple[int, str]]:
-    """Line and module of every import from the package, wherever it stands in the file."""
+def imports(name: str, file: Path, known: set[str], *, late: bool = True) -> Iterator[tuple[int, str]]:
+    """Line and module of every import from the package; `late`: those inside functions, too."""
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree) if late else tree.body:
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -73,14 +56,9 @@ def imports(name: str, file: Path, known: set[str]) -> Iterator[tuple[int, str]]
 
 
 def layer(name: str) -> int | None:
-    """The group a module belongs to, by the longest name that fits."""
-    fitting = [
-        (len(prefix), number)
-        for number, group in enumerate(LAYERS)
-        for prefix in group
-        if name == prefix or name.startswith(f"{prefix}.")
-    ]
-    return max(fitting)[1] if fitting else None
+    """The layer of a module's package."""
+    package = name.partition(".")[0]
+    return next((number for number, group in enumerate(LAYERS) if package in group), None)
 
 
 def violations(package: Path) -> list[str]:
@@ -95,55 +73,102 @@ def violations(package: Path) -> list[str]:
             wrong.append(f"{name} is in no layer")
             continue
         for line, target in imports(name, file, set(known)):
+            if target == FACADE or target.partition(".")[0] == name.partition(".")[0]:
+                continue
             other = layer(target)
-            same_package = other == own and name.split(".")[0] == target.split(".")[0]
-            if target != FACADE and not same_package and (other is None or other >= own):
-                wrong.append(f"{name}:{line} imports {target}, which is no lower layer")
+            if other is None or other >= own:
+                wrong.append(f"{name}:{line} imports {target}, which is in no lower layer")
     return wrong
 
 
-def test_modules_import_from_lower_layers_only():
-    assert violations(PACKAGE) == []
+def test_packages_import_from_lower_layers_only():
+    assert violations(ROOT / "autotune") == []
+
+
+def test_modules_do_not_import_each_other():
+    known = modules(ROOT / "autotune")
+    graph = {
+        name: {target for _, target in imports(name, file, set(known), late=False)} - {name, FACADE}
+        for name, file in known.items()
+        if name != FACADE
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_the_package_has_three_files_in_its_root():
+    assert {file.name for file in (ROOT / "autotune").glob("*.py")} == {
+        "__init__.py",
+        "__main__.py",
+        "errors.py",
+    }
+
+
+def test_contributing_has_the_same_layers():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("## Layers")[2].partition("\n## ")[0]
+    rows = [
+        re.findall(r"`(\w+)`", line.split("|")[1]) for line in table.splitlines() if line.startswith("| `")
+    ]
+    assert rows == [list(group) for group in LAYERS if group != ("__main__",)]
+
+
+@pytest.mark.parametrize("package", STANDARD_LIBRARY_ONLY)
+def test_what_production_code_loads_needs_the_standard_library_only(package):
+    import sys
+
+    for name, file in modules(ROOT / "autotune").items():
+        if name.partition(".")[0] != package:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                roots = {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                roots = {(node.module or "").partition(".")[0]}
+            else:
+                continue
+            assert roots <= {"autotune", *sys.stdlib_module_names}, f"{name}:{node.lineno}"
 
 
 @pytest.mark.parametrize(
     ("file", "text", "wrong"),
     [
+        ("core/a.py", "from autotune.tuning.tuner import search", "core.a:1 imports tuning.tuner, which"),
+        ("core/a.py", "from autotune import tuning", "core.a:1 imports tuning, which"),
+        ("core/a.py", "import autotune.tuning.tuner", "core.a:1 imports tuning.tuner, which"),
+        ("core/a.py", "from ..tuning.tuner import search", "core.a:1 imports tuning.tuner, which"),
         (
-            "loader.py",
-            "from autotune.session import search",
-            "loader:1 imports session, which is no lower layer",
+            "hardware/a.py",
+            "from autotune.processes import child",
+            "hardware.a:1 imports processes.child, which",
         ),
-        ("loader.py", "from autotune import worker", "loader:1 imports worker, which is no lower layer"),
-        ("loader.py", "import autotune.worker", "loader:1 imports worker, which is no lower layer"),
-        ("loader.py", "from .worker import Worker", "loader:1 imports worker, which is no lower layer"),
-        ("loader.py", "from . import worker", "loader:1 imports worker, which is no lower layer"),
-        (
-            "devices/fake.py",
-            "from ..worker import W",
-            "devices.fake:1 imports worker, which is no lower layer",
-        ),
-        (
-            "devices/base.py",
-            "from autotune.devices import fake",
-            "devices.base:1 imports devices.fake, which is",
-        ),
-        ("verify.py", "from autotune.measure import x", "verify:1 imports measure, which is no lower layer"),
         (
             "errors.py",
-            "if TYPE_CHECKING:\n    from autotune.model import Value",
-            "errors:2 imports model, which is",
+            "if TYPE_CHECKING:\n    from autotune.core.a import A",
+            "errors:2 imports core.a, which",
         ),
-        ("model.py", "def late():\n    from autotune.errors import A", "model:2 imports errors, which is no"),
+        (
+            "core/a.py",
+            "def late():\n    from autotune.tuning import tuner",
+            "core.a:2 imports tuning.tuner, which",
+        ),
         ("stray.py", "", "stray is in no layer"),
-        ("devices/fake.py", "from autotune.devices.base import Device", None),
-        ("devices/fake.py", "from . import base", None),
-        ("searchers/random.py", "from autotune.searchers.base import Searcher", None),
-        ("session.py", "from autotune import __version__", None),
+        ("tuning/b.py", "from autotune.tuning.tuner import search", None),
+        ("tuning/b.py", "from . import tuner", None),
+        ("tuning/b.py", "from autotune.core.a import A", None),
+        ("tuning/b.py", "from autotune import __version__", None),
     ],
 )
 def test_an_import_from_above_is_found(tmp_path, file, text, wrong):
-    for name in ("worker.py", "measure.py", "devices/__init__.py", "devices/base.py", "devices/fake.py"):
+    for name in (
+        "core/__init__.py",
+        "core/a.py",
+        "processes/child.py",
+        "tuning/__init__.py",
+        "tuning/tuner.py",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / file).parent.mkdir(exist_ok=True)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.devices.cuda_compiler import CudaCompiler
-from autotune.jobs import Array
-from autotune.problem import draw_inputs
-from autotune.sources import read_source, render
+from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.trials import Problem
+from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.work_item import Array
 from autotune.space import constraint_report, lint
-from autotune.trials import Problem
 from tests import kernel_space
 from tests.kernel_space import CPU, bound, reference_module, spec_of
 

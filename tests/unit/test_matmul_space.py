@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from autotune import plan
+from autotune.compilers.kernel_source import read_source, render
+from autotune.core import launch_plan as plan
 from autotune.devices import backend
-from autotune.sources import read_source, render
 from autotune.space import lint
 from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.cache import read_device, read_record, store
 from autotune.cli import main
-from autotune.journal import Journal, read_journal
-from autotune.model import Config
-from autotune.trials import Measurement, Status, Trial
-from autotune.wanted import Wanted, note_wanted, read_wanted
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Status, Trial
+from autotune.evaluation.journal import Journal, read_journal
+from autotune.serving.cache import read_device, read_record, store
+from autotune.serving.miss_log import CacheMiss, read_misses, record_miss
 from tests.cache_example import DEVICE, OTHER, PROVENANCE, entry, record
 from tests.cache_files import write
 
@@ -42,7 +42,9 @@ def two(tmp_path):
             measured = Measurement((float(number),), "steady")
             journal.append(Trial(Config({"A": number}), f"key{number}", Status.OK, measurement=measured))
         journal.close()
-        note_wanted(tmp_path / name / "cache", Wanted("reduce", None, None, {"n": len(name), "m": ord(name)}))
+        record_miss(
+            tmp_path / name / "cache", CacheMiss("reduce", None, None, {"n": len(name), "m": ord(name)})
+        )
     return tmp_path / "a", tmp_path / "b"
 
 
@@ -63,7 +65,7 @@ def test_caches_journals_and_wishes_are_united(two, tmp_path, capsys):
         "key2",
         "key3",
     }
-    assert len(read_wanted(tmp_path / "c/cache")) == 2
+    assert len(read_misses(tmp_path / "c/cache")) == 2
 
 
 def test_order_repetition_and_grouping_change_no_byte(two, tmp_path):
@@ -157,12 +159,12 @@ def test_other_files_are_named_and_a_line_cut_off_is_dropped(two, tmp_path, caps
 
 
 def test_wishes_are_kept_where_nothing_else_is(two, tmp_path):
-    wanted = Wanted("reduce", None, None, {"n": 3})
-    note_wanted(tmp_path / "a/other/cache", wanted)
+    wanted = CacheMiss("reduce", None, None, {"n": 3})
+    record_miss(tmp_path / "a/other/cache", wanted)
     assert merge(*two, into=tmp_path / "c") == 0
-    assert read_wanted(tmp_path / "c/other/cache") == [wanted]
+    assert read_misses(tmp_path / "c/other/cache") == [wanted]
     assert merge(tmp_path / "a/other", into=tmp_path / "d") == 0  # wishes alone
-    assert read_wanted(tmp_path / "d/cache") == [wanted]
+    assert read_misses(tmp_path / "d/cache") == [wanted]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.compilers.occupancy import ARCHITECTURES, architecture, occupancy, why_refused
+from autotune.core.records import Launch
 from autotune.errors import InputError
-from autotune.model import Launch
-from autotune.occupancy import ARCHITECTURES, architecture, occupancy, why_refused
 
 H100, T4, L4 = (architecture(name) for name in ("sm_90", "sm_75", "sm_89"))
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from autotune.cuda_driver import _bandwidth_bytes_per_s
-from autotune.devices.base import DeviceLost, LaunchError, OutOfMemory
-from autotune.devices.on_gpu import classified
+from autotune.devices.cuda_memory import classified
+from autotune.errors import DeviceLost, LaunchError, OutOfMemory
+from autotune.hardware.cuda_driver import _bandwidth_bytes_per_s
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from autotune.devices.base import OutOfMemory
 from autotune.devices.opencl import CacheReader, flush_bytes, open_device
+from autotune.errors import OutOfMemory
 
 MIB = 2**20
 

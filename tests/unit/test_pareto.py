@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.cli import main
-from autotune.model import Config
-from autotune.pareto import pareto_front
-from autotune.trials import Measurement, Objective, Status, Trial
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Objective, Rule, Status, Trial, pareto_front
 
 SPACE = """\
 schema: 1
@@ -76,7 +75,7 @@ def test_a_journal_without_energies_has_no_front(folder, capsys):
 
 
 def _trial(number, time_ms, energy_j):
-    measurement = Measurement((time_ms,), "steady", energy_j=energy_j)
+    measurement = Measurement((time_ms,), Rule.STEADY, energy_j=energy_j)
     return Trial(Config({"A": number}), str(number), Status.OK, measurement=measurement)
 
 
@@ -99,4 +98,6 @@ def test_scores_are_in_the_objectives_unit():
         Objective.EDP: 1.5,
         Objective.PARETO: 1.5,
     }
-    assert replace(trial, measurement=Measurement((1.0,), "steady"), objective=Objective.ENERGY).score is None
+    assert (
+        replace(trial, measurement=Measurement((1.0,), Rule.STEADY), objective=Objective.ENERGY).score is None
+    )

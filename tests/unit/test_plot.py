@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.report.plot import LARGEST_LINEAR_SPREAD, Bar, bar_chart
+from autotune.report.plot import MAX_LINEAR_SPREAD, Bar, bar_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 TIMES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=12)
@@ -41,7 +41,7 @@ def test_bars_are_ordered_as_the_values_and_stay_inside_the_image(times_ms):
 @given(TIMES)
 def test_the_axis_has_a_few_marks_and_is_logarithmic_for_a_wide_spread_only(times_ms):
     image = drawn(times_ms)
-    wide = max(times_ms) > LARGEST_LINEAR_SPREAD * min(times_ms)
+    wide = max(times_ms) > MAX_LINEAR_SPREAD * min(times_ms)
     assert ("ms, logarithmic" in texts(image)) == wide
     assert 2 <= len(list(image.iter(f"{SVG}line"))) <= 14
 

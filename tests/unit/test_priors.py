@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from autotune import cache
-from autotune.cache import store
+from autotune.compilers.kernel_source import read_source
+from autotune.core.records import Config, Parameter, Provenance
+from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.devices import Address
-from autotune.journal import Journal
-from autotune.model import Config, Parameter, Provenance
-from autotune.priors import gather
-from autotune.sources import read_source
+from autotune.evaluation.journal import Journal
+from autotune.serving import cache
+from autotune.serving.cache import store
 from autotune.space import bind, load_space, problem_of
-from autotune.targets import Bound
-from autotune.trials import Measurement, Status, Trial
+from autotune.tuning.source_results import gather
+from autotune.tuning.task import TuningTask
 from tests.cache_example import PROVENANCE, record
 from tests.cache_example import entry as cached
 from tests.cache_files import write
@@ -28,7 +28,7 @@ def bound(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spec = load_space(write_space(tmp_path, YAML))
     space = bind(spec, GPU, problem_of(spec, GPU))
-    return Bound(Address("fake", 0), GPU, spec, read_source(spec.source), space)
+    return TuningTask(Address("fake", 0), GPU, spec, read_source(spec.source), space)
 
 
 def keep(folder, device, n, times, provenance: Provenance = PROVENANCE):
@@ -50,7 +50,7 @@ def write_journal(path, device, n, times):
     journal = Journal(path, header)
     for number, (config, time_ms) in enumerate(times):
         status = Status.OK if time_ms else Status.COMPILE_ERROR
-        measured = Measurement((time_ms,), "steady") if time_ms else None
+        measured = Measurement((time_ms,), Rule.STEADY) if time_ms else None
         journal.append(Trial(Config(config), f"key {number}", status, "", measured))
     journal.close()
 

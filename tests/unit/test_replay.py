@@ -7,15 +7,15 @@ from statistics import mean
 import numpy as np
 import pytest
 
+from autotune.analysis.replay import ReplayEvaluator, Run, load, prepare, priors_for, replay
+from autotune.analysis.replay_score import CHECKPOINTS, efficiency, random_expectation
 from autotune.cli import main
-from autotune.efficiency import CHECKPOINTS, efficiency, random_expectation
+from autotune.core.records import Config
+from autotune.core.trials import Status
 from autotune.errors import BudgetSpent, InputError
 from autotune.interop import Costs, RecordedResult, Recording, journals
 from autotune.interop.recording import domains
-from autotune.model import Config
-from autotune.replay import ReplayEvaluator, Run, load, prepare, priors_for, replay
 from autotune.searchers import make_searcher
-from autotune.trials import Status
 from tests.recorded_files import CACHE, FOLDER, T4, needs_whole
 
 
@@ -109,7 +109,7 @@ def test_a_search_that_ends_early_keeps_what_it_has(recorded):
 def test_a_search_without_a_success_has_no_score(recorded):
     failed = tuple(np.flatnonzero(np.isnan(recorded.times_ms)).tolist())
     scores = efficiency(recorded, [Run(0, failed, len(failed), 0.0)])
-    assert np.isnan(scores.p) and scores.needed == {5: None, 1: None}
+    assert scores.failing == 1.0 and np.isnan(scores.p) and scores.needed == {5: None, 1: None}
     assert set(scores.found.values()) <= {0.0}
 
 

@@ -1,22 +1,237 @@
-"""What a search's last lines say of doubtful times."""
+"""The last lines of a search: no two of them contradict each other, whatever was found."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from autotune.report.search import shifted
-from autotune.trials import Measurement
+from autotune.cli._search_summary import result_text, shifted
+from autotune.compilers.kernel_source import read_source
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
+from autotune.devices import Address
+from autotune.searchers.surrogate import StoppingEstimate
+from autotune.space import bind, load_space, problem_of
+from autotune.tuning.groups import Group
+from autotune.tuning.result import Result
+from autotune.tuning.task import TuningTask
+from tests.conftest import Folder
+from tests.space_example import FAKE
+
+DEFAULT, BEST, OTHER, THIRD = (Config({"A": a, "B": 0}) for a in (1, 5, 4, 6))
+
+
+def measured(time_ms, energy_j=None, **more):
+    return Measurement((time_ms,), Rule.FINALS, energy_j=energy_j, **more)
+
+
+def trial(config, time_ms, **more):
+    if time_ms is None:
+        return Trial(config, str(config), Status.CRASHED, "died", **more)
+    return Trial(config, str(config), Status.OK, measurement=measured(time_ms), **more)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The best takes 1 ms and the default 3 ms; two others were tried."""
+    space = Folder(tmp_path_factory.mktemp("space")).space
+    spec = load_space(space)
+    bound = TuningTask(
+        Address("fake", 0), FAKE, spec, read_source(spec.source), bind(spec, FAKE, problem_of(spec, FAKE))
+    )
+    return Result(
+        bound=bound,
+        engine="random",
+        winner=trial(BEST, 1.0),
+        final=measured(1.0),
+        default=measured(3.0),
+        ties=(),
+        groups=(),
+        trials=(trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(OTHER, 2.0), trial(THIRD, 4.0)),
+        resumed=0,
+        journal=Path("runs/j.jsonl"),
+        cache_file=Path("cache/c.json"),
+        was_served=False,
+        objective=Objective.TIME,
+        priors=(),
+        stopping_estimate=StoppingEstimate(100, 8858, 0.16, 0.01),
+        uncompared=(),
+        compares=True,
+        front=(),
+        search_seconds=1.0,
+        seconds=2.0,
+    )
+
+
+TO_DEFAULT = {"winner": trial(DEFAULT, 3.0), "final": measured(3.0)}
+ENERGY = {"objective": Objective.ENERGY, "final": measured(3.6, 1.0), "default": measured(3.0, 2.0)}
+UNSTEADY = "the machine was unsteady: 101% noise between two entries of the same binary; "
+FAILED = tuple(trial(config, None) for config in (BEST, OTHER, THIRD))
+MANY = tuple(trial(Config({"A": 1 + n % 6, "B": n // 6}), 1 + n / 100) for n in range(24))
+SAME_A = tuple(trial(Config({"A": 5 if n < 10 else 1, "B": n}), 1.0 + 0.01 * n) for n in range(24))
+
+LINES = [
+    ({}, {"default": "3 ms: the best is 3 times as fast", "best": "1 ms (1 to 1), 0.008 GB/s"}),
+    (
+        {},
+        {"kept": "cache/c.json (trials: runs/j.jsonl)", "tried": "4 of 17 valid configurations with random"},
+    ),
+    ({"default": measured(1234.0)}, {"default": "the best is 1,234 times as fast"}),
+    ({"default": measured(1.39)}, {"default": "1.39 times as fast; the default beats 50% of the others"}),
+    # a gain too small to print, and one that cannot be told from none
+    ({"default": measured(1.002)}, {"default": "the best is less than 0.5% faster"}),
+    ({"default": measured(1.0)}, {"default": "1 ms: the best cannot be told from it"}),
+    (
+        {"ties": (DEFAULT,), "default": measured(1.4), "final": measured(1.0, noise=0.05)},
+        {
+            "default": "1.4 ms: the best cannot be told from it",
+            "ties": "1 more cannot be told from the best; it differs in A",
+            "noise": "5.00% between two entries of the same binary",
+            "beware": None,
+        },
+    ),
+    (
+        {"ties": (DEFAULT, OTHER), "default": measured(2.0), "final": measured(1.0, noise=1.01)},
+        {
+            "default": "2 ms: the best cannot be told from it",
+            "ties": "2 more cannot be told from the best, the default among them; they differ in A",
+            "beware": f"{UNSTEADY}run the search again on a quiet machine",
+            "noise": None,
+        },
+    ),
+    # the default is the best
+    (TO_DEFAULT, {"default": "3 ms: nothing that was tried is faster"}),
+    (TO_DEFAULT | {"trials": (trial(DEFAULT, 3.0),)}, {"default": "3 ms: nothing else was tried"}),
+    (
+        TO_DEFAULT | {"trials": (trial(DEFAULT, 3.0), *FAILED)},
+        {
+            "default": "3 ms: all others that were tried failed",
+            "failed": "3 crashed: autotune show runs/j.jsonl --status crashed",
+        },
+    ),
+    # failures are not beaten
+    (
+        {"default": measured(1.5), "trials": (trial(DEFAULT, 1.5), trial(BEST, 1.0), *FAILED[1:])},
+        {"default": "1.5 ms: the best is 1.50 times as fast\n"},
+    ),
+    # the last round saw a faster device than the search: the default beats nobody for that
+    (
+        {"default": measured(1.5), "trials": (trial(DEFAULT, 4.5), trial(BEST, 3.0), trial(OTHER, 4.0))},
+        {"default": "1.5 ms: the best is 1.50 times as fast\n", "beware": "times of the last round are 0.33"},
+    ),
+    # nothing was compared: no praise without a condition
+    (
+        {"compares": False},
+        {
+            "default": "the best is 3 times as fast, if its result is right\n",
+            "beware": "no result was compared",
+        },
+    ),
+    (ENERGY | {"compares": False}, {"default": "50% of its energy and 120% of its time, if its result is"}),
+    # energy
+    (ENERGY, {"default": "3 ms, 2 J a run: the best takes 50% of its energy and 120% of its time\n"}),
+    (ENERGY | {"objective": Objective.PARETO}, {"default": "60% of its energy times delay and 120% of its"}),
+    (
+        ENERGY,
+        {"explored": "1.13% of 8,858 valid configurations; 16% chance that an untried one is at least 1% b"},
+    ),
+    (
+        ENERGY | {"winner": trial(DEFAULT, 3.0), "final": measured(3.0, 2.0)},
+        {"default": "nothing that was tried takes less energy"},
+    ),
+    (
+        {"front": ((BEST, 1.0, 2.0),)},
+        {"front": "1 that no other beats in time and energy, 1 ms, 2 J: autotune"},
+    ),
+    (
+        {"front": ((BEST, 1.0, 2.0), (OTHER, 2.0, 1.0))},
+        {"front": "2 that no other beats in time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
+    ),
+    # what is there from before
+    ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
+    ({"resumed": 4}, {"tried": "4 ok; all of them were known from the journal\n"}),
+    (
+        {"was_served": True},
+        {"kept": "cache/c.json, which had this configuration before (trials: runs/j.jsonl)"},
+    ),
+    ({"trials": (trial(DEFAULT, 3.0),)}, {"best": "8 GB/s, of an earlier search\n"}),
+    # the rest of the space
+    (
+        {},
+        {"explored": "1.13% of 8,858 valid configurations; 16% chance that an untried one is"},
+    ),
+    (
+        {"outlook": StoppingEstimate(1, 88580, 0.0, 0.0)},
+        {"explored": "<0.01% of 88,580 valid configurations; <1% chance"},
+    ),
+    (
+        {"outlook": StoppingEstimate(88579, 88580, 1.0, 0.5)},
+        {"explored": ">99.99% of 88,580 valid configurations; >99% c"},
+    ),
+    ({"outlook": StoppingEstimate(17, 17, 0.0, 0.0)}, {"explored": "all 17 valid configurations\n"}),
+    (
+        {"outlook": StoppingEstimate(2, 17, None, None)},
+        {"explored": "11.76% of 17 valid configurations; too few have a time to say"},
+    ),
+    # what the fastest share, and the best of an earlier search does not
+    (
+        {"trials": SAME_A},
+        {"learnt": "the 10 fastest all have A=5; the slowest took 1.2 times the best's time"},
+    ),
+    (
+        {"trials": SAME_A, "winner": trial(OTHER, 0.5), "final": measured(0.5)},
+        {"learnt": "the 10 fastest share no value that sets them apart; the slowest"},
+    ),
+    # groups
+    (
+        {"groups": (Group("low", 2, measured(1.0)), Group("high", 2, measured(1.001)))},
+        {"groups": "low 1 ms (2 tried), high 1.001 ms (2 tried): low wins by less than 0.5%\n"},
+    ),
+    (
+        ENERGY | {"groups": (Group("low", 2, measured(3.6, 1.0)), Group("high", 2, measured(1.0, 2.0)))},
+        {"groups": "low 3.6 ms, 1 J a run (2 tried), high 1 ms, 2 J a run (2 tried): low wins, 2"},
+    ),
+    (
+        ENERGY | {"groups": (Group("low", 2, measured(3.6, 1.0)), Group("high", 2, measured(1.0)))},
+        {"groups": "low 3.6 ms, 1 J a run (2 tried), high 1 ms (2 tried)\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), LINES, ids=[str(n) for n in range(len(LINES))])
+def test_every_line_says_what_the_others_allow(plain, changes, expected):
+    if changes.get("resumed") == 3:
+        changes = changes | {"trials": (*plain.trials[:3], trial(THIRD, None))}
+    text = result_text(replace(plain, **changes)) + "\n"
+    for label, part in expected.items():
+        found = re.findall(rf"(?m)^{label} +(.*\n)", text)
+        assert (not found) if part is None else any(part in line for line in found), text
+
+
+def test_a_learnt_line_of_energy_is_of_energy(plain):
+    ranked = tuple(
+        replace(one, objective=Objective.ENERGY, measurement=measured(9.0 - n / 3, 1.0 + n))
+        for n, one in enumerate(MANY)
+    )
+    text = result_text(replace(plain, **ENERGY, trials=ranked))
+    assert (
+        "the 10 best share no value that sets them apart; the worst took 24 times the best's energy" in text
+    )
 
 
 @pytest.mark.parametrize(
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["beware  the last round took 2 times the search's times"]),
-        ((2.0, 1.0), (8.0, 5.0), ["beware  the last round took 0.62 times the search's times"]),
+        ((1.0, 2.0), (4.0, 8.4), ["beware  times of the last round are 2 times those of the search"]),
+        ((2.0, 1.0), (8.0, 5.0), ["beware  times of the last round are 0.62 times those of the search"]),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),
+        ((None, 2.0), (None, 4.0), []),
     ],
 )
 def test_a_last_round_on_another_device_than_the_search_is_told(best, default, told):
-    pairs = [(before, Measurement((after,), "finals")) for before, after in (best, default)]
+    pairs = [(before, Measurement((after,), Rule.FINALS)) for before, after in (best, default)]
     assert [line.split(":")[0] for line in shifted(pairs)] == told

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from autotune.model import Config
-from autotune.report.trials import trials_table
-from autotune.trials import Measurement, Status, Trial
+from autotune.cli.show import trials_table
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
 
-TIMED = Trial(Config({"A": 1}), "a", Status.OK, measurement=Measurement((0.5,), "steady"))
+TIMED = Trial(Config({"A": 1}), "a", Status.OK, measurement=Measurement((0.5,), Rule.STEADY))
 FAILED = Trial(Config({"A": 2}), "b", Status.COMPILE_ERROR, "line 1\nline 2")
 
 

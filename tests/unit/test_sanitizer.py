@@ -2,17 +2,18 @@
 
 import pytest
 
-from autotune.bench import Bench, verify_once
-from autotune.child import Child, ChildTimeout
+from autotune.core.records import Launch
+from autotune.core.trials import Problem, Status
 from autotune.devices import Address, backend
-from autotune.jobs import Array, Case, Scalar
-from autotune.model import Launch
-from autotune.sanitizer import Sanitizer, find_sanitizer
-from autotune.trials import Problem, Status
+from autotune.errors import ChildTimeout
+from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
+from autotune.processes.child import Child
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
-CASE = Case(
+CASE = ProblemInstance(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
@@ -84,7 +85,7 @@ def test_only_nvidia_gpus_have_one():
 
 
 def test_a_child_that_does_not_end_is_killed(binary, reference):
-    child = Child(Bench, FAKE, reference, (CASE,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
+    child = Child(DeviceState, FAKE, reference, (CASE,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
     assert child.call(verify_once, binary, CASE, timeout_s=60).failure is None
     with pytest.raises(ChildTimeout):
         child.finish(0.5)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune.compilers.kernel_source import include_dir
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.scaffold.outcome import Role, role_of
 from autotune.scaffold.reading import KernelArgument
-from autotune.sources import include_dir
 from autotune.space import bind, load_space, problem_of
 from tests.space_example import GPU
 

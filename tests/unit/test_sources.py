@@ -2,8 +2,8 @@
 
 import pytest
 
+from autotune.compilers.kernel_source import read_source, render
 from autotune.errors import InputError
-from autotune.sources import read_source, render
 
 
 def test_includes_are_found_beside_the_source_and_in_the_package(tmp_path):

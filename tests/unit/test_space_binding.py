@@ -1,14 +1,15 @@
 """A bound space: which configurations it has, why others are not among them, and what one turns into."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from autotune.core.records import Config, Launch
+from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.model import Config, Launch
 from autotune.space import bind, load_space, problem_of
-from autotune.trials import Problem
 from tests.space_example import GPU, YAML, write_space
 
 
@@ -48,6 +49,58 @@ def test_the_device_decides_with(spec):
     space = bind(spec, without_shuffle, problem_of(spec, without_shuffle))
     assert {config["ALGORITHM"] for config in space} == {"tree"}
     assert {config["BLOCK_SIZE"] for config in space} == {32}
+
+
+PLAIN = """\
+schema: 1
+kernel: plain
+source: kernel.cu
+reference: kernel.py
+sizes: {default: {n: 1000}}
+dtypes: [float32]
+parameters:
+  X: [1, 1024, 2048]
+  Z: [1, 128]
+  BYTES: [0, 65536]
+  GRID: [1, 65536]
+  TWICE: [true, false]
+default: {X: 1, Z: 1, BYTES: 0, GRID: 1, TWICE: true}
+arguments:
+  - {name: x, dtype: float32, shape: [n], role: inout, fill: {constant: 1}}
+launch:
+  - {entry: first, grid: [1, GRID], block: [X], arguments: [x]}
+  - {entry: second, grid: [1], block: [1, 1, Z], shared_bytes: BYTES, when: TWICE, arguments: [x]}
+"""
+
+
+def test_what_the_device_does_not_take_is_not_valid(tmp_path):
+    """4096 threads ran on a CPU that takes 1024, won, and were stored, but not served."""
+    for name in ("kernel.cu", "kernel.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "plain.yaml").write_text(PLAIN)
+    spec = load_space(tmp_path / "plain.yaml")
+    gpu = replace(GPU, backend="cuda", max_threads_per_block=1024, shared_bytes_per_block=49152)
+    cpu = replace(gpu, backend="opencl")
+    for device, takes in ((gpu, lambda z, grid: z <= 64 and grid <= 65535), (cpu, lambda z, grid: True)):
+        space = bind(spec, device, problem_of(spec, device))
+        expected = [
+            dict(zip(("X", "Z", "BYTES", "GRID", "TWICE"), values, strict=True))
+            for values in product((1, 1024, 2048), (1, 128), (0, 65536), (1, 65536), (True, False))
+            if values[0] <= 1024
+            and takes(values[1] if values[4] else 1, values[3])
+            and not (values[4] and values[2])
+        ]
+        assert [dict(config) for config in space] == expected
+    too_large = Config({**spec.default, "X": 2048})
+    assert too_large not in space
+    assert space.why_invalid(too_large) == (
+        "X <= device.max_threads_per_block does not hold (X=2048, device.max_threads_per_block=1024)",
+    )
+    nothing = replace(gpu, max_threads_per_block=0)
+    with pytest.raises(
+        SpaceError, match=r"48 satisfy the constraints, but none of them X <= device.max_threads"
+    ):
+        bind(spec, nothing, problem_of(spec, nothing))
 
 
 def test_a_configuration_and_its_index_belong_together(space):

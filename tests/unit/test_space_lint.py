@@ -2,7 +2,9 @@
 
 import pytest
 
+from autotune.cli import main
 from autotune.space import ConstraintReport, bind, constraint_report, lint, load_space, problem_of
+from tests.conftest import KERNEL, SPACE
 from tests.space_example import GPU, SOURCE, YAML, write_space
 
 
@@ -18,6 +20,7 @@ def findings(space, source):
 EXPECTED = {
     ("idle_constraint", 'ALGORITHM != "shuffle" or device.has_shuffle'),  # every GPU of the example has it
     ("unreachable_value", "BLOCK_SIZE=2048"),
+    ("untried_edge", "n"),  # of tiles of 64
 }
 
 
@@ -113,3 +116,38 @@ def test_a_python_source_has_python_comments(tmp_path):
 def test_a_parameter_that_an_argument_reads_is_used(tmp_path, change):
     text = YAML.replace("--use_fast_math: UNROLL", "--use_fast_math: true").replace(*change)
     assert findings(bound(tmp_path, text), SOURCE) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("sizes", "missing"),
+    [
+        ("{n: 1}, {n: 1003}", "63 and 64 and 65"),
+        ("{n: 1}, {n: 64}, {n: 127}", "65"),  # one element is no whole tile and one more
+        ("{n: 63}, {n: 640}, {n: 129}", None),
+    ],
+)
+def test_sizes_at_the_edges_of_the_largest_tile_are_asked_for(tmp_path, sizes, missing):
+    space = bound(tmp_path, YAML.replace("{n: 1}, {n: 1003}", sizes))
+    found = [one.detail for one in lint(space, SOURCE, ()) if one.kind == "untried_edge"]
+    assert found == [] if missing is None else found[0].endswith(f"such as {missing}")
+
+
+def test_what_follows_a_size_is_no_tile(tmp_path):
+    text = YAML.replace("ceil_div(n, PER_BLOCK)", "ceil_div(n, SHARE)").replace(
+        "derived:\n", "derived:\n  SHARE: ceil_div(1000 * n, 64)\n"
+    )
+    assert not [one for one in lint(bound(tmp_path, text), SOURCE, ()) if one.kind == "untried_edge"]
+
+
+def test_a_search_begins_with_what_looks_wrong_about_the_source(folder, monkeypatch, capsys):
+    folder.space.write_text(
+        SPACE.replace("  B: [0, 1, 2]\n", "  B: [0, 1, 2]\n  ORDER: [rows, columns]\n").replace(
+            "B: 0}", "B: 0, ORDER: rows}"
+        )
+    )
+    folder.write(KERNEL.replace("B + 1.0", "B + (2.0 if ORDER == ORDER_ROW else 1.0)"))
+    monkeypatch.chdir(folder.path)
+    assert main(["search", "double.yaml", "--device", "fake", "--budget", "1"]) == 1
+    said = capsys.readouterr().err
+    warning = "warning: ORDER_ROW: used in the source, but nothing defines it; did you mean ORDER_ROWS?"
+    assert warning in said.splitlines()

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
+from autotune.core.records import LaunchSpec, Parameter
 from autotune.errors import SpaceError
-from autotune.model import LaunchSpec, Parameter
 from autotune.space import Constraint, Fill, FilledArgument, Landmark, load_space
 from tests.space_example import YAML, write_space
 

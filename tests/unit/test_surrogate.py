@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from autotune.core.records import Config, Parameter
+from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
-from autotune.model import Config, Parameter
-from autotune.priors import summary
-from autotune.searchers.base import Prior
-from autotune.searchers.surrogate import SurrogateSearch, outlook
-from autotune.searchers.surrogate.acquisition import log_expected_improvement
-from autotune.searchers.surrogate.design import spread
+from autotune.searchers.base import SourceResults
+from autotune.searchers.surrogate import SurrogateSearch, stopping_estimate
+from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidates, spread
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
-from autotune.searchers.surrogate.kernel import Kernel, _Objective, belief, fit
-from autotune.searchers.surrogate.pool import LARGEST, candidates
-from autotune.searchers.surrogate.posterior import Posterior
+from autotune.searchers.surrogate.gaussian_process import Kernel, Posterior, _Objective, fit, hyper_prior
+from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space.recorded import recorded_space, unknown_device
-from autotune.trials import Status
-from tests.in_process_evaluator import InProcessEvaluator
+from autotune.testing import InProcessEvaluator
+from autotune.tuning.source_results import summary
 
 PARAMETERS = (
     Parameter("BLOCK", (16, 32, 64, 128, 256, 512)),
@@ -72,7 +70,7 @@ def best_after(space, searcher, outcome, budget, seeds=range(3)):
 
 def prior_of(space, outcome, source="elsewhere"):
     results = [(config, outcome(config)) for config in space]
-    return Prior(source, tuple((c, None if isinstance(t, Status) else t) for c, t in results))
+    return SourceResults(source, tuple((c, None if isinstance(t, Status) else t) for c, t in results))
 
 
 def test_numbers_lie_on_a_log_axis_and_names_do_not():
@@ -89,7 +87,7 @@ def test_the_gradient_of_the_fit_is_that_of_its_loss(space):
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows[rng.choice(len(space), 20, replace=False)], axes)
     targets, functions = rng.standard_normal(20), rng.standard_normal((20, 2))
-    before = belief(len(axes), 2)
+    before = hyper_prior(len(axes), 2)
     objective = _Objective(axes, before, positions, targets, functions)
     values = before.mean + 0.3 * rng.standard_normal(len(before.mean))
     numeric = approx_fprime(values, lambda v: objective(v)[0], 1e-6)
@@ -101,7 +99,7 @@ def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows, axes)
     functions = rng.standard_normal((len(positions), 1))
-    kernel = Kernel(axes, belief(len(axes), 1).mean)
+    kernel = Kernel(axes, hyper_prior(len(axes), 1).mean)
     points = [int(point) for point in rng.choice(len(positions), 40, replace=False)]
     measured = rng.standard_normal((40, 2))
     whole, grown = (
@@ -121,7 +119,7 @@ def test_a_fit_finds_out_which_parameters_matter(space):
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows[rng.choice(len(space), 80, replace=False)], axes)
     targets = np.where(positions[:, 4] == 1, 1.0, -1.0)  # PAD alone
-    before = belief(len(axes))
+    before = hyper_prior(len(axes))
     kernel, _ = fit(Kernel(axes, before.mean), before, positions, targets, np.empty((80, 0)))
     correlations = [table.min() for table in kernel.tables()]
     assert correlations[4] < 0.6 < min(correlations[:4])
@@ -153,7 +151,7 @@ def test_a_large_space_is_looked_at_around_the_best_of_it():
     axes = axes_of(large.parameters)
     wanted = np.array([7, 9000])
     rows = candidates(large.rows, axes, wanted, np.random.default_rng(0))
-    assert LARGEST / 2 < len(rows) <= LARGEST + len(wanted) < len(large)
+    assert MAX_CANDIDATES / 2 < len(rows) <= MAX_CANDIDATES + len(wanted) < len(large)
     assert np.array_equal(rows, np.unique(rows)) and np.isin(wanted, rows).all()
     apart = (large.rows != large.rows[9000]).sum(axis=1)
     assert np.isin(np.flatnonzero(apart == 1), rows).all()
@@ -184,10 +182,31 @@ def test_the_best_of_every_prior_is_tried_first(space):
         assert min(times[config] for config in evaluate.tried) < 1.1 * min(times.values())
 
 
+def test_likely_failures_are_left_alone_though_they_promise_the_best_times(space):
+    def resources(config):
+        return config["BLOCK"] * config["TILE"] * (1 + config["UNROLL"])
+
+    limit = np.quantile([resources(config) for config in space], 2 / 3)
+
+    def time_ms(config):
+        used = resources(config)
+        return Status.LAUNCH_ERROR if used > limit else 1e3 / used + (config["MEMORY"] != "shared")
+
+    evaluate = InProcessEvaluator(space, time_ms, budget=150)
+    with pytest.raises(BudgetSpent):
+        SurrogateSearch().search(space, evaluate, seed=0)
+    times = [trial.time_ms for trial in evaluate.trials.values()]
+    assert times.count(None) <= 0.15 * len(times)
+    assert min(t for t in times if t) == min(t for c in space if not isinstance(t := time_ms(c), Status))
+
+
 def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
     config = space.config(100)
     strange = Config({"BLOCK": 3, "TILE": 1, "UNROLL": 0, "MEMORY": "shared", "PAD": True, "FIXED": 7})
-    priors = [Prior("one", ((config, 1.0),)), Prior("none", ((strange, 1.0), (Config({"A": 1}), None)))]
+    priors = [
+        SourceResults("one", ((config, 1.0),)),
+        SourceResults("none", ((strange, 1.0), (Config({"A": 1}), None))),
+    ]
     evaluate = InProcessEvaluator(space, valley(128, 4), budget=10)
     with pytest.raises(BudgetSpent):
         SurrogateSearch(priors).search(space, evaluate, seed=0)
@@ -195,19 +214,19 @@ def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
 
 
 def test_what_takes_long_to_find_out_must_be_worth_it(space):
-    def mean_block(counts_cost):
+    def mean_block(cost_s):
         evaluate = InProcessEvaluator(space, lambda config: 1.0 + config["TILE"] / 100)
 
-        def slow_where_large(configs):
+        def timed(configs):
             if len(evaluate.trials) >= 40:
                 raise BudgetSpent
-            return [replace(trial, cost_s=float(trial.config["BLOCK"])) for trial in evaluate(configs)]
+            return [replace(trial, cost_s=cost_s(trial.config["BLOCK"])) for trial in evaluate(configs)]
 
         with pytest.raises(BudgetSpent):
-            SurrogateSearch(counts_cost=counts_cost).search(space, slow_where_large, seed=0)
+            SurrogateSearch().search(space, timed, seed=0)
         return np.mean([config["BLOCK"] for config in evaluate.tried])
 
-    assert mean_block(counts_cost=True) < 0.5 * mean_block(counts_cost=False)
+    assert mean_block(float) < 0.5 * mean_block(lambda block: 1.0)
 
 
 def test_it_stops_when_nothing_better_is_likely(space):
@@ -221,19 +240,19 @@ def test_it_stops_when_nothing_better_is_likely(space):
 def test_an_outlook_says_what_is_left(space):
     evaluate = InProcessEvaluator(space, valley(128, 4))
     some = evaluate(list(space)[:40])
-    early = outlook(space, some)
+    early = stopping_estimate(space, some)
     assert early.seen == 40 and early.chance > 0.5 and early.gain > 0.1
     best_ms = min(trial.time_ms for trial in some if trial.time_ms)
-    bounded = outlook(space, some, floor=0.95 * best_ms)
+    bounded = stopping_estimate(space, some, floor=0.95 * best_ms)
     assert bounded.chance == early.chance and 0.02 < bounded.gain < 0.0501
-    assert outlook(space, some, floor=0.995 * best_ms).chance == 0.0
-    assert outlook(space, some[:2]).chance is None
-    whole = outlook(space, evaluate(list(space)))
+    assert stopping_estimate(space, some, floor=0.995 * best_ms).chance == 0.0
+    assert stopping_estimate(space, some[:2]).chance is None
+    whole = stopping_estimate(space, evaluate(list(space)))
     assert (whole.seen, whole.chance, whole.gain) == (len(space), 0.0, 0.0)
 
 
 def test_a_summary_names_the_sources():
     config = Config({"A": 1})
     assert summary([]) == ""
-    one = Prior("NVIDIA A100, n=1000, float32", ((config, 1.0),))
+    one = SourceResults("NVIDIA A100, n=1000, float32", ((config, 1.0),))
     assert summary([one]) == "started from 1 other result: NVIDIA A100, n=1000, float32 (1)"

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from autotune.core.launch_plan import C_TYPES
+from autotune.core.records import Launch
+from autotune.core.trials import Problem, Status
 from autotune.devices import backend
-from autotune.devices.comparison import Comparison, compared_on_host
-from autotune.jobs import Array, Case, Scalar
-from autotune.model import Launch
-from autotune.plan import C_TYPES
-from autotune.problem import prepare
-from autotune.trials import Problem, Status
-from autotune.verify import verify
-from autotune.workspace import Workspace
+from autotune.devices.array_compare import ArrayComparison, compared_on_host
+from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.inputs import prepare
+from autotune.evaluation.verify import altered, verify
+from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 
 GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
 N = 100
@@ -31,9 +31,11 @@ def check(tmp_path):
         Array("t", "float32", (N,), "scratch", None),
     )
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
-    case = Case(Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0)
+    case = ProblemInstance(
+        Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0
+    )
     device = backend("fake").open_device(0)
-    workspace = Workspace(device, prepare(case.problem, arrays, reference))
+    workspace = ProblemBuffers(device, prepare(case.problem, arrays, reference))
 
     def run(body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
@@ -58,9 +60,9 @@ def test_a_right_kernel_passes(check):
         (GOOD + 'y.view("float32")[7] = float("nan")', Status.WRONG_RESULT, "y[7] is nan"),
         ('y.view("float32")[:n-1] = x.view("float32")[:n-1] + 1', Status.WRONG_RESULT, "y[99] is nan"),
         (GOOD + 'x.view("float32")[3] += 1', Status.WRONG_RESULT, "changed its input x[3]"),
-        (GOOD + "y.base[16384 + 400] = 0", Status.OUT_OF_BOUNDS, "wrote outside y"),
+        (GOOD + "y.base[16384 + 400] = 7", Status.OUT_OF_BOUNDS, "wrote outside y"),
         (GOOD + "y.base[16383] = 0", Status.OUT_OF_BOUNDS, "before the start"),
-        (GOOD + "t.base[16384 + 400 + 9] = 0", Status.OUT_OF_BOUNDS, "byte 10 past the end"),
+        (GOOD + "t.base[16384 + 400 + 9] = 7", Status.OUT_OF_BOUNDS, "byte 10 past the end"),
         ('y.view("float32")[:n] = t.view("float32")[:n]', Status.WRONG_RESULT, "y was never written"),
     ],
 )
@@ -68,6 +70,52 @@ def test_a_wrong_kernel_is_found_with_the_place(check, body, status, words):
     failure = check(body).failure
     assert failure.status is status
     assert words in failure.detail
+
+
+UNLESS = """\
+x_, y_, t_ = (array.view("float32") for array in (x, y, t))
+if WRONG:
+    t_[:] = x_ + 1
+    y_[:] = t_
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        UNLESS.replace("WRONG", "not abs(y_[0]) < 9"),
+        UNLESS.replace("WRONG", "not abs(t_[0]) < 9") + "y_[:] = t_\n",
+        UNLESS.replace("WRONG", "y_[0] != x_[0] + 1 or y_[-1] != x_[-1] + 1"),
+    ],
+    ids=["unless it sees poison", "by what it left in the scratch", "unless the ends are right"],
+)
+def test_work_that_seems_to_be_done_is_done_again(check, body):
+    failure = check(body).failure
+    assert failure.status is Status.WRONG_RESULT and "after a run on other inputs: y[" in failure.detail
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    ["0 * x_[n]", "0 * x_[-1]", "0 * t_[n]", "0 * numpy.fmax(t_[n + 2], 0)", "numpy.fmin(x_[n + 2], 0)"],
+)
+def test_what_is_read_beyond_an_array_spoils_the_result(check, spoilt):
+    views = [f'{name}_ = numpy.roll({name}.base.view("float32"), -4096)' for name in "xt"]
+    body = "\n".join(["import numpy", "numpy.seterr(all='ignore')", *views, GOOD])
+    failure = check(f'{body}y.view("float32")[n - 1] += {spoilt}').failure
+    assert failure.status is Status.WRONG_RESULT and "y[99] is" in failure.detail
+
+
+@pytest.mark.parametrize(
+    ("fills", "expected"),
+    [
+        ({"x": ("integers", 0, 9), "y": ("sequence", 0, 1), "z": ("copy", "x")}, {"x", "z"}),
+        ({"x": ("uniform", 0, 1), "y": ("transpose", "x"), "z": ("normal", 0, 1)}, {"z"}),
+        ({"x": ("uniform", 0, 1), "y": ("copy", "x"), "z": ("transpose", "y"), "v": ("copy", "x")}, set()),
+        ({"x": ("constant", 0), "y": ("copy", "x"), "z": None}, set()),
+    ],
+)
+def test_other_inputs_are_as_legal_as_the_right_ones(fills, expected):
+    assert altered([Array(name, "float32", (4, 4), "in", fill) for name, fill in fills.items()]) == expected
 
 
 def test_what_one_kernel_destroys_the_next_one_finds_restored(check):
@@ -108,8 +156,8 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     program = device.load(backend("fake").open_compiler(0).compile(source, ()))
     found = []
     for seed in range(3):  # those of the last round
-        case = Case(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
-        workspace = Workspace(device, prepare(case.problem, arrays, tmp_path / "reference.py"))
+        case = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
+        workspace = ProblemBuffers(device, prepare(case.problem, arrays, tmp_path / "reference.py"))
         found.append(verify(program, case, workspace).failure)
     assert any(found)
 
@@ -131,5 +179,5 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
 )
 def test_arrays_are_compared_by_the_tolerances(actual, expected, rtol, atol, difference):
     arrays = np.array(actual), np.array(expected)
-    wanted = Comparison(*arrays, str(arrays[0].dtype), len(actual), rtol, atol)
+    wanted = ArrayComparison(*arrays, str(arrays[0].dtype), len(actual), rtol, atol)
     assert compared_on_host(*arrays, wanted) == difference

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.measure import MOST_WARMUPS, SETTLING_MS, Stopwatch
+from autotune.evaluation.measure import MAX_WARMUPS, SETTLING_MS, Stopwatch
 
 
 class Steady(Stopwatch):
@@ -17,7 +17,7 @@ class Steady(Stopwatch):
 
 @pytest.mark.parametrize(
     ("run_ms", "cold", "runs"),
-    [(0.5, True, 1), (0.5, False, SETTLING_MS / 0.5), (50.0, False, 1), (1e-3, False, MOST_WARMUPS)],
+    [(0.5, True, 1), (0.5, False, SETTLING_MS / 0.5), (50.0, False, 1), (1e-3, False, MAX_WARMUPS)],
 )
 def test_a_cpu_warms_up_for_a_while_and_a_gpu_once(run_ms, cold, runs):
     assert Steady(run_ms, cold=cold).warm_up(1) == (run_ms,) * int(runs)

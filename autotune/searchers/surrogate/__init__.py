@@ -1,6 +1,6 @@
 """The project's own search: a model of the whole space that learns from other devices."""
 
-from autotune.searchers.surrogate.outlook import FASTER, Outlook, outlook
 from autotune.searchers.surrogate.search import SurrogateSearch
+from autotune.searchers.surrogate.stopping import FASTER, StoppingEstimate, stopping_estimate
 
-__all__ = ["FASTER", "Outlook", "SurrogateSearch", "outlook"]
+__all__ = ["FASTER", "StoppingEstimate", "SurrogateSearch", "stopping_estimate"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.model import Parameter, Value
+from autotune.core.records import Parameter, Value
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]  # (rows, axes): position of each value in its parameter's list

@@ -8,19 +8,19 @@ from itertools import islice
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from autotune.searchers.base import Evaluate, Prior
+from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.exhaustive import evaluate_rows
-from autotune.searchers.surrogate.design import spread
+from autotune.searchers.surrogate.candidate_set import spread
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
+from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import Hyperparameters, Model
-from autotune.searchers.surrogate.observations import Observations
-from autotune.searchers.surrogate.outlook import UNLIKELY, chance_and_gain
-from autotune.searchers.surrogate.transfer import Knowledge, portfolio
+from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
+from autotune.searchers.surrogate.transfer import TransferModel, portfolio
 from autotune.space import Space
 
 BATCH = 8
 OPENING = 5  # configurations tried before there is a model
-FEWEST_TIMES = 2  # that a model is made of
+MIN_TIMES = 2  # that a model is made of
 GROWTH = 1.25  # a model is made anew when there are so many times as many observations
 MODELS_TO_STOP = 2
 DESIGN_SAMPLE = 4096  # rows that a design is chosen from
@@ -31,20 +31,15 @@ class SurrogateSearch:
 
     def __init__(
         self,
-        priors: Sequence[Prior] = (),
+        priors: Sequence[SourceResults] = (),
         *,
         batch: int = BATCH,
         stop_when_unlikely: bool = False,
-        counts_cost: bool = True,
     ) -> None:
-        """At most `batch` configurations are proposed at once.
-
-        Without `counts_cost` all cost the same: for a budget of few trials, where seconds are no matter.
-        """
+        """At most `batch` configurations are proposed at once."""
         self._priors = tuple(priors)
         self._batch = batch
         self._stop_when_unlikely = stop_when_unlikely
-        self._counts_cost = counts_cost
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through.
@@ -55,8 +50,7 @@ class SurrogateSearch:
         if len(space) <= OPENING:
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
         else:
-            seen = Observations(counts_cost=self._counts_cost)
-            course = _Course(space, evaluate, seen, self._priors, self._batch, rng)
+            course = _Course(space, evaluate, self._priors, self._batch, rng)
             with threadpool_limits(1, user_api="blas"):  # threads of so small matrices wait for each other
                 course.run(stop_when_unlikely=self._stop_when_unlikely)
 
@@ -68,8 +62,7 @@ class _Course:
         self,
         space: Space,
         evaluate: Evaluate,
-        seen: Observations,
-        priors: Sequence[Prior],
+        priors: Sequence[SourceResults],
         batch: int,
         rng: np.random.Generator,
     ) -> None:
@@ -78,8 +71,8 @@ class _Course:
         self._batch = batch
         self._rng = rng
         self._axes = axes_of(space.parameters)
-        self._knowledge = Knowledge(space, self._axes, priors, rng)
-        self._seen = seen
+        self._knowledge = TransferModel(space, self._axes, priors, rng)
+        self._seen = History()
 
     def run(self, *, stop_when_unlikely: bool) -> None:
         """Until everything has been tried, nothing is expected any more, or BudgetSpent is raised."""
@@ -87,7 +80,7 @@ class _Course:
         hyperparameters = Hyperparameters()
         hopeless = 0  # models in a row
         while len(self._seen) < len(self._space):
-            if (~self._seen.failed).sum() < FEWEST_TIMES:
+            if (~self._seen.failed).sum() < MIN_TIMES:
                 self._try(self._design(self._batch))
                 continue
             made_of = len(self._seen)
@@ -96,7 +89,7 @@ class _Course:
             )
             hyperparameters = model.hyperparameters
             if stop_when_unlikely:
-                chance, _ = chance_and_gain(model, self._seen)
+                chance, _ = improvement(model, self._seen)
                 hopeless = hopeless + 1 if chance < UNLIKELY else 0
                 if hopeless == MODELS_TO_STOP:
                     return
@@ -123,7 +116,7 @@ class _Course:
         if not len(known):
             return list(dict.fromkeys([*self._knowledge.bare_bests, *self._design(OPENING)]))
         positions = positions_of(self._space.rows[known], self._axes)
-        foresight = self._knowledge.foresee(known, positions)
+        foresight = self._knowledge.predict(known, positions)
         best = [int(known[place]) for place in portfolio(foresight, self._axes, positions)]
         return list(dict.fromkeys([*best, *self._knowledge.bare_bests]))
 

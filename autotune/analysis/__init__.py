@@ -1,0 +1,1 @@
+"""What results say: comparisons across devices, importance of parameters, replays and merges."""

@@ -1,0 +1,249 @@
+"""What the results of one kernel on several devices say of each other: pure comparisons of cached records.
+
+A cell that nobody measured stays unknown; it is never filled with a guess.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from statistics import harmonic_mean
+
+from autotune.core.records import Config, DeviceInfo, Entry, ProblemKey, Sizes, Value, size_text
+from autotune.errors import InputError
+from autotune.serving.device_records import DeviceRecord
+from autotune.serving.portability import ranked
+
+MARGIN = 0.05  # how much slower than a device's best a portfolio may be
+MAX_EXACT = 16  # devices up to which the smallest portfolio is found exactly
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One device's result for the problem that is compared; `folder` is what the cache calls the device."""
+
+    folder: str
+    device: DeviceInfo
+    entry: Entry
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times as fast as the kernel's default here; None: the default has no time."""
+        default_ms = self.entry.default_time_ms
+        return default_ms / self.entry.time_ms if default_ms and self.entry.time_ms > 0 else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """The problem's bytes over the time; None where the space states none."""
+        return _per_second(self.entry.work_bytes, self.entry.time_ms)
+
+    @property
+    def flops_per_s(self) -> float | None:
+        """The problem's operations over the time; None where the space states none."""
+        return _per_second(self.entry.work_flops, self.entry.time_ms)
+
+    @property
+    def bandwidth_share(self) -> float | None:
+        """Share of the memory's bandwidth; None where either is unknown."""
+        ceiling = self.device.memory_bandwidth_bytes_per_s
+        return self.bytes_per_s / ceiling if self.bytes_per_s and ceiling else None
+
+
+@dataclass(frozen=True)
+class Portable:
+    """One configuration for all devices, with its time over each device's best; None: not measured there."""
+
+    config: Config
+    slowdowns: Mapping[str, float | None]
+
+    @property
+    def worst(self) -> float:
+        """The largest slowdown of those that are known."""
+        return max(factor for factor in self.slowdowns.values() if factor is not None)
+
+    @property
+    def portability(self) -> float | None:
+        """Harmonic mean of the shares of each device's best time; None while one is not measured.
+
+        Source: Pennycook, Sewall and Lee, "Implications of a metric for performance portability", Future
+        Generation Computer Systems 92 (2019), 947-958, section 3: application efficiency.
+        """
+        factors = [factor for factor in self.slowdowns.values() if factor is not None]
+        complete = len(factors) == len(self.slowdowns)
+        return harmonic_mean([1 / factor for factor in factors]) if complete else None
+
+
+@dataclass(frozen=True)
+class KernelComparison:
+    """The results for one problem, device by device in the order of the cache.
+
+    `flips` and `agreed`: the best values of each parameter, by device where they differ. `matrix`: the share
+    of the best speed that a device's best reaches on another, by the device it was tuned on and the one it
+    runs on, None: not measured. `portfolio`: as `portfolio` finds it.
+    """
+
+    kernel: str
+    tuned: tuple[Tuned, ...]
+    cpu_time_ms: float | None  # the best CPU's for the same problem
+    flips: Mapping[str, Mapping[str, Value]]
+    agreed: Mapping[str, Value]
+    matrix: Mapping[str, Mapping[str, float | None]]
+    portable: Portable  # the least worst, as the loader would choose
+    most_portable: Portable | None  # by its portability, of those that are measured everywhere
+    portfolio: tuple[tuple[Config, tuple[str, ...]], ...]
+
+    @property
+    def missing(self) -> int:
+        """How many cells of the matrix nobody has measured."""
+        return sum(share is None for row in self.matrix.values() for share in row.values())
+
+
+def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> ProblemKey | None:
+    """The problem to compare at, of these sizes and type as far as they are given; None: it has no results.
+
+    Of several the one with results on most devices is taken, then the largest.
+    """
+    counts = Counter(
+        entry.problem
+        for holder in device_records
+        for entry in holder.record.entries
+        if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
+    )
+    return min(counts, key=lambda one: (-counts[one], -prod(size for _, size in one[1]), one), default=None)
+
+
+def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[Tuned]:
+    """The results for the problem that `problem_of` finds; raises InputError when there is none."""
+    entries = [(holder, entry) for holder in device_records for entry in holder.record.entries]
+    chosen = problem_of(device_records, sizes, dtype)
+    if chosen is None:
+        known = dict.fromkeys(_problem_text(entry) for _, entry in entries)
+        raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
+    return [
+        Tuned(holder.folder, holder.device, entry) for holder, entry in entries if entry.problem == chosen
+    ]
+
+
+def require_one_kernel(device_records: Sequence[DeviceRecord]) -> None:
+    """Raise InputError where two records have no parameter in common: they are of different kernels."""
+    for holder in device_records[1:]:
+        first, other = device_records[0].record.parameter_names, holder.record.parameter_names
+        if first.isdisjoint(other):
+            raise InputError(
+                f"{holder.folder} has another kernel of that name: its parameters are "
+                f"{', '.join(sorted(other))}, those of {device_records[0].folder} {', '.join(sorted(first))}"
+            )
+
+
+def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[Tuned]) -> dict[str, str]:
+    """The devices that have no result among those selected, with the problems that they have results for."""
+    compared = {one.folder for one in selected}
+    return {
+        holder.folder: " and ".join(_problem_text(entry) for entry in holder.record.entries)
+        for holder in device_records
+        if holder.folder not in compared
+    }
+
+
+def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
+    """Compare results for one problem, at least one; CPUs are compared only where there is no GPU."""
+    cpus = [one for one in results if one.device.kind == "cpu"]
+    tuned = [one for one in results if one.device.kind != "cpu"] or cpus
+    known = {one.folder: one.entry.relative_times for one in tuned}
+    best = {one.folder: one.entry.config for one in tuned}
+    names = dict.fromkeys(name for config in best.values() for name in config)
+    values = {
+        name: {folder: config[name] for folder, config in best.items() if name in config} for name in names
+    }
+    flips = {name: row for name, row in values.items() if len(set(row.values())) > 1}
+    everywhere = [_portable(config, known) for config in _common(known)]
+    return KernelComparison(
+        kernel=kernel,
+        tuned=tuple(tuned),
+        cpu_time_ms=min((one.entry.time_ms for one in cpus), default=None),
+        flips=flips,
+        agreed={name: next(iter(row.values())) for name, row in values.items() if name not in flips},
+        matrix={
+            source: {target: _share(times.get(config)) for target, times in known.items()}
+            for source, config in best.items()
+        },
+        portable=_portable(next(ranked(list(known.values()))), known),
+        most_portable=max(everywhere, key=lambda one: one.portability or 0.0, default=None),
+        portfolio=portfolio(known),
+    )
+
+
+def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+    """The fewest configurations of which one is within MARGIN of the best on every device, and where each is.
+
+    known: relative times by device, each with its own best. Exact for up to MAX_EXACT devices, else greedy:
+    always the one that serves most of those still without. Of equals the one with the least worst is taken.
+    """
+    devices = list(known)
+    served: dict[Config, int] = {}
+    for place, times in enumerate(known.values()):
+        for config, factor in times.items():
+            if factor <= 1 + MARGIN:
+                served[config] = served.get(config, 0) | 1 << place
+    by_mask: dict[int, Config] = {}
+    for config, mask in served.items():
+        if mask not in by_mask or _worst(config, known) < _worst(by_mask[mask], known):
+            by_mask[mask] = config
+    everything = (1 << len(devices)) - 1
+    chosen = (_exact if len(devices) <= MAX_EXACT else _greedy)(list(by_mask), everything)
+    return tuple(
+        (by_mask[mask], tuple(device for place, device in enumerate(devices) if mask >> place & 1))
+        for mask in chosen
+    )
+
+
+def _exact(masks: Sequence[int], everything: int) -> list[int]:
+    """The fewest masks that cover everything: shortest paths over what is covered, breadth first."""
+    paths: dict[int, list[int]] = {0: []}
+    frontier = [0]
+    while everything not in paths:
+        reached: list[int] = []
+        for covered in frontier:
+            for mask in masks:
+                if (union := covered | mask) not in paths:
+                    paths[union] = [*paths[covered], mask]
+                    reached.append(union)
+        frontier = reached
+    return paths[everything]
+
+
+def _greedy(masks: Sequence[int], everything: int) -> list[int]:
+    chosen: list[int] = []
+    covered = 0
+    while covered != everything:
+        chosen.append(max(masks, key=lambda mask: (mask & ~covered).bit_count()))
+        covered |= chosen[-1]
+    return chosen
+
+
+def _problem_text(entry: Entry) -> str:
+    return f"{entry.dtype} {size_text(entry.sizes)}"
+
+
+def _common(known: Mapping[str, Mapping[Config, float]]) -> list[Config]:
+    """Configurations that every device has measured."""
+    first, *others = known.values()
+    return [config for config in first if all(config in times for times in others)]
+
+
+def _portable(config: Config, known: Mapping[str, Mapping[Config, float]]) -> Portable:
+    return Portable(config, {device: times.get(config) for device, times in known.items()})
+
+
+def _worst(config: Config, known: Mapping[str, Mapping[Config, float]]) -> float:
+    return _portable(config, known).worst
+
+
+def _share(slowdown: float | None) -> float | None:
+    return None if slowdown is None else 1 / slowdown
+
+
+def _per_second(amount: float | None, time_ms: float) -> float | None:
+    return amount / time_ms * 1e3 if amount and time_ms > 0 else None

@@ -1,0 +1,207 @@
+"""What the configurations of a space take of an architecture: all compiled, none run, no GPU needed."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from autotune.compilers.kernel_source import SourceText, read_source, render
+from autotune.compilers.occupancy import Architecture, Occupancy, occupancy, why_refused
+from autotune.compilers.resource_usage import Resources, read_resources
+from autotune.core.records import Config, Launch
+from autotune.core.trials import Binary, Failure, Status
+from autotune.devices import BACKENDS, cold_environment
+from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_compiler
+from autotune.processes.temporary_folder import scratch_folder
+from autotune.space import Space, bind, load_space, problem_of
+from autotune.tuning.task import Target, locate
+
+_DIALECT = "cuda"
+_AHEAD = 8  # configurations per compiler process
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One configuration on one architecture: a failure, or what its kernels take.
+
+    The figures are the highest of the kernels that it launches. `occupancy` is of the launch with the most
+    threads, the one that does the work.
+    """
+
+    config: Config
+    failure: Failure | None
+    registers: int | None = None
+    local_bytes: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None  # static and dynamic
+    occupancy: Occupancy | None = None
+    cached: bool = False
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The configurations that were looked at on one architecture, the default first where it is valid."""
+
+    architecture: Architecture
+    valid: int
+    checked: tuple[Checked, ...]
+    note: str = ""  # why there are none
+    default_failure: str = ""  # why the default cannot run there
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many configurations to look at (None: all), which ones, and how they are compiled."""
+
+    count: int | None = None
+    seed: int = 0
+    timeout_s: float = 60.0
+    workers: int | None = None  # None: one per core
+    kept: Path | None = None  # binaries of earlier runs
+
+
+class SurveyObserver(Protocol):
+    """Is told how a survey goes; rendering is its business."""
+
+    def started(self, architecture: Architecture, total: int) -> None:
+        """Before the first configuration of an architecture."""
+
+    def checked(self, result: Checked) -> None:
+        """After each configuration."""
+
+
+def survey(
+    target: Target, architectures: list[Architecture], settings: Settings, observer: SurveyObserver
+) -> list[Survey]:
+    """Look at a space on each architecture; `target.device` is not used.
+
+    Raises InputError for a space that is wrong or not written for CUDA, MissingExtra without NVRTC, and
+    SetupError without the nvcc that the space asks for.
+    """
+    spec = load_space(locate(target.space))
+    if spec.dialect not in BACKENDS[_DIALECT].accepts:
+        raise InputError(f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, not for CUDA")
+    source = read_source(spec.source)
+    cuda_compiler(architectures[0].name, spec.compiler)  # what is missing is missed once, not per process
+    found = []
+    for architecture in architectures:
+        device = architecture.device
+        problem = problem_of(spec, device, target.sizes, target.dtype)
+        try:
+            space = bind(spec, device, problem)
+        except SpaceError as error:
+            found.append(Survey(architecture, 0, (), str(error)))
+            continue
+        configs = _chosen(space, settings)
+        observer.started(architecture, len(configs))
+        checked = []
+        for result in _check(configs, space, source, architecture, settings):
+            observer.checked(result)
+            checked.append(result)
+        found.append(
+            Survey(architecture, len(space), tuple(checked), default_failure=_failure(space, checked))
+        )
+    return found
+
+
+def _failure(space: Space, checked: list[Checked]) -> str:
+    """Why the default cannot run; empty if it can."""
+    reasons = space.why_invalid(space.spec.default)
+    return "; ".join(reasons) or next(
+        (item.failure.detail for item in checked if item.config == space.spec.default and item.failure), ""
+    )
+
+
+def _chosen(space: Space, settings: Settings) -> list[Config]:
+    """The default, then all others or a sample of them."""
+    first = space.index(space.spec.default)
+    others = [row for row in range(len(space)) if row != first]
+    wanted = len(space) if settings.count is None else settings.count
+    rows = ([] if first is None else [first])[:wanted]
+    left = min(len(others), wanted - len(rows))
+    if left < len(others):
+        others = random.Random(settings.seed).sample(others, left)
+    return [space.config(row) for row in [*rows, *others]]
+
+
+def _check(
+    configs: list[Config], space: Space, source: SourceText, architecture: Architecture, settings: Settings
+) -> Iterator[Checked]:
+    """The results in the order of the configurations; compilers work a window ahead."""
+    workers = settings.workers or len(os.sched_getaffinity(0))
+    judge = partial(_judge, space=space, architecture=architecture)
+    with ExitStack() as opened:
+        pool = CompilerPool(
+            partial(cuda_compiler, architecture.name, space.spec.compiler),
+            workers=workers,
+            timeout_s=settings.timeout_s,
+            kept=settings.kept,
+            environment=cold_environment(opened.enter_context(scratch_folder())),
+        )
+        opened.callback(pool.close)
+        pending: deque[tuple[Config, Future[Compilation]]] = deque()
+        for config in configs:
+            text, options = render(source, space.macros(config)), space.options(config, _DIALECT)
+            pending.append((config, pool.submit(text, options)))
+            if len(pending) > workers * _AHEAD:
+                yield judge(*pending.popleft())
+        while pending:
+            yield judge(*pending.popleft())
+
+
+def _judge(
+    config: Config, compilation: Future[Compilation], *, space: Space, architecture: Architecture
+) -> Checked:
+    compiled = compilation.result()
+    if isinstance(compiled, Failure):
+        return Checked(config, compiled)
+    try:
+        launches = space.launches(config)
+    except ExpressionError as error:
+        return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
+    return _placed(config, compiled, launches, architecture)
+
+
+def _placed(
+    config: Config, binary: Binary, launches: tuple[Launch, ...], architecture: Architecture
+) -> Checked:
+    """A compiled configuration against the limits of an architecture."""
+    kernels = read_resources(binary.data)
+    missing = [step.entry for step in launches if step.entry not in kernels]
+    if missing:
+        detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"
+        return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=binary.cached)
+    used = [(step, kernels[step.entry]) for step in launches]
+    refusals = [_refusal(architecture, step, kernel) for step, kernel in used]
+    reasons = [f"{reason} ({step.entry})" for (step, _), reason in zip(used, refusals, strict=True) if reason]
+    main, kernel = max(used, key=lambda item: _threads(item[0].grid) * _threads(item[0].block))
+    shared_bytes = kernel.shared_bytes + main.shared_bytes
+    return Checked(
+        config=config,
+        failure=Failure(Status.LAUNCH_ERROR, reasons[0]) if reasons else None,
+        registers=max(kernel.registers for _, kernel in used),
+        local_bytes=max(kernel.local_bytes for _, kernel in used),
+        spill_bytes=max(kernel.spill_bytes for _, kernel in used),
+        shared_bytes=max(kernel.shared_bytes + step.shared_bytes for step, kernel in used),
+        occupancy=None
+        if reasons
+        else occupancy(architecture, _threads(main.block), kernel.registers, shared_bytes),
+        cached=binary.cached,
+    )
+
+
+def _refusal(architecture: Architecture, step: Launch, kernel: Resources) -> str | None:
+    return why_refused(architecture, step, kernel.registers, kernel.shared_bytes, kernel.max_threads)
+
+
+def _threads(extent: tuple[int, int, int]) -> int:
+    return extent[0] * extent[1] * extent[2]

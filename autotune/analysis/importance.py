@@ -1,0 +1,149 @@
+"""Which parameters decide on the time, and which only together: functional ANOVA of a search's trials.
+
+A random forest learns the logarithm of the time; the variance of what it predicts over all combinations of
+values is split into the shares of single parameters and of pairs. Source: Hutter, Hoos and Leyton-Brown, "An
+Efficient Approach for Assessing Hyperparameter Importance", ICML 2014, section 3. The single shares are those
+of Optuna's evaluator, exact for its forest; those of pairs are averages of the same forest's predictions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.records import Parameter
+from autotune.core.trials import Trial
+from autotune.errors import InputError
+from autotune.interop.recording import domains
+
+MIN_TRIALS = 20  # with fewer a forest knows nothing of pairs
+MAX_TRIALS = 500  # of more, as many are drawn: it takes seconds, and the shares hardly change any more
+_TREES = 64
+_SAMPLES = 50_000  # combinations over which predictions are averaged; all of them where there are no more
+_MIN_MS = 1e-6
+
+_Key = TypeVar("_Key")
+_Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Shares of the variance of log time, largest first.
+
+    `pairs` holds what two parameters explain together beyond the sum of both. `fit` is the share of the
+    variance of trials a tree has not seen that the forest explains: below a half, trust nothing here.
+    """
+
+    trials: int
+    fit: float
+    single: Mapping[str, float]
+    pairs: Mapping[tuple[str, str], float]
+
+
+def importance(trials: Sequence[Trial], seed: int = 0) -> Importance:
+    """Split the variance of the successful trials' log time over their parameters.
+
+    Raises InputError when there are fewer than 20 of them, when their parameters differ, or nothing varies.
+    """
+    timed = [trial for trial in trials if trial.time_ms is not None]
+    if len(timed) < MIN_TRIALS:
+        raise InputError(f"importance needs at least {MIN_TRIALS} trials that succeeded, found {len(timed)}")
+    if any(trial.config.keys() != timed[0].config.keys() for trial in timed):
+        raise InputError("importance needs trials with the same parameters; the journal has several sets")
+    rng = np.random.default_rng(seed)
+    if len(timed) > MAX_TRIALS:
+        timed = [timed[index] for index in rng.choice(len(timed), MAX_TRIALS, replace=False)]
+    logs = np.array([math.log(max(trial.time_ms or 0.0, _MIN_MS)) for trial in timed])
+    parameters = [
+        item for item in domains(timed[0].config, [t.config for t in timed]) if len(item.values) > 1
+    ]
+    if not parameters or np.ptp(logs) == 0:
+        raise InputError("importance needs trials that differ in a parameter and in time")
+    points = np.array(
+        [[item.values.index(trial.config[item.name]) for item in parameters] for trial in timed], np.int64
+    )
+    single = _single(parameters, points, logs, seed)
+    fit, pairs = _pairs(parameters, points, logs, rng, seed)
+    return Importance(len(timed), fit, _descending(single), _descending(pairs))
+
+
+def _single(
+    parameters: Sequence[Parameter], points: _Positions, logs: NDArray[np.float64], seed: int
+) -> dict[str, float]:
+    """Each parameter's own share, from Optuna."""
+    import optuna
+    from optuna.distributions import BaseDistribution, IntDistribution
+    from optuna.importance import FanovaImportanceEvaluator
+
+    from autotune.searchers.optuna_search import quiet
+
+    spans: dict[str, BaseDistribution] = {
+        item.name: IntDistribution(0, len(item.values) - 1) for item in parameters
+    }
+    with quiet():
+        study = optuna.create_study()
+        study.add_trials(
+            [
+                optuna.create_trial(
+                    params=dict(zip(spans, row, strict=True)), distributions=spans, value=float(value)
+                )
+                for row, value in zip(points.tolist(), logs, strict=True)
+            ]
+        )
+        return FanovaImportanceEvaluator(n_trees=_TREES, seed=seed).evaluate(study)
+
+
+def _pairs(
+    parameters: Sequence[Parameter],
+    points: _Positions,
+    logs: NDArray[np.float64],
+    rng: np.random.Generator,
+    seed: int,
+) -> tuple[float, dict[tuple[str, str], float]]:
+    """How well a forest fits, and the share of each pair beyond its two parameters."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest = RandomForestRegressor(n_estimators=_TREES, max_depth=64, oob_score=True, random_state=seed)
+    forest.fit(points, logs)
+    lengths = [len(item.values) for item in parameters]
+    sample = _combinations(lengths, rng)
+    predicted = forest.predict(sample)
+    total = float(predicted.var())
+    alone = [_explained(sample[:, column], predicted) for column in range(len(lengths))]
+    shares = {}
+    for one, other in combinations(range(len(lengths)), 2):
+        joint = _explained(sample[:, one] * lengths[other] + sample[:, other], predicted)
+        share = (joint - alone[one] - alone[other]) / total if total > 0 else 0.0
+        shares[parameters[one].name, parameters[other].name] = max(0.0, share)
+    return float(forest.oob_score_), shares
+
+
+def _combinations(lengths: Sequence[int], rng: np.random.Generator) -> _Positions:
+    """Every combination of positions, or a uniform sample of them."""
+    if math.prod(lengths) <= _SAMPLES:
+        return np.indices(lengths).reshape(len(lengths), -1).T
+    return np.column_stack([rng.integers(length, size=_SAMPLES) for length in lengths])
+
+
+def _explained(groups: _Positions, values: NDArray[np.float64]) -> float:
+    """Variance of the groups' means, less what the scatter inside the groups adds to it by chance."""
+    sizes = np.bincount(groups)
+    present = sizes > 0
+    sizes = sizes[present]
+    means = np.bincount(groups, weights=values)[present] / sizes
+    between = float(np.average((means - values.mean()) ** 2, weights=sizes))
+    within = float(values.var()) - between
+    freedom = len(values) - len(sizes)
+    if freedom <= 0 or sizes.min() == sizes.max():  # every combination once: nothing is left to chance
+        return between
+    return between - within * (len(sizes) - 1) / freedom
+
+
+def _descending(shares: Mapping[_Key, float]) -> dict[_Key, float]:
+    return {key: float(share) for key, share in sorted(shares.items(), key=lambda item: -item[1])}

@@ -1,0 +1,249 @@
+"""Uniting what several machines found out: sets of results, so that no order and no repetition matters.
+
+For one problem on one device model all results are kept; which of them is served is decided by the whole set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NoReturn
+
+from autotune.core.json_values import is_name
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
+from autotune.errors import CacheError, InputError, JournalError
+from autotune.evaluation.journal import open_journal, parse_journal
+from autotune.processes.files import hold, locked, replace_file
+from autotune.serving.cache import read_device, read_record, same_device
+from autotune.serving.cache_schema import device_text, entry_text, record_text
+from autotune.serving.miss_log import FILE as WANTED
+from autotune.serving.miss_log import read_misses
+
+_WRONG = ("wrong_result", "out_of_bounds")
+
+
+def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> KernelRecord:
+    """One record of a kernel on a device, from at least one.
+
+    What is no result comes from the record with the newest one. `by_time` is False where results were
+    not searched for their time.
+    """
+    base = max(records, key=lambda record: (_newest(record), record_text(replace(record, entries=()))))
+    found: dict[ProblemKey, dict[str, Entry]] = {}
+    for record in records:
+        for entry in record.entries:
+            results = found.setdefault(entry.problem, {})
+            for result in (replace(entry, rivals=()), *entry.rivals):
+                results[entry_text(result)] = result
+    return replace(base, entries=tuple(_united(found[problem], by_time) for problem in sorted(found)))
+
+
+def merge_devices(devices: Iterable[DeviceInfo]) -> DeviceInfo:
+    """One of several descriptions of a device model: that of the newest driver and runtime."""
+    return max(
+        devices, key=lambda device: (_version(device.driver), _version(device.runtime), device_text(device))
+    )
+
+
+def merge_rows(rows: Iterable[str]) -> list[str]:
+    """Rows of journals with the same header, each once, in an order that the rows themselves decide.
+
+    A journal's later row counts. Of a configuration that was tried more than once that is one that computed
+    something wrong, else one that worked, with the most samples.
+    """
+    return sorted(set(rows), key=_row_order)
+
+
+def _united(results: dict[str, Entry], by_time: bool) -> Entry:
+    """The result that is served, with all others as its rivals."""
+    served = _better_verified(results, by_time)
+    rivals = tuple(results[text] for text in sorted(results) if text != served)
+    return replace(results[served], rivals=rivals)
+
+
+def _better_verified(results: dict[str, Entry], by_time: bool) -> str:
+    """A search's before a probe's, the newest source's before an older one's, then the fastest.
+
+    Of those that the measurements cannot tell from the fastest it is the one from the most trials.
+    """
+    texts = [text for text in results if not results[text].provenance.is_probe] or list(results)
+
+    def age(text: str) -> tuple[str, str]:
+        return results[text].provenance.tuned_at, text
+
+    source = results[max(texts, key=age)].provenance.source_sha256
+    texts = [text for text in texts if results[text].provenance.source_sha256 == source]
+    if by_time:
+        lead = results[min(texts, key=lambda text: (results[text].time_ms, text))]
+        texts = [text for text in texts if results[text].interval_ms[0] <= lead.interval_ms[1]]
+    return max(texts, key=lambda text: (results[text].provenance.trials, *age(text)))
+
+
+def _newest(record: KernelRecord) -> str:
+    results = [result for entry in record.entries for result in (entry, *entry.rivals)]
+    return max((result.provenance.tuned_at for result in results), default="")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
+
+
+def _row_order(row: str) -> tuple[bool, str, int, int, str]:
+    data = json.loads(row)
+    if "trial" not in data:
+        return True, "", 0, 0, row
+    trial = data["trial"]
+    rank = 2 if trial["status"] in _WRONG else int(trial["status"] == "ok")
+    rank -= bool(trial.get("by_machine"))
+    samples = len((trial.get("measurement") or {}).get("samples_ms", ()))
+    return False, str(trial["key"]), rank, samples, row
+
+
+_DEVICE = "device.json"
+_OBJECTIVE = "objective."  # folders of results that were not searched for their time
+
+
+@dataclass
+class _Found:
+    """What folders hold, by the place inside the folder."""
+
+    devices: dict[Path, list[DeviceInfo]] = field(default_factory=dict)
+    records: dict[Path, list[KernelRecord]] = field(default_factory=dict)
+    journals: dict[Path, dict[str, list[str]]] = field(default_factory=dict)  # rows by header
+    wanted: dict[Path, set[str]] = field(default_factory=dict)
+    ignored: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge has written; `records` by place: `nvidia-h200/reduce.json`."""
+
+    into: Path
+    records: dict[str, KernelRecord]
+    journals: dict[str, int]  # rows by place
+    ignored: tuple[Path, ...]  # files that are neither
+
+
+def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
+    """Unite caches and journals, in subfolders too, with what the target holds; the sources stay as they are.
+
+    Raises InputError for a missing or empty folder, CacheError and JournalError for a damaged file, for
+    different devices of the same name, and for a journal that a search is writing.
+    """
+    found = _Found()
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder; merge takes folders of caches and journals")
+        if folder.resolve() != into.resolve() and into.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"--into {into}: lies inside {folder}, which is read; choose another folder")
+        _read_folder(folder, found)
+    if not (found.records or found.journals or found.wanted):
+        raise InputError(f"{', '.join(map(str, folders))}: neither results nor journals in there")
+    if into.is_dir():
+        _read_folder(into, found)
+    for place, devices in found.devices.items():
+        for one in devices:
+            if not same_device(one, devices[0]):
+                raise CacheError(f"{place}: is {devices[0].name} in one cache and {one.name} in another")
+    try:
+        return _write(found, into)
+    except OSError as error:
+        raise CacheError(f"{into}: cannot be written: {error.strerror}") from None
+
+
+def _read_folder(folder: Path, found: _Found) -> None:
+    for path in sorted(_files(folder)):
+        place = path.relative_to(folder)
+        if any(part.startswith(".") for part in place.parts):
+            continue
+        if path.name == _DEVICE:
+            found.devices.setdefault(place.parent, []).append(read_device(str(path)))
+        elif path.suffix == ".json" and is_name(path.stem) and (path.parent / _DEVICE).exists():
+            found.records.setdefault(place, []).append(read_record(str(path)))
+        elif path.name == WANTED:
+            found.wanted.setdefault(place, set()).update(one.line for one in read_misses(path.parent))
+        elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
+            header, *rows = lines
+            plain = place.with_name(place.name.replace(f".{_mark(header)}.jsonl", ".jsonl"))
+            found.journals.setdefault(plain, {}).setdefault(header, []).extend(rows)
+        else:
+            found.ignored.append(path)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Every file below a folder; raises InputError for a folder inside that cannot be read."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}")
+
+    try:
+        for where, _, names in os.walk(folder, onerror=refuse):
+            yield from (path for path in (Path(where, name) for name in names) if path.is_file())
+    except OSError as error:
+        refuse(error)
+
+
+def _journal_lines(path: Path) -> list[str]:
+    """The whole lines of a journal; none for another file. Raises JournalError for a damaged one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise JournalError(f"{path}: damaged: {error}") from None
+    if not text.startswith('{"journal":'):
+        return []
+    parse_journal(text, path)
+    lines = text.split("\n")
+    return lines[:-1]  # what follows the last end of a line is empty, or was cut off
+
+
+def _write(found: _Found, into: Path) -> Merged:
+    records = {}
+    for place, devices in found.devices.items():
+        folder = into / place
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            replace_file(folder / _DEVICE, device_text(merge_devices(devices)))
+            for file in (file for file in found.records if file.parent == place):
+                held = [read_record(str(into / file))] if (into / file).exists() else []
+                by_time = not any(part.startswith(_OBJECTIVE) for part in file.parts)
+                record = merge_records([*found.records[file], *held], by_time=by_time)
+                replace_file(into / file, record_text(record))
+                records[file.as_posix()] = record
+    for place, lines in found.wanted.items():
+        (into / place).parent.mkdir(parents=True, exist_ok=True)
+        with locked((into / place).parent):
+            replace_file(into / place, "".join(sorted(lines)))
+    journals = {}
+    for place, by_header in found.journals.items():
+        for name, header in _names(place, sorted(by_header)):
+            journals[name.as_posix()] = _write_journal(into / name, header, by_header[header])
+    return Merged(into, records, journals, tuple(found.ignored))
+
+
+def _names(place: Path, headers: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Where the journals of one name go: the first header's there, the others' beside it."""
+    for number, header in enumerate(headers):
+        yield place.with_name(f"{place.stem}.{_mark(header)}.jsonl") if number else place, header
+
+
+def _mark(header: str) -> str:
+    return hashlib.sha256(header.encode()).hexdigest()[:8]
+
+
+def _write_journal(path: Path, header: str, rows: Sequence[str]) -> int:
+    """Put a journal in place and count its rows; raises JournalError while a search holds the one there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent), open_journal(path) as held:
+        if not hold(held.fileno(), wait=False):
+            raise JournalError(f"{path}: a search is writing it; wait for it and merge again")
+        there = _journal_lines(path)  # it may have grown since it was read
+        united = merge_rows([*rows, *(there[1:] if there[:1] == [header] else ())])
+        replace_file(path, "".join(f"{line}\n" for line in (header, *united)))
+    return len(united)

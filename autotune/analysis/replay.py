@@ -1,0 +1,160 @@
+"""Searches replayed on recorded results: no device, no waiting, and time that is added up from the record.
+
+A recording becomes a space whose valid configurations are the recorded ones, and an `evaluate` that answers
+as the evaluator does. What a search was worth is `efficiency`'s business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.errors import BudgetSpent, InputError
+from autotune.hardware.names import slug, traits_of_name
+from autotune.interop import RecordedResult, Recording, read_recording
+from autotune.interop.recording import domains
+from autotune.searchers.base import Searcher, SourceResults
+from autotune.space import Space
+from autotune.space.recorded import recorded_space, unknown_device
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A recording to search: a trial for each row of the space, its time (nan: failed) and its cost."""
+
+    recording: Recording
+    space: Space
+    trials: tuple[Trial, ...]
+    times_ms: Floats
+    costs_s: Floats
+
+    @property
+    def name(self) -> str:
+        """Kernel and device, for tables."""
+        return f"{self.recording.kernel}/{self.recording.device}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One search as it went: the rows it evaluated, in order, and the wall time it took to choose them."""
+
+    seed: int
+    rows: tuple[int, ...]
+    requests: int  # configurations asked for, repeated ones and those outside the space too
+    thinking_s: float
+
+
+def load(path: Path) -> Recorded:
+    """A file of recorded results, ready to be searched; raises InputError."""
+    recorded = prepare(read_recording(path))
+    if not np.isfinite(recorded.times_ms).any():
+        raise InputError(f"{path}: no configuration has a time: there is nothing to search for")
+    return recorded
+
+
+def prepare(recording: Recording) -> Recorded:
+    """A recording as a space and its answers; of a configuration recorded twice the later one counts."""
+    results = {result.config: result for result in recording.results}
+    parameters = domains([parameter.name for parameter in recording.parameters], results)
+    device = unknown_device(recording.device, slug(recording.device))
+    space = recorded_space(recording.kernel, device, parameters, list(results), recording.sizes)
+    ordered = [results[config] for config in space]
+    return Recorded(
+        recording=recording,
+        space=space,
+        trials=tuple(trial_of(result) for result in ordered),
+        times_ms=np.array([result.time_ms for result in ordered], np.float64),
+        costs_s=np.array([result.cost_s for result in ordered]),
+    )
+
+
+def trial_of(result: RecordedResult) -> Trial:
+    """A recorded result as a searcher is told it; its one sample is the recorded time."""
+    measured = None if result.time_ms is None else Measurement((result.time_ms,), Rule.RECORDED)
+    return Trial(
+        config=result.config,
+        key=result.config.key,
+        status=result.status,
+        detail=result.detail,
+        measurement=measured,
+        compile_ms=result.costs.compile_ms or 0.0,
+        cost_s=result.cost_s,
+    )
+
+
+def priors_for(recorded: Recorded, others: Sequence[Recorded], evaluations: int) -> tuple[SourceResults, ...]:
+    """What random searches of the same kernel on the other devices would have left; of 0 evaluations: all.
+
+    The draw depends on nothing but the number of configurations, so that every searcher gets the same.
+    """
+    return tuple(
+        _prior(other, evaluations)
+        for other in others
+        if other.recording.kernel == recorded.recording.kernel
+        and other.recording.device != recorded.recording.device
+    )
+
+
+def _prior(recorded: Recorded, evaluations: int) -> SourceResults:
+    total = len(recorded.trials)
+    drawn = np.random.default_rng(total).permutation(total)[:evaluations] if evaluations else range(total)
+    trials = [recorded.trials[int(row)] for row in drawn]
+    device = recorded.recording.device
+    return SourceResults(
+        device, tuple((trial.config, trial.time_ms) for trial in trials), traits_of_name(device)
+    )
+
+
+class ReplayEvaluator:
+    """`evaluate` over recorded results: a configuration costs one of the budget the first time."""
+
+    def __init__(self, recorded: Recorded, budget: int) -> None:
+        self.rows: dict[int, None] = {}  # in order of evaluation
+        self.requests = 0
+        self.own_s = 0.0  # wall time spent in here, which is not the searcher's
+        self._recorded = recorded
+        self._budget = budget
+
+    def __call__(self, configs: Sequence[Config]) -> list[Trial]:
+        """One trial per configuration, in order; raises BudgetSpent once nothing more may be spent."""
+        began = time.perf_counter()
+        try:
+            return self._answer(configs)
+        finally:
+            self.own_s += time.perf_counter() - began
+
+    def _answer(self, configs: Sequence[Config]) -> list[Trial]:
+        self.requests += len(configs)
+        found = [self._recorded.space.index(config) for config in configs]
+        for row in found:
+            if row is None or row in self.rows:
+                continue
+            if len(self.rows) >= self._budget:
+                raise BudgetSpent
+            self.rows[row] = None
+        return [
+            self._recorded.trials[row]
+            if row is not None
+            else Trial(config, "", Status.PRUNED, "not recorded")
+            for config, row in zip(configs, found, strict=True)
+        ]
+
+
+def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int) -> Run:
+    """Run one search until it has evaluated `budget` configurations, or gives up."""
+    evaluate = ReplayEvaluator(recorded, budget)
+    began = time.perf_counter()
+    with suppress(BudgetSpent):
+        searcher.search(recorded.space, evaluate, seed=seed)
+    thinking_s = time.perf_counter() - began - evaluate.own_s
+    return Run(seed, tuple(evaluate.rows), evaluate.requests, thinking_s)

@@ -1,0 +1,199 @@
+"""What searches of a recorded space were worth, against random search as it can be calculated.
+
+The score over time follows Willemsen, Schoonhoven, Filipovic, Tornede, van Nieuwpoort and van Werkhoven, "A
+methodology for comparing optimization algorithms for auto-tuning", Future Generation Computer Systems 159
+(2024), 489-504, sections 3.2 to 3.4. 0 is random search, 1 is the optimum from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import isotonic_regression
+
+from autotune.analysis.replay import Floats, Recorded, Run
+
+CHECKPOINTS = (50, 100, 200)  # evaluations after which the best so far is looked at
+MARGINS = (5, 1)  # percent above the optimum that count as reached
+AXIS_EVALUATIONS = 400  # where the time axis of P400 ends at the latest
+_POINTS = 1000  # of the time axis
+_FROM, _TO = (
+    0.01,
+    0.95,
+)  # shares of the way from the median to the optimum where the time axis begins and ends
+_MARGIN = 0.1  # of the axis, on either side, within which evaluations count for the fit
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """The scores of some runs of one searcher on one space.
+
+    `p` is the score over time until random search has come 95% of the way from the median to the optimum,
+    `p400` until 400 evaluations of it at most. `found`: by number of evaluations, the optimum's time over
+    the best one's, mean of the runs (0 where a run had none; absent beyond the longest run). `needed`: by
+    percent above the optimum, evaluations until then, median of the runs; None where half of them never did.
+    """
+
+    space: str
+    runs: int
+    p: float
+    p400: float
+    found: dict[int, float]
+    needed: dict[int, float | None]
+    evaluations: float
+    failing: float  # share of the evaluations
+    thinking_ms: float  # the searcher's own wall time for each evaluation
+
+
+def efficiency(recorded: Recorded, runs: Sequence[Run]) -> Efficiency:
+    """Score runs of one searcher; they differ in their seeds only."""
+    optimum_ms = float(np.nanmin(recorded.times_ms))
+    best_ms = [np.fmin.accumulate(recorded.times_ms[list(run.rows)]) for run in runs]
+    evaluations = sum(len(run.rows) for run in runs)
+    longest = max(len(run.rows) for run in runs)
+    return Efficiency(
+        space=recorded.name,
+        runs=len(runs),
+        p=RandomBaseline(recorded).score(runs),
+        p400=RandomBaseline(recorded, AXIS_EVALUATIONS).score(runs),
+        found={
+            count: float(np.mean([_found(best, count, optimum_ms) for best in best_ms]))
+            for count in CHECKPOINTS
+            if count <= longest
+        },
+        needed={margin: _needed(best_ms, optimum_ms * (1 + margin / 100)) for margin in MARGINS},
+        evaluations=median(len(run.rows) for run in runs),
+        failing=sum(int(np.isnan(recorded.times_ms[list(run.rows)]).sum()) for run in runs)
+        / max(1, evaluations),
+        thinking_ms=1e3 * sum(run.thinking_s for run in runs) / max(1, evaluations),
+    )
+
+
+def random_expectation(recorded: Recorded) -> Efficiency:
+    """What drawing configurations at random, none twice, comes to: exact expectations, nothing is drawn."""
+    times = np.sort(recorded.times_ms[np.isfinite(recorded.times_ms)])
+    total = len(recorded.times_ms)
+    found = {count: _expected_found(times, total, count) for count in CHECKPOINTS if count <= total}
+    needed: dict[int, float | None] = {}
+    for margin in MARGINS:
+        good = int(np.searchsorted(times, times[0] * (1 + margin / 100), side="right"))
+        draws, missed = 0, 1.0
+        while missed > 0.5:
+            missed *= (total - good - draws) / (total - draws)
+            draws += 1
+        needed[margin] = float(draws)
+    failing = 1 - len(times) / total
+    return Efficiency(recorded.name, 0, 0.0, 0.0, found, needed, float(total), failing, 0.0)
+
+
+class RandomBaseline:
+    """Random search on a space as a curve: the best time to expect against the time spent.
+
+    `times_ms` ascending. `most` ends the time axis after so many evaluations.
+    """
+
+    def __init__(self, recorded: Recorded, most: int | None = None) -> None:
+        is_valid = np.isfinite(recorded.times_ms)
+        self._recorded = recorded
+        self._times_ms = np.sort(recorded.times_ms[is_valid])
+        typical_s = float(np.median(recorded.costs_s))
+        last = min(self._evaluations_to(_TO), most or len(recorded.times_ms))
+        self._axis_s = np.linspace(self._evaluations_to(_FROM) * typical_s, last * typical_s, _POINTS)
+        # a valid evaluation's mean cost, and on top of it the failures that come with each
+        each_s = float(recorded.costs_s[is_valid].mean())
+        if not is_valid.all():
+            each_s += float((1 - is_valid.mean()) * recorded.costs_s[~is_valid].mean())
+        counts = np.rint(np.maximum(self._axis_s / each_s, 1)).astype(int)
+        self._curve_ms = self._smooth(counts)
+        # where only the optimum is as good as the end of the axis, there is nothing left to be ahead of
+        is_ahead = self._curve_ms > self._value_at(_TO)
+        self._counts = is_ahead if is_ahead.any() else self._curve_ms > self._times_ms[0]
+
+    def score(self, runs: Sequence[Run]) -> float:
+        """The share of random search's distance to the optimum that the runs save, mean over the time axis.
+
+        One falling curve is fitted to the ranks of all runs' best-so-far; it stays where it is after half of
+        the runs have ended. nan when no run has a time.
+        """
+        traces = [self._trace(run) for run in runs]
+        traces = [trace for trace in traces if len(trace[0])]
+        if not traces or not self._counts.any():
+            return math.nan
+        spent_s = np.concatenate([trace[0] for trace in traces])
+        ranks = np.concatenate([trace[1] for trace in traces])
+        low, high = self._axis_s[0] * (1 - _MARGIN), self._axis_s[-1] * (1 + _MARGIN)
+        inside = (low <= spent_s) & (spent_s <= high)
+        if not inside.any():  # a single evaluation takes longer than the whole axis
+            inside = spent_s == spent_s.min()
+        fitted = _falling(spent_s[inside], ranks[inside], self._axis_s)
+        reached_ms = self._times_ms[np.clip(np.rint(fitted).astype(int), 0, len(self._times_ms) - 1)]
+        after = self._axis_s > median(trace[0][-1] for trace in traces)
+        if after.any():
+            reached_ms[after] = reached_ms[int(np.argmax(after))]
+        gained = (self._curve_ms - reached_ms)[self._counts]
+        return float(np.mean(gained / (self._curve_ms - self._times_ms[0])[self._counts]))
+
+    def _value_at(self, share: float) -> float:
+        """The time at a share of the way from the median to the optimum."""
+        middle = float(np.median(self._times_ms))
+        return middle - share * (middle - float(self._times_ms[0]))
+
+    def _evaluations_to(self, share: float) -> int:
+        """Evaluations until random search is expected to be at that time."""
+        worse = int((self._times_ms > self._value_at(share)).sum())
+        return math.ceil(worse / (len(self._times_ms) + 1 - worse))
+
+    def _smooth(self, counts: NDArray[np.int64]) -> Floats:
+        """The expected best after each count of evaluations, joined monotonously between the counts."""
+        total = len(self._times_ms)
+        distinct = np.unique(counts)
+        ranks = np.rint(distinct * (total + 1) / (distinct + 1)).astype(int)
+        expected = self._times_ms[::-1][np.minimum(ranks, total - 1)]
+        if len(distinct) < 2:
+            return np.full(len(counts), expected[0])
+        between = np.linspace(distinct[0], distinct[-1], len(counts))
+        return np.asarray(PchipInterpolator(distinct, expected)(between))
+
+    def _trace(self, run: Run) -> tuple[Floats, Floats]:
+        """Time spent, and rank of the best so far (0: the optimum), from the first success on."""
+        rows = list(run.rows)
+        best_ms = np.fmin.accumulate(self._recorded.times_ms[rows])
+        known = np.isfinite(best_ms)
+        spent_s = np.cumsum(self._recorded.costs_s[rows])[known]
+        return spent_s, np.searchsorted(self._times_ms, best_ms[known]).astype(float)
+
+
+def _falling(x: Floats, y: Floats, at: Floats) -> Floats:
+    """The falling step-free curve nearest to the points (isotonic regression), read off at some places."""
+    places, owner, sizes = np.unique(x, return_inverse=True, return_counts=True)
+    means = np.bincount(owner, weights=y) / sizes
+    fitted = isotonic_regression(means, weights=sizes.astype(float), increasing=False).x
+    return np.asarray(np.interp(at, places, fitted))
+
+
+def _found(best_ms: Floats, count: int, optimum_ms: float) -> float:
+    if not len(best_ms):
+        return 0.0
+    best = float(best_ms[min(count, len(best_ms)) - 1])
+    return optimum_ms / best if math.isfinite(best) else 0.0
+
+
+def _needed(best_ms: Sequence[Floats], enough_ms: float) -> float | None:
+    reached = [np.flatnonzero(best <= enough_ms) for best in best_ms]
+    middle = median(int(rows[0]) + 1 if len(rows) else math.inf for rows in reached)
+    return middle if math.isfinite(middle) else None
+
+
+def _expected_found(times: Floats, total: int, count: int) -> float:
+    """Sum over the valid times of its quotient, times the probability that it is the best of the draws."""
+    better = np.arange(len(times))
+    # log of the probability that none of the `better` ones is drawn, step by step
+    steps = np.log(np.maximum(total - count - better, 1e-300) / (total - better))
+    missed = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+    return float(((missed[:-1] - missed[1:]) * times[0] / times).sum())

@@ -1,0 +1,59 @@
+"""How all output looks: the console, tables, and how a rate or a problem is written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from autotune.core.records import Config, Sizes
+from autotune.evaluation.instance import work
+from autotune.space import Space
+
+_PLAIN_WIDTH = 200  # columns of a table that goes to a file or a pipe
+
+
+class _Console(Console):
+    """A console whose caller is told when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error that is being handled pass."""
+        raise
+
+
+def console() -> Console:
+    """Where results go: colours on a terminal, plain text elsewhere."""
+    plain = not sys.stdout.isatty()
+    return _Console(highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table without lines; columns of numbers line up on the right."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    cells = list(rows)
+    for position, column in enumerate(columns):
+        texts = [row[position] for row in cells if row[position] not in ("", "-")]
+        numeric = bool(texts) and all(text[0].isdigit() for text in texts)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*row)
+    return drawn
+
+
+def problem_text(space: Space) -> str:
+    """`n=4,194,304, int32`."""
+    return f"{sizes_text(space.problem.sizes)}, {space.problem.dtype}"
+
+
+def rate_text(space: Space, config: Config, time_ms: float) -> str:
+    """What the time means: `13.6 GB/s, 3.4 GFLOP/s`, as far as the space states the work."""
+    done = work(space, config, space.problem.sizes)
+    units = {"bytes": "GB/s", "flops": "GFLOP/s"}
+    return ", ".join(f"{amount / time_ms * 1e-6:.4g} {units[name]}" for name, amount in done.items())
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """`n=1,000 m=2,000`."""
+    return " ".join(f"{name}={size:,}" for name, size in sizes.items())

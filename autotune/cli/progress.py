@@ -1,0 +1,158 @@
+"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere. Goes to stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from autotune.analysis.compile_survey import Checked
+from autotune.compilers.occupancy import Architecture
+from autotune.core.trials import Status, Trial
+from autotune.evaluation.journal import Journal
+from autotune.tuning.task import TuningTask
+
+_LINE_INTERVAL_S = 10.0
+
+
+class _Progress:
+    """Counts what is done: a bar on a terminal, a line every ten seconds elsewhere."""
+
+    _last_line: float
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._reset(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop_bar()
+
+    def _open(self, total: int | None) -> None:
+        """Count from zero again."""
+        self._stop_bar()
+        self._reset(total)
+        self._bar = _bar(total)
+
+    def _show(self, state: str) -> None:
+        """Show that one more is done."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], advance=1, total=self._total, state=state)
+        elif time.monotonic() - self._last_line >= _LINE_INTERVAL_S:
+            self._last_line = time.monotonic()
+            left = "" if self._total is None else f", {(self._total - self._done) / self._rate:.0f} s left"
+            self._say(f"{self._done}/{self._total or '?'} {state}{left}")
+
+    @property
+    def _rate(self) -> float:
+        return self._done / max(time.monotonic() - self._began, 1e-3)
+
+    def _reset(self, total: int | None) -> None:
+        self._done, self._total = 0, total
+        self._began = time.monotonic()
+        self._last_line = self._began
+
+    def _stop_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class SearchProgress(_Progress):
+    """Shows done/total, best so far, rate, time left and failures by kind; an observer of a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._best_ms: float | None = None
+        self._failures: Counter[str] = Counter()
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """Say what is about to happen, and open the bar."""
+        space = task.space
+        self._say(
+            f"{task.spec.kernel} on {task.device.name} ({task.address}): {len(space):,} valid of "
+            f"{space.cartesian:,} configurations; trials go to {journal.path}"
+        )
+        if note:
+            self._say(note)
+        if journal.warning:
+            self._say(f"warning: {journal.warning}")
+        self._open(total)
+
+    def tried(self, trial: Trial) -> None:
+        """Count one trial."""
+        self._done += 1
+        if self._total is not None:  # what the cache holds takes part besides
+            self._total = max(self._total, self._done)
+        if trial.status is not Status.OK:
+            self._failures[trial.status.value] += 1
+        elif trial.time_ms is not None and (self._best_ms is None or trial.time_ms < self._best_ms):
+            self._best_ms = trial.time_ms
+        best = "none yet" if self._best_ms is None else f"{self._best_ms:.4g} ms"
+        failures = "".join(f", {count} {kind}" for kind, count in self._failures.most_common())
+        self._show(f"best {best}, {self._rate:.1f}/s{failures}")
+
+    def waiting(self, what: str) -> None:
+        """Name what takes long."""
+        self._say(f"{what} ...")
+
+    def last_round(self, count: int) -> None:
+        """Close the bar."""
+        self._stop_bar()
+        self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
+
+
+class SurveyProgress(_Progress):
+    """Shows done/total, rate and time left for each architecture; an observer of a survey."""
+
+    def started(self, architecture: Architecture, total: int) -> None:
+        """Open the bar of an architecture."""
+        self._name, self._failed, self._cached = architecture.name, 0, 0
+        self._open(total)
+
+    def checked(self, result: Checked) -> None:
+        """Count one configuration."""
+        self._done += 1
+        self._failed += result.failure is not None
+        self._cached += result.cached
+        self._show(
+            f"{self._name}: {self._rate:.1f}/s, {self._failed} not feasible, {self._cached} compiled before"
+        )
+
+
+def _bar(total: int | None) -> Progress | None:
+    """A bar on a terminal; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+    bar = Progress(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[state]}"),
+        TextColumn("elapsed"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True, highlight=False),
+    )
+    bar.add_task("", total=total, state="")
+    bar.start()
+    return bar

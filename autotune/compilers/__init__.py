@@ -1,0 +1,1 @@
+"""From source text to a binary, and what the binary uses of a multiprocessor."""

@@ -1,0 +1,71 @@
+"""CUDA C++ to an exact binary (cubin) with nvcc: relocatable device code, linked with the device runtime.
+
+For kernels that launch kernels, which NVRTC's binaries cannot. It takes seconds. The compiler runs in the
+process group of whoever calls, so a limit in time ends it as it ends any other compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cuda.pathfinder import find_nvidia_binary_utility
+
+from autotune.compilers.nvrtc import cubin_binary, version_in
+from autotune.core.trials import Binary
+from autotune.errors import CompileError, SetupError
+
+
+class NvccCompiler:
+    """Compiles for one architecture, such as "sm_90"; options are nvcc's own, such as --maxrregcount=32."""
+
+    def __init__(self, architecture: str) -> None:
+        self._nvcc = find_nvcc()
+        self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "-rdc=true", "-dlink", "-cubin")
+        version = self._run("--version", folder=Path.cwd()).strip()
+        self.name = f"nvcc {version_in(version)}"  # what results call it
+        flags = [os.environ.get(f"NVCC_{place}_FLAGS", "") for place in ("PREPEND", "APPEND")]
+        self.identity: str | None = " ".join((version, *self._options, *filter(None, flags)))
+
+    def compile(self, source: str, options: Sequence[str]) -> Binary:
+        """Compile and link one source; raises CompileError with the log of nvcc and its host compiler."""
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="autotune-nvcc-") as name:
+            folder = Path(name)
+            (folder / "kernel.cu").write_text(source)
+            output = ("-o", "kernel.cubin", "kernel.cu", "-lcudadevrt")
+            log = self._run(*self._options, *options, *output, folder=folder)
+            data = (folder / "kernel.cubin").read_bytes()
+        return cubin_binary(data, log.strip(), (time.perf_counter() - began) * 1e3)
+
+    def _run(self, *arguments: str, folder: Path) -> str:
+        """What nvcc says; its own temporary files go into the folder, too."""
+        done = subprocess.run(
+            [self._nvcc, *arguments],
+            cwd=folder,
+            env=os.environ | {"TMPDIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        if done.returncode != 0:
+            raise CompileError(done.stdout.strip() or f"nvcc ended with exit code {done.returncode}")
+        return done.stdout
+
+
+def find_nvcc() -> str:
+    """The nvcc on the PATH, else of an NVIDIA package or under CUDA_HOME; raises SetupError without one."""
+    found = shutil.which("nvcc") or find_nvidia_binary_utility("nvcc")
+    if found is None:
+        raise SetupError(
+            "nvcc is not found, and this space asks for it (compiler: nvcc); install the CUDA toolkit "
+            "and put its bin folder on the PATH"
+        )
+    return str(found)

@@ -1,0 +1,126 @@
+"""CUDA C++ to an exact binary (cubin) with NVRTC: needs no GPU and no driver."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cuda.bindings import nvrtc
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+from autotune.compilers.resource_usage import read_resources
+from autotune.core.trials import Binary
+from autotune.errors import CompileError, MissingExtra
+
+_SizeOf = Callable[[Any], tuple[Any, int]]
+_Read = Callable[[Any, bytearray], Any]
+_OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
+
+
+class CudaCompiler:
+    """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32.
+
+    NVRTC is quicker when it leaves out what few kernels use: textures, surfaces, launches from kernels. That
+    makes the same binaries. A source that needs them shows by an error, and is compiled with all there is.
+    """
+
+    def __init__(self, architecture: str) -> None:
+        self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "--no-cache")
+        self._reduced: tuple[str, ...] = ("--minimal",)
+        self.identity = " ".join((_library(), *self._options))
+
+    @property
+    def name(self) -> str:
+        """What results call it: NVRTC 13.0.88."""
+        return _name()
+
+    def compile(self, source: str, options: Sequence[str]) -> Binary:
+        """Compile one source; raises CompileError with NVRTC's log."""
+        began = time.perf_counter()
+        flags = (*self._options, *options)
+        try:
+            data, log = _run(source, (*flags, *self._reduced))
+        except CompileError:
+            if not self._reduced:
+                raise
+            data, log = _run(source, flags)
+            self._reduced = ()  # the next source of this kernel will need as much
+        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3)
+
+
+def _run(
+    source: str,
+    flags: Sequence[str],
+    size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
+    read: _Read = nvrtc.nvrtcGetCUBIN,
+) -> tuple[bytes, str]:
+    """Output, by default the cubin, and log of one run of NVRTC; raises CompileError."""
+    result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
+    if result != _OK:
+        raise CompileError(f"NVRTC does not take the source: {result.name}")
+    try:
+        encoded = [flag.encode() for flag in flags]
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        text = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        log = text.decode(errors="replace").strip("\0\n")
+        if result != _OK:
+            raise CompileError(log or result.name)
+        return _text(size_of, read, program), log
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def cubin_binary(data: bytes, log: str, compile_ms: float) -> Binary:
+    """A cubin with what its most demanding kernel takes; unknown where the file cannot be read."""
+    binary = Binary(data, hashlib.sha256(data).hexdigest(), log, compile_ms)
+    try:
+        kernels = read_resources(data).values()
+    except ValueError:
+        return binary
+    return replace(
+        binary,
+        registers=max((kernel.registers for kernel in kernels), default=None),
+        spill_bytes=max((kernel.spill_bytes for kernel in kernels), default=None),
+        shared_bytes=max((kernel.shared_bytes for kernel in kernels), default=None),
+    )
+
+
+def _library() -> str:
+    """NVRTC's version, and its file's size and date: patches of one version make other code.
+
+    Raises MissingExtra.
+    """
+    try:
+        path = load_nvidia_dynamic_lib("nvrtc").abs_path
+    except DynamicLibNotFoundError:  # the bindings are there, and what they bind is a package of its own
+        raise MissingExtra("NVRTC", "cuda") from None
+    _, major, minor = nvrtc.nvrtcVersion()
+    status = Path(path).stat() if path else None
+    file = f"{status.st_size}/{status.st_mtime_ns}" if status else "of the system"
+    return f"NVRTC {major}.{minor} {file}"
+
+
+@cache
+def _name() -> str:
+    """NVRTC itself leaves out the last part of its version, and writes all of it into its PTX."""
+    ptx, _ = _run("", (), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    return f"NVRTC {version_in(ptx.decode())}"
+
+
+def version_in(text: str) -> str:
+    """The version in what NVIDIA's compilers print: `Cuda compilation tools, release 13.0, V13.0.88`."""
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
+    return found[1] if found else "of unknown version"
+
+
+def _text(size_of: _SizeOf, read: _Read, program: Any) -> bytes:
+    _, size = size_of(program)
+    content = bytearray(size)
+    read(program, content)
+    return bytes(content)

@@ -1,0 +1,124 @@
+"""What the operators and functions of the expression language compute: Python's results, within bounds.
+
+Whole numbers, texts and lists cannot grow beyond a size, however many names are built on each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+MAX_SIZE = 1024  # in bits, letters or items: more is a mistake or an attack on memory, never geometry
+
+
+def ceil_div(dividend: int, divisor: int) -> int:
+    """Smallest integer not below dividend / divisor."""
+    return -(-dividend // divisor)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+def _add(one: Any, other: Any) -> Any:
+    if isinstance(one, str | tuple):
+        _bounded(_size(one) + _size(other))
+    return one + other
+
+
+def _multiply(one: Any, other: Any) -> Any:
+    if isinstance(one, str | tuple) and isinstance(other, int):
+        _bounded(_size(one) * other)
+    elif isinstance(other, str | tuple) and isinstance(one, int):
+        _bounded(_size(other) * one)
+    product = one * other
+    if isinstance(product, int):
+        _bounded(product.bit_length())
+    return product
+
+
+def _remainder(one: Any, other: Any) -> Any:
+    if isinstance(one, str):  # Python would format a text
+        raise TypeError("a text has no remainder")
+    return one % other
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """A power of whole numbers has from (bits - 1) * exponent + 1 bits to bits * exponent."""
+    if not isinstance(base, int) or not isinstance(exponent, int):
+        return base**exponent
+    _bounded((base.bit_length() - 1) * exponent + 1)
+    power = base**exponent
+    _bounded(power.bit_length() if isinstance(power, int) else 1)
+    return power
+
+
+def _shift_left(number: Any, places: Any) -> Any:
+    if isinstance(number, int) and isinstance(places, int):
+        _bounded(number.bit_length() + places)
+    return number << places
+
+
+def list_of(*items: Any) -> tuple[Any, ...]:
+    """The items as a list; ValueError for more of them, inner ones included, than anybody writes."""
+    _bounded(_size(items))
+    return items
+
+
+def _size(value: Any) -> int:
+    """Letters of a text, items of a list with those of the lists inside."""
+    if isinstance(value, tuple):
+        return len(value) + sum(_size(item) for item in value if isinstance(item, tuple))
+    return len(value) if isinstance(value, str) else 1
+
+
+def _bounded(size: int) -> None:
+    if size > MAX_SIZE:
+        raise ValueError("the result is too large")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "ceil": math.ceil,
+    "ceil_div": ceil_div,
+    "floor": math.floor,
+    "gcd": math.gcd,
+    "is_power_of_two": _is_power_of_two,
+    "log2": math.log2,
+    "max": max,
+    "min": min,
+    "round_up": lambda number, multiple: ceil_div(number, multiple) * multiple,
+}
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: _add,
+    ast.Sub: operator.sub,
+    ast.Mult: _multiply,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: _remainder,
+    ast.Pow: _power,
+    ast.LShift: _shift_left,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, group: item in group,
+    ast.NotIn: lambda item, group: item not in group,
+}

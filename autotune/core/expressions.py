@@ -1,0 +1,219 @@
+"""The arithmetic and boolean language of space files: parsed, checked and interpreted here.
+
+Text becomes a syntax tree, every node must be on the whitelist, and the tree becomes nested closures.
+Nothing a user writes is ever handed to `eval`, and there is no attribute access except `device.NAME`.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from autotune.core.expression_ops import BINARY, COMPARE, FUNCTIONS, MAX_SIZE, UNARY, list_of
+from autotune.core.records import Value
+from autotune.errors import ExpressionError
+
+Names = Mapping[str, Any]
+Evaluator = Callable[[Names], Any]
+
+_MAX_FLOAT = sys.float_info.max  # nothing compares with nan, and whole numbers may be beyond
+DEEPEST = 100  # operations inside each other; Python's own limit depends on who calls
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression; `names` are the names it reads, `device.warp_size` counting as one name."""
+
+    text: str
+    names: frozenset[str]
+    _evaluate: Evaluator
+
+    def __call__(self, values: Names) -> Any:
+        """Evaluate under `values`; raises ExpressionError with the reason when that is impossible."""
+        try:
+            return self._evaluate(values)
+        except KeyError as error:
+            raise ExpressionError(f"{self.text!r}: no value for {error.args[0]!r}") from None
+        except (ArithmeticError, ValueError, TypeError) as error:
+            raise ExpressionError(f"{self.text!r}: {error}") from None
+
+    def holds(self, values: Names) -> bool:
+        """Whether the expression is true; one that cannot be evaluated does not hold."""
+        try:
+            return bool(self(values))
+        except ExpressionError:
+            return False
+
+
+@lru_cache(maxsize=4096, typed=True)  # a plan's expressions are evaluated for every configuration
+def parse(text: Value) -> Expression:
+    """Parse one expression; plain numbers and booleans are expressions too.
+
+    Raises ExpressionError naming the text and the part that is not allowed.
+    """
+    text = str(text).strip()
+    return _build(text, _parse_tree(text))
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """Split `a and b and c` into its parts: each can be applied as soon as its own names are known."""
+    body = _parse_tree(expression.text)
+    if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And):
+        parts = (_build(ast.unparse(part), part) for part in body.values)
+        return tuple(piece for part in parts for piece in conjuncts(part))
+    return (expression,)
+
+
+@lru_cache(maxsize=4096)
+def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...]]:
+    """The outermost operation, over the names `0`, `1` and so on, and the operands that these stand for.
+
+    A single name or value is itself, without operands.
+    """
+    tree = _parse_tree(expression.text)
+    if isinstance(tree, ast.Constant | ast.Name | ast.Attribute):
+        return expression, ()
+    operands: list[Expression] = []
+
+    def number(node: Any) -> Any:
+        if not isinstance(node, ast.expr):  # the operators of a comparison
+            return node
+        operands.append(parse(ast.unparse(node)))
+        return ast.Name(str(len(operands) - 1))
+
+    for field, part in ast.iter_fields(tree):
+        if isinstance(part, list):
+            setattr(tree, field, [number(node) for node in part])
+        elif field != "func":
+            setattr(tree, field, number(part))
+    return _build(expression.text, tree), tuple(operands)
+
+
+def integer(expression: Expression, values: Names) -> int:
+    """Evaluate to a whole number; raises ExpressionError when the result is anything else."""
+    result = expression(values)
+    if isinstance(result, float) and result.is_integer():
+        result = int(result)
+    if isinstance(result, bool) or not isinstance(result, int):
+        raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a whole number")
+    return result
+
+
+def number(expression: Expression, values: Names) -> int | float:
+    """Evaluate to a finite number; raises ExpressionError when the result is anything else."""
+    result = expression(values)
+    if isinstance(result, bool) or not isinstance(result, int | float) or not abs(result) <= _MAX_FLOAT:
+        raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a finite number")
+    return result
+
+
+def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
+    """Names the expression reads that are not among `known`, sorted."""
+    return sorted(expression.names - set(known))
+
+
+def _parse_tree(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ExpressionError(f"{text!r} is not an expression") from None
+
+
+def _build(text: str, tree: ast.expr) -> Expression:
+    names: set[str] = set()
+    level: list[ast.AST] = [tree]
+    depth = 0
+    while level:
+        if depth == DEEPEST:
+            raise ExpressionError("an expression is nested too deeply; derived names can hold its parts")
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        depth += 1
+    try:
+        evaluate = _compile(tree, names)
+    except ExpressionError as error:
+        raise ExpressionError(f"{text!r}: {error}") from None
+    return Expression(text, frozenset(names), evaluate)
+
+
+def _compile(node: ast.expr, names: set[str]) -> Evaluator:
+    """Turn a whitelisted node into a closure, collecting the names it reads."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() as value):
+            if isinstance(value, int) and value.bit_length() > MAX_SIZE:
+                raise ExpressionError("a number is too large")
+            return lambda _: value
+        case ast.Name(id=name):
+            names.add(name)
+            return lambda values: values[name]
+        case ast.Attribute(value=ast.Name(id="device"), attr=attribute):
+            dotted = f"device.{attribute}"
+            names.add(dotted)
+            return lambda values: values[dotted]
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            items = [_compile(element, names) for element in elements]
+            return lambda values: list_of(*(item(values) for item in items))
+        case ast.BoolOp(op=connective, values=operands):
+            parts = [_compile(operand, names) for operand in operands]
+            return _connect(parts, decisive=isinstance(connective, ast.Or))
+        case ast.UnaryOp(op=unary, operand=operand):
+            apply, inner = UNARY[type(unary)], _compile(operand, names)
+            return lambda values: apply(inner(values))
+        case ast.BinOp(op=binary, left=left, right=right) if type(binary) in BINARY:
+            combine = BINARY[type(binary)]
+            one, two = _compile(left, names), _compile(right, names)
+            return lambda values: combine(one(values), two(values))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            condition, yes, no = (_compile(part, names) for part in (test, body, orelse))
+            return lambda values: yes(values) if condition(values) else no(values)
+        case ast.Compare(left=left, ops=comparisons, comparators=rights):
+            return _compile_comparison(left, comparisons, rights, names)
+        case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]) if function in FUNCTIONS:
+            call, inputs = FUNCTIONS[function], [_compile(argument, names) for argument in arguments]
+            return lambda values: call(*(item(values) for item in inputs))
+    raise ExpressionError(_refusal(node))
+
+
+def _connect(parts: list[Evaluator], decisive: bool) -> Evaluator:
+    """`or` and `and` as Python has them: the first operand that decides, else the last one."""
+    *early, last = parts
+
+    def connect(values: Names) -> Any:
+        for part in early:
+            result = part(values)
+            if bool(result) is decisive:
+                return result
+        return last(values)
+
+    return connect
+
+
+def _compile_comparison(
+    left: ast.expr, comparisons: list[ast.cmpop], rights: list[ast.expr], names: set[str]
+) -> Evaluator:
+    operands = [_compile(operand, names) for operand in (left, *rights)]
+    if any(type(comparison) not in COMPARE for comparison in comparisons):
+        raise ExpressionError("`is` is not allowed; compare with ==")
+    tests = [COMPARE[type(comparison)] for comparison in comparisons]
+
+    def compare(values: Names) -> bool:
+        previous = operands[0](values)
+        for test, operand in zip(tests, operands[1:], strict=True):
+            current = operand(values)
+            if not test(previous, current):
+                return False
+            previous = current
+        return True
+
+    return compare
+
+
+def _refusal(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        return f"only these may be called: {', '.join(sorted(FUNCTIONS))}"
+    if isinstance(node, ast.Attribute):
+        return "the only attributes are those of `device`, such as device.warp_size"
+    return f"`{ast.unparse(node)}` is not allowed in an expression"

@@ -1,0 +1,200 @@
+"""The records of a search: what is tried, and how it ended. Frozen, free of I/O, units in their names.
+
+What the loader serves is in `model`; this module is apart from it so that production code need not import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from statistics import NormalDist, median
+
+from autotune.core.records import Config, Front, Sizes, Value
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is computed: sizes by name, the element type, and the seed of its random inputs."""
+
+    sizes: Sizes
+    dtype: str
+    seed: int = 0
+
+
+class Status(Enum):
+    """How a trial ended."""
+
+    OK = "ok"
+    COMPILE_ERROR = "compile_error"
+    COMPILE_TIMEOUT = "compile_timeout"
+    LAUNCH_ERROR = "launch_error"
+    MEASUREMENT_ERROR = "measurement_error"
+    WRONG_RESULT = "wrong_result"
+    OUT_OF_BOUNDS = "out_of_bounds"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    PRUNED = "pruned"
+
+
+class Objective(Enum):
+    """What a search makes small."""
+
+    TIME = "time"  # of one run, in ms
+    ENERGY = "energy"  # of one run, in J
+    EDP = "edp"  # energy times delay, in J s
+    PARETO = "pareto"  # time and energy both: the best is the one with the least energy times delay
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why something did not work: never OK, always with a reason."""
+
+    status: Status
+    detail: str
+    is_doubtful: bool = False  # what ran before in the same process may have caused it
+    by_machine: bool = False  # the machine may have caused it: a kill, no memory, a timeout under load
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A compiled kernel, with what the compiler says of its most demanding entry (None: it does not say)."""
+
+    data: bytes
+    sha256: str
+    log: str
+    compile_ms: float  # 0 for one that was kept from an earlier run
+    registers: int | None = None  # per thread
+    spill_bytes: int | None = None  # per thread, what registers had no room for
+    shared_bytes: int | None = None  # per block, as the source declares it
+    cached: bool = False  # kept from an earlier run
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of the correctness checks: `failure` is None when every one of them held."""
+
+    failure: Failure | None
+    repeatable: bool  # a run leaves every inout argument as it found it: no restore is needed in between
+    run_ms: float = 0.0  # device time of the run that was checked
+
+
+class Rule(StrEnum):
+    """Why sampling stopped, or where samples that nobody took here come from."""
+
+    STEADY = "steady"
+    SAMPLES = "samples"
+    TIME = "time"
+    BEATEN = "beaten"
+    SCREENED = "screened"
+    HOPELESS = "hopeless"
+    FINALS = "finals"
+    IMPORTED = "imported"
+    RECORDED = "recorded"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Raw samples of one plan of launches; every statistic is derived from them."""
+
+    samples_ms: tuple[float, ...]
+    rule: Rule
+    warmups_ms: tuple[float, ...] = ()
+    batch: int = 1  # runs that one sample averages over
+    energy_j: float | None = None  # of one run, where it was measured
+    conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
+    control: float | None = None  # what the best so far took beside this one, over what it took before
+    chosen_from: int = 1  # finalists that the winner was chosen from: its interval allows for it
+    noise: float | None = None  # of the last round: by what two entries of one binary differed
+
+    @property
+    def median_ms(self) -> float:
+        """Median of the samples."""
+        return median(self.samples_ms)
+
+    @property
+    def alone_ms(self) -> float:
+        """Time of one run by itself: the warm-up's where samples are of several runs, else the median."""
+        return min(self.warmups_ms) if self.batch > 1 and self.warmups_ms else self.median_ms
+
+    def score(self, objective: Objective) -> float | None:
+        """What the objective makes small; None where it takes energy, and none was measured."""
+        if objective is Objective.TIME or self.energy_j is None:
+            return self.median_ms if objective is Objective.TIME else None
+        return self.energy_j * (1.0 if objective is Objective.ENERGY else self.median_ms * 1e-3)
+
+    @property
+    def interval_ms(self) -> tuple[float, float]:
+        """The 95% interval of the median, which also holds for the fastest of the finalists."""
+        return median_interval(self.samples_ms, self.chosen_from)
+
+
+def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
+    """Distribution-free 95% interval of the median from order statistics; whole range under 6 samples.
+
+    Of so many intervals all hold at once (Bonferroni), and so does that of whichever is chosen.
+    Source: Conover, Practical Nonparametric Statistics (1999), section 3.2: ranks n/2 -+ z/2 sqrt(n).
+    """
+    ordered = sorted(samples)
+    count = len(ordered)
+    reach = (0.98 if chosen_from == 1 else NormalDist().inv_cdf(1 - 0.025 / chosen_from) / 2) * count**0.5
+    low = max(0, int(count / 2 - reach))
+    high = min(count - 1, int(count / 2 + reach))
+    return ordered[low], ordered[high]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is known of one configuration: its status, and its measurement if it was timed."""
+
+    config: Config
+    key: str  # content key: source, macros, flags, launches, arguments, environment
+    status: Status
+    detail: str = ""
+    measurement: Measurement | None = None
+    compile_ms: float = 0.0
+    cost_s: float = 0.0  # wall time that finding this out took
+    binary_sha256: str = ""
+    binary_cached: bool = False  # kept from an earlier run instead of compiled
+    registers: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None
+    failed_last_round: bool = False
+    objective: Objective = Objective.TIME
+    by_machine: bool = False  # the machine may have caused the failure: the next search tries again
+
+    @property
+    def score(self) -> float | None:
+        """What the search makes small, in the objective's unit; None unless the status is OK."""
+        if self.status is Status.OK and self.measurement is not None:
+            return self.measurement.score(self.objective)
+        return None
+
+    @property
+    def time_ms(self) -> float | None:
+        """Median time; None unless the status is OK."""
+        if self.status is Status.OK and self.measurement is not None:
+            return self.measurement.median_ms
+        return None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a search may spend; None means no limit of that kind."""
+
+    trials: int | None = None
+    seconds: float | None = None
+
+
+def pareto_front(trials: Iterable[Trial]) -> Front:
+    """Configurations with time and energy of a run, fastest first, that none is faster and thriftier than."""
+    measured = [
+        (trial.config, trial.time_ms, trial.measurement.energy_j)
+        for trial in trials
+        if trial.time_ms is not None and trial.measurement and trial.measurement.energy_j is not None
+    ]
+    front: list[tuple[object, float, float]] = []
+    for row in sorted(measured, key=lambda row: (row[1], row[2])):
+        if not front or row[2] < front[-1][2]:
+            front.append(row)
+    return tuple(front)  # type: ignore[arg-type]

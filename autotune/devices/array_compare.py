@@ -1,0 +1,154 @@
+"""When two arrays count as equal: the one rule, for the host and as a kernel for devices.
+
+Exact where both tolerances are zero, else |actual - expected| <= atol + rtol * |expected|. NaN differs from
+everything, equal infinities agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.launch_plan import C_TYPES
+
+Difference = tuple[int, int]  # index of the first element that differs, and how many do
+
+
+@dataclass(frozen=True)
+class ArrayComparison:
+    """Two arrays in device memory that should agree.
+
+    The `ends` elements at either end are guard zones, which agree bit by bit or not at all. What lies between
+    them is left out where `inside` is false.
+    """
+
+    actual: Any
+    expected: Any
+    dtype: str
+    count: int
+    rtol: float = 0.0
+    atol: float = 0.0
+    ends: int = 0
+    inside: bool = True
+
+
+def compared_on_host(
+    actual: NDArray[Any], expected: NDArray[Any], wanted: ArrayComparison
+) -> Difference | None:
+    """Carry out a comparison whose two arrays have been brought to the host."""
+    bits = f"uint{8 * actual.itemsize}"
+    differs = actual.view(bits) != expected.view(bits)
+    inner = slice(wanted.ends, actual.size - wanted.ends)
+    if wanted.inside:
+        differs[inner] = _differs(actual[inner], expected[inner], wanted.rtol, wanted.atol)
+    else:
+        differs[inner] = False
+    return _difference(differs)
+
+
+def _differs(actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float) -> NDArray[np.bool_]:
+    if rtol == 0 and atol == 0:
+        return np.asarray(actual != expected)
+    found, wanted = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(found - wanted)
+        near = np.isfinite(distance) & (distance <= atol + rtol * np.abs(wanted))
+    return np.asarray(~(near | (found == wanted)))
+
+
+def _difference(differs: NDArray[np.bool_]) -> Difference | None:
+    count = int(np.count_nonzero(differs))
+    return (int(np.argmax(differs)), count) if count else None
+
+
+def cuda_source(item_bytes: int) -> str:
+    """The same rule as a CUDA kernel `compare` for elements of so many bytes.
+
+    `kind` is the type's place in KINDS, `special` the bits that are set in infinities and NaN (0: there are
+    none), `gap` how many elements after the first `ends` are left out. `result` starts and ends as
+    `difference_of` says. What is equal bit by bit, nearly everything, takes the short way; four elements
+    are under way at a time in each thread, which is what the memory's bandwidth takes.
+    """
+    names = [name for name in KINDS if np.dtype(name).itemsize == item_bytes and name != "float16"]
+    cases = [_CASE.format(kind=KINDS.index(name), type=C_TYPES[name]) for name in names]
+    return f"typedef {C_TYPES[f'uint{8 * item_bytes}']} Bits;\n" + _CUDA.replace("CASES", "".join(cases))
+
+
+def special_bits(dtype: str) -> int:
+    """The exponent's bits of a floating-point type, all set in infinities and NaN; 0 for an integer."""
+    return {"float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}.get(dtype, 0)
+
+
+KINDS = tuple(C_TYPES)
+_CASE = """
+    case {kind}: {{
+        const {type} x = ((const {type} *)actual)[i], y = ((const {type} *)expected)[i];
+        same = x == y; found = (double)x; wanted = (double)y;
+        break;
+    }}"""
+_CUDA = """
+typedef unsigned long long Count;
+
+__device__ double half_at(const void *array, Count i)  // plain CUDA C++ has no such type
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(((const unsigned short *)array)[i]));
+    return wide;
+}
+
+__device__ __noinline__ void judge(const void *actual, const void *expected, Count i, int kind,
+                                   double rtol, double atol, Count *result)
+{
+    double found, wanted;
+    bool same;
+    switch (kind) {CASES
+    default:
+        found = half_at(actual, i); wanted = half_at(expected, i); same = found == wanted;
+    }
+    const double distance = fabs(found - wanted);
+    const bool tolerant = rtol > 0 || atol > 0;
+    if (same || (tolerant && distance <= atol + rtol * fabs(wanted) && isfinite(distance))) return;
+    atomicMin(result, i);
+    atomicAdd(result + 1, 1ull);
+}
+
+extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends,
+                                   Count gap, Count special, int kind, double rtol, double atol,
+                                   Count *result)
+{
+    const Count stride = (Count)gridDim.x * blockDim.x, visited = count - gap;
+    const Bits mask = (Bits)special;
+    for (Count first = (Count)blockIdx.x * blockDim.x + threadIdx.x; first < visited; first += 4 * stride) {
+        Bits found[4], wanted[4];
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const Count i = first + k * stride < visited ? first + k * stride : first;
+            found[k] = actual[i + (i < ends ? 0 : gap)];
+            wanted[k] = expected[i + (i < ends ? 0 : gap)];
+        }
+        unsigned unequal = 0, doubtful = 0;  // bits: an index into `found` below would put it in memory
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            unequal |= (found[k] != wanted[k]) << k;
+            doubtful |= (found[k] != wanted[k] || (mask && (found[k] & mask) == mask)) << k;
+        }
+        for (int k = 0; doubtful >> k; ++k) {
+            const Count i = first + k * stride;
+            if (!(doubtful >> k & 1) || i >= visited) continue;
+            const bool guard = i < ends || i >= visited - ends;
+            if (guard && !(unequal >> k & 1)) continue;  // NaN, as it should be
+            const Count at = i + (i < ends ? 0 : gap);
+            judge(actual, expected, at, kind, guard ? 0 : rtol, guard ? 0 : atol, result);
+        }
+    }
+}
+"""
+
+
+def difference_of(first: int, differing: int) -> Difference | None:
+    """Read the kernel's result: the smallest index, and a count less one, for both start as all ones."""
+    count = (differing + 1) % 2**64
+    return (first, count) if count else None

@@ -1,0 +1,142 @@
+"""Global memory of a GPU through the driver's own functions, the same for every package.
+
+Whatever moves bytes is queued on the device's stream. The driver's functions without a stream use the legacy
+one, which is in no order with a stream of one's own, and may return before bytes from the host have arrived.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from autotune.devices.base import Buffer, Bytes
+from autotune.errors import DeviceLost, LaunchError, OutOfMemory
+
+# Errors of a launch that never started; after any other the context is lost.
+_REFUSED = (
+    "INVALID_VALUE",
+    "LAUNCH_OUT_OF_RESOURCES",
+    "INVALID_CONFIGURATION",
+    "NOT_SUPPORTED",
+    "out of resources",
+    "too many resources",
+    "invalid configuration",
+    "not supported",
+    "invalid argument",
+)
+_NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
+
+
+class DriverError(Exception):
+    """The driver's refusal, with its name for the reason."""
+
+
+class Memory:
+    """An address in global memory; what it lies in is kept alive."""
+
+    def __init__(self, address: int, owner: object) -> None:
+        self._address = address
+        self._owner = owner
+
+    def __int__(self) -> int:
+        return self._address
+
+
+class CudaMemory:
+    """Mix-in for GPUs: memory of the current context, every transfer in the order of the stream."""
+
+    stream: int  # the driver's handle
+
+    def allocate(self, size_bytes: int) -> Buffer:
+        """Reserve memory as most programs do; in memory from a pool some kernels take 5% longer."""
+        address = ctypes.c_uint64()
+        try:
+            call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
+        except DriverError as error:
+            raise classified(error) from None
+        return Memory(address.value, _Allocation(address))
+
+    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
+        """The same memory from an offset on; the parent is kept alive."""
+        return Memory(int(buffer) + offset_bytes, buffer)
+
+    def write(self, buffer: Buffer, data: Bytes) -> None:
+        """Copy to the GPU and wait until it is there."""
+        data = np.ascontiguousarray(data)
+        if data.size:
+            self._queue("cuMemcpyHtoDAsync_v2", int(buffer), data.ctypes.data, data.size)
+            self._wait()
+
+    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+        """Copy to the host and wait."""
+        data = np.empty(size_bytes, np.uint8)
+        if size_bytes:
+            self._queue("cuMemcpyDtoHAsync_v2", data.ctypes.data, int(buffer), size_bytes)
+            self._wait()
+        return data
+
+    def copy(
+        self,
+        target: Buffer,
+        source: Buffer,
+        size_bytes: int,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
+        """Copy within global memory."""
+        into, out_of = int(target) + target_offset, int(source) + source_offset
+        self._queue("cuMemcpyDtoDAsync_v2", into, out_of, size_bytes)
+
+    def fill(self, buffer: Buffer, byte: int, size_bytes: int) -> None:
+        """Set every byte."""
+        self._queue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
+
+    def _queue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
+        what = ctypes.c_uint64(what) if isinstance(what, int) else what
+        try:
+            call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), ctypes.c_void_p(self.stream))
+        except DriverError as error:
+            raise DeviceLost(str(error)) from None
+
+    def _wait(self) -> None:
+        """Until then the host's memory belongs to the copy."""
+        try:
+            call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
+        except DriverError as error:
+            raise DeviceLost(str(error)) from None
+
+
+class _Allocation:
+    """Gives memory back when nobody holds it any more; the driver waits for work that is queued."""
+
+    def __init__(self, address: ctypes.c_uint64) -> None:
+        self._address = address
+        self._free = driver().cuMemFree_v2
+
+    def __del__(self) -> None:
+        self._free(self._address)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver; raises DriverError."""
+    if code := getattr(driver(), name)(*arguments):
+        reason = ctypes.c_char_p()
+        driver().cuGetErrorName(code, ctypes.byref(reason))
+        raise DriverError(f"{name}: {(reason.value or b'CUDA error %d' % code).decode()}")
+
+
+@cache
+def driver() -> ctypes.CDLL:
+    """The CUDA driver's library."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def classified(error: Exception) -> LaunchError | DeviceLost:
+    """A driver's error as what it means for the process that met it."""
+    text = str(error)
+    if any(name in text for name in _NO_MEMORY):
+        return OutOfMemory(text)
+    return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)

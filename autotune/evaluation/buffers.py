@@ -1,0 +1,295 @@
+"""Memory of one problem on one device: inputs, guard zones around every array, and the expected results.
+
+Arrays stay allocated from one configuration to the next. Every array has a pristine image on the device,
+guard zones and poison included, so one device copy puts it back whatever a kernel did to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.devices.array_compare import ArrayComparison, Difference
+from autotune.devices.base import Buffer, Bytes, Device, Program
+from autotune.errors import LaunchError
+from autotune.evaluation.inputs import ProblemData
+from autotune.evaluation.work_item import Array, ProblemInstance
+
+GUARD_BYTES = 16_384  # a whole block of 1024 threads writing 16 bytes each past the end is still caught
+SMALL = 2**-10  # of the memory: scratch arrays up to it stay beside those of other shapes,
+MAX_SMALL = 4  # so many of them
+PAGE_BYTES = 4096  # regions of device memory start at multiples of this
+_READ_BYTES = 2**22  # what is brought to the host at once to compare an image
+# What an output holds before a run, by the problem's seed, as the byte that is repeated. A kernel that leaves
+# out the initial value of a maximum, a minimum or a sum is right by luck under some of them, not under all.
+POISON_FLOAT = (0xFF, 0x7B, 0xFB)  # NaN, huge and huge negative: finite in every precision, half included
+POISON_INTEGER = (0xA5, 0x5A, 0x00)  # negative where there is a sign, positive, and no more than any unsigned
+WRONG_BYTES = 2**18  # what is put into an output before a timed run: little beside what a run moves
+
+
+class GuardedBuffer:
+    """One array in device memory between two guard zones, with its pristine image and its expected result.
+
+    All three are images: the array with its guard zones, so that one comparison sees everything.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        array: Array,
+        content: NDArray[Any] | None,
+        expected: NDArray[Any] | None,
+        seed: int,
+    ) -> None:
+        self.array = array
+        self.count = math.prod(array.shape)
+        self.item_bytes = np.dtype(array.dtype).itemsize
+        self.size_bytes = self.count * self.item_bytes
+        self.guard_items = GUARD_BYTES // self.item_bytes
+        self.is_pristine = False  # known to hold its initial content, guard zones included
+        self._device = device
+        self._image_bytes = self.size_bytes + 2 * GUARD_BYTES
+        self.guard = _guard(array, seed)
+        self._initial = self._poison(seed) if content is None else _as_bytes(content)
+        self._pristine = self._image(self._initial)
+        self._memory = device.allocate(self._image_bytes)
+        self._right = None if expected is None else _as_bytes(expected)
+        self._expected = None if self._right is None else self._image(self._right)
+        self._wrong = self._wrong_content() if array.role == "out" else None
+        self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
+        self.restore()
+
+    def restore(self) -> None:
+        """Put back the initial content and the guard zones."""
+        if not self.is_pristine:
+            self._device.copy(self._memory, self._pristine, self._image_bytes)
+            self.is_pristine = True
+
+    def alter(self) -> None:
+        """Put back the initial content, but the first elements in the place of the last: another input."""
+        self.restore()
+        half = self.count // 2
+        self._put(self._pristine, self.count - half, half, source_offset=GUARD_BYTES)
+
+    def put_right(self) -> None:
+        """Make the content right but for some elements in its second half, which stay as a run left them."""
+        first = self.count - self.count // 2
+        end = first + self.count // 4 + 1
+        for start, stop in ((0, first), (end, self.count)):
+            self._put(self._expected, start, max(0, stop - start), GUARD_BYTES + start * self.item_bytes)
+
+    def spoil(self, turn: int) -> None:
+        """Put plausible wrong values into a part of an output, another part in every turn."""
+        if self._wrong is not None and self.count:
+            length = wrong_bytes(self.array) // self.item_bytes
+            start = turn * length % self.count
+            self._put(self._wrong, start, min(length, self.count - start))
+
+    def against_initial(self) -> ArrayComparison:
+        """What tells whether anything, guard zones included, differs from the initial content."""
+        count = self._image_bytes // np.dtype(self._word).itemsize
+        return ArrayComparison(self._memory, self._pristine, self._word, count)
+
+    def against_expected(self, rtol: float, atol: float) -> ArrayComparison:
+        """What tells whether the content is right, where a right one is known, and the guard zones whole."""
+        known = self._expected is not None
+        expected = self._expected if known else self._pristine
+        count, ends = self.count + 2 * self.guard_items, self.guard_items
+        return ArrayComparison(
+            self._memory, expected, self.array.dtype, count, rtol, atol, ends, inside=known
+        )
+
+    def guards(self) -> tuple[Bytes, Bytes]:
+        """The guard zones below and above the array, as they are now."""
+        return self._guards(self._memory)
+
+    def is_trustworthy(self) -> bool:
+        """Whether the images are what they were made as: a write far from any array may have hit them."""
+        return self._holds(self._pristine, self._initial) and (
+            self._right is None or self._holds(self._expected, self._right)
+        )
+
+    def index_of(self, change: Difference) -> int:
+        """Index in the array of the first element that `against_initial` found changed."""
+        return change[0] * np.dtype(self._word).itemsize // self.item_bytes - self.guard_items
+
+    def values_at(self, index: int) -> tuple[Any, Any]:
+        """What an element is, and what it is expected to be."""
+        offset_bytes = GUARD_BYTES + index * self.item_bytes
+        pages = [
+            self._page(buffer, offset_bytes, self.item_bytes) for buffer in (self._memory, self._expected)
+        ]
+        found, wanted = (page[skip:].view(self.array.dtype)[0] for skip, page in pages)
+        return found, wanted
+
+    @property
+    def _word(self) -> str:
+        return "uint32" if self.size_bytes % 4 == 0 else "uint8"
+
+    def _guards(self, buffer: Buffer) -> tuple[Bytes, Bytes]:
+        below = self._device.read(buffer, GUARD_BYTES)
+        content, tail = self._page(buffer, GUARD_BYTES + self.size_bytes, GUARD_BYTES)
+        return below, tail[content:]
+
+    def _holds(self, image: Buffer, content: Bytes) -> bool:
+        """Whether an image has this content between whole guard zones, by the host's own copy."""
+        for start in range(0, content.size, _READ_BYTES):
+            part = content[start : start + _READ_BYTES]
+            region = self._device.region(image, GUARD_BYTES + start, part.size)
+            if not np.array_equal(self._device.read(region, part.size), part):
+                return False
+        return all(np.array_equal(zone, self.guard) for zone in self._guards(image))
+
+    def _page(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> tuple[int, Bytes]:
+        """Read from the page that an offset lies in; the first number is how many bytes precede it."""
+        skip = offset_bytes % PAGE_BYTES
+        page = self._device.region(buffer, offset_bytes - skip, skip + size_bytes)
+        return skip, self._device.read(page, skip + size_bytes)
+
+    def _put(self, source: Buffer, start: int, count: int, source_offset: int = 0) -> None:
+        """Copy so many elements into the array, from one on."""
+        if count:
+            self.is_pristine = False
+            at = GUARD_BYTES + start * self.item_bytes
+            self._device.copy(self._memory, source, count * self.item_bytes, at, source_offset)
+
+    def _image(self, content: Bytes) -> Buffer:
+        """Device memory with the content between two guard zones."""
+        image = self._device.allocate(self._image_bytes)
+        skip = self.size_bytes % PAGE_BYTES  # regions start at whole pages
+        for start, zone in (
+            (0, self.guard),
+            (GUARD_BYTES + self.size_bytes - skip, np.concatenate([np.zeros(skip, np.uint8), self.guard])),
+        ):
+            self._device.write(self._device.region(image, start, zone.size), zone)
+        self._device.write(self._device.region(image, GUARD_BYTES, self.size_bytes), content)
+        return image
+
+    def _poison(self, seed: int) -> Bytes:
+        poisons = POISON_FLOAT if np.dtype(self.array.dtype).kind == "f" else POISON_INTEGER
+        return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), self.size_bytes)  # takes no memory
+
+    def _wrong_content(self) -> Buffer | None:
+        """Values that a result might have, none of them right in its own place."""
+        if self._right is None:
+            return None
+        values = self._right[: wrong_bytes(self.array)].view(self.array.dtype)
+        if values.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
+        else:
+            values = values ^ 1
+        buffer = self._device.allocate(values.nbytes)
+        self._device.write(buffer, _as_bytes(values))
+        return buffer
+
+
+def wrong_bytes(array: Array) -> int:
+    """How much device memory the wrong values of an output take."""
+    item_bytes = np.dtype(array.dtype).itemsize
+    return item_bytes * min(math.prod(array.shape), WRONG_BYTES // item_bytes)
+
+
+def _guard(array: Array, seed: int) -> Bytes:
+    """What a guard zone holds: numbers that spoil a result into which they are read, one way or another.
+
+    A maximum leaves NaN out, and a product with 0 is spoilt by NaN and infinities only. So they alternate,
+    and every seed begins with another one. An output's differ from an input's: copying them is seen.
+    """
+    dtype = np.dtype(array.dtype)
+    if dtype.kind == "f":
+        values = [math.nan, math.inf, -math.inf]
+    else:
+        most = np.iinfo(dtype).max
+        values = [most, -most if dtype.kind == "i" else 1, most // 3]
+    zone = np.roll(np.array(values, dtype), seed + (array.role != "in"))
+    return _as_bytes(np.resize(zone, GUARD_BYTES // dtype.itemsize))
+
+
+def _as_bytes(content: NDArray[Any]) -> Bytes:
+    return np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+
+
+def device_bytes(case: ProblemInstance) -> int:
+    """What the arrays of a case take of a device's memory at least, guard zones included.
+
+    Each has an image for the runs and a pristine one; an output has a third, of what is expected, and a few
+    wrong values.
+    """
+    used = {name for launch in case.launches for name in launch.arguments}
+    total = 0
+    for array in case.arrays:
+        if array.name in used or array.role == "out":
+            image_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize + 2 * GUARD_BYTES
+            total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
+    return total
+
+
+class ProblemBuffers:
+    """The arrays of one problem in device memory."""
+
+    def __init__(self, device: Device, data: ProblemData) -> None:
+        self._device = device
+        self._seed = data.problem.seed
+        self._inputs = data.inputs
+        self._expected = data.expected
+        self._guarded: dict[Array, GuardedBuffer] = {}  # those that were used last are last
+
+    def guarded_buffers(self, case: ProblemInstance) -> tuple[GuardedBuffer, ...]:
+        """The arrays a case's launches touch, and every output that the reference knows."""
+        used = {name for launch in case.launches for name in launch.arguments} | set(self._expected)
+        return tuple(self._guarded_buffer(array) for array in case.arrays if array.name in used)
+
+    def run(self, program: Program, case: ProblemInstance, repeats: int = 1) -> float:
+        """Run a case's plan over its arrays as they are; device time in ms. Raises what the device raises."""
+        guarded_buffers = self.guarded_buffers(case)
+        for guarded in guarded_buffers:
+            guarded.is_pristine = False
+        arguments: dict[str, Buffer | np.generic] = {
+            guarded.array.name: guarded.region for guarded in guarded_buffers
+        }
+        for scalar in case.scalars:
+            arguments[scalar.name] = np.dtype(scalar.dtype).type(scalar.value)
+        time_ms = self._device.run(program, case.launches, arguments, repeats)
+        if not math.isfinite(time_ms):
+            raise LaunchError(f"the device says that it took {time_ms} ms")
+        return time_ms
+
+    def check(self, case: ProblemInstance, guarded_buffers: Sequence[GuardedBuffer]) -> bool:
+        """Whether memory is what a right run leaves behind: inputs unchanged, outputs right, guards whole."""
+        comparisons = [
+            guarded.against_initial()
+            if guarded.array.role == "in"
+            else guarded.against_expected(case.rtol, case.atol)
+            for guarded in guarded_buffers
+        ]
+        differences = self._device.compare(comparisons)
+        for guarded, difference in zip(guarded_buffers, differences, strict=True):
+            guarded.is_pristine = guarded.array.role == "in" and difference is None
+        return not any(differences)
+
+    def difference(self, comparison: ArrayComparison) -> Difference | None:
+        """The outcome of one comparison."""
+        return self._device.compare([comparison])[0]
+
+    def _guarded_buffer(self, array: Array) -> GuardedBuffer:
+        guarded = self._guarded.pop(array, None)
+        if guarded is None:
+            self._make_room(array)
+            content, expected = self._inputs.get(array.name), self._expected.get(array.name)
+            guarded = GuardedBuffer(self._device, array, content, expected, self._seed)
+        self._guarded[array] = guarded
+        return guarded
+
+    def _make_room(self, array: Array) -> None:
+        """Drop arrays of the same name: large ones, for two may not fit, and of small ones all but a few."""
+        others = [other for other in self._guarded if other.name == array.name]
+        limit_bytes = SMALL * self._device.info.memory_bytes
+        large = [other for other in others if self._guarded[other].size_bytes > limit_bytes]
+        for other in large or others[: 1 - MAX_SMALL]:
+            del self._guarded[other]
+            self._device.forget()

@@ -1,0 +1,166 @@
+"""A pool of compiler processes: sources in, binaries or failures out, ahead of the device.
+
+Each thread of the pool owns one child process, so a compiler that crashes or never ends takes one
+process group with it and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from autotune.compilers.base import Compiler, driver_compiler
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
+from autotune.core.records import DeviceInfo
+from autotune.core.trials import Binary, Failure, Status
+from autotune.devices import BACKENDS, Address, backend
+from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError, MissingExtra
+from autotune.processes.child import Child
+
+if TYPE_CHECKING:
+    from autotune.compilers.nvcc import NvccCompiler
+    from autotune.compilers.nvrtc import CudaCompiler
+
+Compilation = Binary | Failure
+COMPILER_PROCESS = "compiler"  # of the processes that may be kept ready
+
+
+class CompilerPool:
+    """Compiles with `workers` processes and a limit of `timeout_s` seconds each.
+
+    Every process opens a compiler with `open_compiler`; `kept` is the folder of binaries from earlier runs,
+    None for no such folder.
+    """
+
+    def __init__(
+        self,
+        open_compiler: Callable[[], Compiler],
+        *,
+        workers: int,
+        timeout_s: float,
+        kept: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._open_compiler = open_compiler
+        self._kept = kept
+        self._timeout_s = timeout_s
+        self._environment = environment
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
+        self._idle: SimpleQueue[Child] = SimpleQueue()
+        self._lock = Lock()  # of the set of children, which does not change once it is being closed
+        self._closing = False
+        self._children = {self._start() for _ in range(workers)}
+        for child in self._children:
+            self._idle.put(child)
+        self.workers = workers
+
+    def submit(self, source: str, options: Sequence[str]) -> Future[Compilation]:
+        """Queue one source; the future never raises, a failure is its value."""
+        return self._threads.submit(self._compile, source, tuple(options))
+
+    def close(self) -> None:
+        """Drop what is queued and kill the processes, busy or not."""
+        with self._lock:
+            self._closing = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for child in self._children:
+            child.kill()
+        self._threads.shutdown(wait=True)
+
+    def _start(self) -> Child:
+        return Child(
+            _open, self._open_compiler, self._kept, environment=self._environment, kind=COMPILER_PROCESS
+        )
+
+    def _compile(self, source: str, options: tuple[str, ...]) -> Compilation:
+        """Compile in one of the children; once more in a fresh one where the machine may be at fault."""
+        compiled = self._attempt(source, options)
+        if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
+            return self._attempt(source, options)
+        return compiled
+
+    def _attempt(self, source: str, options: tuple[str, ...]) -> Compilation:
+        child = self._idle.get()
+        try:
+            compiled: Compilation = child.call(_compile, source, options, timeout_s=self._timeout_s)
+        except ChildFailed as error:
+            compiled = self._failure(error)
+            if compiled.by_machine or not isinstance(error, ChildRaised):
+                child = self._replacement(child)
+        self._idle.put(child)
+        return compiled
+
+    def _failure(self, error: ChildFailed) -> Failure:
+        if isinstance(error, ChildTimeout):
+            status, detail = Status.COMPILE_TIMEOUT, f"the compiler took more than {self._timeout_s:g} s"
+        elif isinstance(error, ChildRaised):
+            status, detail = Status.COMPILE_ERROR, f"the compiler failed: {error}"
+        elif error.by_machine:
+            status, detail = Status.CRASHED, f"the compiler was killed: {error}"
+        else:
+            status, detail = Status.COMPILE_ERROR, f"the compiler crashed: {error}"
+        return Failure(status, detail, by_machine=error.by_machine)
+
+    def _replacement(self, child: Child) -> Child:
+        """A fresh child in the place of one; that one, dead, once the pool is being closed."""
+        child.kill()
+        with self._lock:
+            if self._closing:
+                return child
+            self._children.remove(child)
+            fresh = self._start()
+            self._children.add(fresh)
+            return fresh
+
+
+def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable[[], Compiler]:
+    """How a child opens the compiler of a device; for CUDA, of that kind, without waking the driver up.
+
+    Raises what opening it raises when something has to be installed first.
+    """
+    if BACKENDS[address.backend].dialect == "cuda":
+        cuda_compiler(device.architecture, kind)
+        return partial(cuda_compiler, device.architecture, kind)
+    return partial(device_compiler, address)
+
+
+def device_compiler(address: Address) -> Compiler:
+    """The compiler of a device of this machine."""
+    return backend(address.backend).open_compiler(address.index)
+
+
+def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
+    """What results call the compiler of a device, its version included; raises as `compiler_opener` does."""
+    if BACKENDS[address.backend].dialect == "cuda":
+        return cuda_compiler(device.architecture, kind).name
+    return driver_compiler(device)
+
+
+def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:
+    """A compiler for NVIDIA GPUs of an architecture, whether there is one or not: `nvrtc` or `nvcc`.
+
+    Raises MissingExtra without NVRTC, and SetupError without nvcc.
+    """
+    try:
+        from autotune.compilers.nvcc import NvccCompiler
+        from autotune.compilers.nvrtc import CudaCompiler
+    except ImportError:
+        raise MissingExtra("cuda.bindings", "cuda") from None
+    return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
+
+
+def _open(open_compiler: Callable[[], Compiler], kept: Path | None) -> Compiler:
+    compiler = open_compiler()
+    return compiler if kept is None else CachedCompiler(compiler, BinaryCache(kept))
+
+
+def _compile(compiler: Compiler, source: str, options: tuple[str, ...]) -> Compilation:
+    try:
+        return compiler.compile(source, options)
+    except CompileError as error:
+        return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")

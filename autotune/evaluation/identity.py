@@ -1,0 +1,93 @@
+"""What journals know their rows by, spelled out: the words here stay when fields and classes get other names.
+
+This is version 1. Whoever changes a word of it makes the journals that exist useless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from autotune.core.records import Config, Sizes
+from autotune.core.trials import Problem
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.space import Fill, SpaceSpec
+
+_SIZE = r"\('([A-Za-z_][A-Za-z0-9_]*)', ([1-9][0-9]{0,17})\)"
+
+
+def trial_key(
+    source_sha256: str,
+    config: Config,
+    options: Sequence[str],
+    *,
+    compiler: str,
+    cases: Iterable[ProblemInstance],
+    environment: Mapping[str, str],
+) -> str:
+    """Version 1 of what a journal knows an outcome by; whoever changes its words invalidates every journal.
+
+    Args:
+        source_sha256: of the kernel's source, with all that it includes.
+        config: the configuration.
+        options: of the compiler.
+        compiler: its name in the space file.
+        cases: what is run, verification first.
+        environment: device, software and compiler version, as `environment` gives them.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    identity = {
+        "source": source_sha256,
+        "config": dict(config),
+        "options": options,
+        "compiler": compiler,
+        "cases": [case.identity for case in cases],
+        "environment": environment,
+    }
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dict[str, str]:
+    """What a journal's rows are true of; parameters and constraints may change, for rows carry their own."""
+    return {
+        "kernel": spec.kernel,
+        "source": source_sha256[:16],
+        "reference": hashlib.sha256(spec.reference.read_bytes()).hexdigest()[:16],
+        "sizes": sizes_text(problem.sizes),
+        "dtype": problem.dtype,
+        "arguments": hashlib.sha256(_arguments_text(spec).encode()).hexdigest()[:16],
+    }
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """Sizes as a journal's header has them, by name: `[('m', 8), ('n', 4096)]`."""
+    return "[" + ", ".join(f"('{name}', {size})" for name, size in sorted(sizes.items())) + "]"
+
+
+def header_sizes(header: Mapping[str, Any]) -> Sizes | None:
+    """The sizes in a journal's header; None where there are none."""
+    text = str(header.get("sizes"))
+    if re.fullmatch(rf"\[({_SIZE}(, (?=\()|(?=\])))*\]", text) is None:
+        return None
+    return {name: int(size) for name, size in re.findall(_SIZE, text)}
+
+
+def _arguments_text(spec: SpaceSpec) -> str:
+    """Version 1 of what a header says of arguments and verification; its words are no names of today."""
+
+    def fill_text(fill: Fill | None) -> str:
+        return "None" if fill is None else f"Fill(kind={fill.kind!r}, arguments={fill.arguments!r})"
+
+    arguments = [
+        f"FilledArgument(name={item.name!r}, dtype={item.dtype!r}, role={item.role!r}, shape={item.shape!r}, "
+        f"value={item.value!r}, fill={fill_text(item.fill)})"
+        for item in spec.arguments
+    ]
+    listed = ", ".join(arguments) + "," * (len(arguments) == 1)
+    return f"(({listed}), {spec.verify_sizes!r}, {spec.rtol!r}, {spec.atol!r})"

@@ -1,0 +1,127 @@
+"""What a problem consists of on the host: inputs drawn from its seed, and the results a reference expects."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from autotune.core.records import Value
+from autotune.core.trials import Problem
+from autotune.errors import SetupError
+from autotune.evaluation.work_item import Array
+
+_CHUNK = 2**20  # elements that one generator draws; part of what a seed means
+
+
+@dataclass(frozen=True)
+class ProblemData:
+    """One problem on the host: inputs by name, and what every output that the reference knows should be."""
+
+    problem: Problem
+    inputs: Mapping[str, NDArray[Any]]
+    expected: Mapping[str, NDArray[Any]]
+
+
+def prepare(problem: Problem, arrays: tuple[Array, ...], reference: Path) -> ProblemData:
+    """Draw the inputs and run the reference; raises SetupError, or whatever the user's reference raises."""
+    inputs = draw_inputs(problem, arrays)
+    return ProblemData(problem, inputs, expected_results(reference, inputs, problem, arrays))
+
+
+def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
+    """Every array that has a fill, by name and read-only; the same for the same seed on every machine."""
+    inputs: dict[str, NDArray[Any]] = {}
+    for array in arrays:
+        if array.fill is not None:
+            inputs[array.name] = _fill(array, array.fill, problem.seed, inputs)
+            inputs[array.name].flags.writeable = False
+    return inputs
+
+
+def _fill(
+    array: Array, fill: tuple[Value, ...], seed: int, earlier: Mapping[str, NDArray[Any]]
+) -> NDArray[Any]:
+    kind, *numbers = fill
+    dtype = np.dtype(array.dtype)
+    real = np.float64 if dtype.itemsize == 8 else np.float32
+    match kind, numbers:
+        case "copy", [str(name)]:
+            return earlier[name].astype(dtype, copy=True)
+        case "transpose", [str(name)]:
+            return np.ascontiguousarray(earlier[name].T)
+        case "constant", [value]:
+            return np.full(array.shape, value, dtype)
+        case "sequence", [int() | float() as start, int() | float() as step]:
+            return (start + step * np.arange(math.prod(array.shape))).astype(dtype).reshape(array.shape)
+        case "integers", [int() as low, int() as high]:
+            exact = dtype if dtype.kind in "iu" else np.dtype(np.int32)
+
+            def integers(draw: Generator, count: int) -> NDArray[Any]:
+                return np.asarray(draw.integers(int(low), int(high), count, exact, endpoint=True))
+
+            return _drawn(array, seed, integers)
+        case "uniform", [int() | float() as low, int() | float() as high]:
+            return _drawn(array, seed, lambda draw, count: low + (high - low) * draw.random(count, real))
+        case "normal", [int() | float() as mean, int() | float() as deviation]:
+            return _drawn(
+                array, seed, lambda draw, count: mean + deviation * draw.standard_normal(count, real)
+            )
+    raise SetupError(f"argument {array.name}: no such fill: {fill}")
+
+
+def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any]]) -> NDArray[Any]:
+    """Draw an array in chunks, each with a generator of its own, by as many threads as there are cores."""
+    values = np.empty(math.prod(array.shape), array.dtype)
+
+    def fill(chunk: int) -> None:
+        part = values[chunk * _CHUNK : (chunk + 1) * _CHUNK]
+        # by name, so that an array keeps its content when another one is added before it
+        generator = np.random.default_rng([seed, zlib.crc32(array.name.encode()), chunk])
+        part[:] = draw(generator, part.size)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        list(threads.map(fill, range(-(-values.size // _CHUNK))))
+    return values.reshape(array.shape)
+
+
+def expected_results(
+    path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
+) -> dict[str, NDArray[Any]]:
+    """Run the user's reference; whatever it raises passes through and is reported as the setup's fault."""
+    specification = importlib.util.spec_from_file_location("autotune_reference", path)
+    if specification is None or specification.loader is None:
+        raise SetupError("not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    results = module.reference(dict(inputs), dict(problem.sizes))
+    known = {array.name: array for array in arrays if array.role in ("out", "inout")}
+    if unknown := sorted(set(results) - set(known)):
+        raise SetupError(f"reference() returned {unknown}; expected names of out or inout arrays")
+    for array in known.values():
+        if array.role == "out" and array.name not in results:
+            raise SetupError(f"reference() returned nothing for the out argument {array.name}")
+    return {name: _as_declared(np.asarray(result), known[name]) for name, result in results.items()}
+
+
+def _as_declared(result: NDArray[Any], array: Array) -> NDArray[Any]:
+    """A reference's result as flat elements of the array's type; raises SetupError when it does not fit."""
+    if result.size != math.prod(array.shape):
+        raise SetupError(
+            f"reference() gives {result.size} elements for {array.name}, not {math.prod(array.shape)}"
+        )
+    flat = result.reshape(-1)
+    typed = flat.astype(array.dtype)
+    if typed.dtype.kind in "iu" and not np.array_equal(typed, flat):
+        raise SetupError(f"reference() gives values for {array.name} that {array.dtype} cannot hold")
+    return np.ascontiguousarray(typed)

@@ -1,0 +1,168 @@
+"""From a configuration to everything needed to compile and run it, and to the key of its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from autotune.compilers.kernel_source import SourceText, render
+from autotune.core.expressions import number, parse
+from autotune.core.launch_plan import arguments
+from autotune.core.records import Argument, Config, DeviceInfo, Sizes, size_text
+from autotune.core.trials import Binary, Problem
+from autotune.errors import ExpressionError
+from autotune.evaluation.identity import trial_key
+from autotune.evaluation.work_item import (
+    Array,
+    Incumbent,
+    MeasurementPolicy,
+    ProblemInstance,
+    Scalar,
+    WorkItem,
+)
+from autotune.space import Fill, Space
+
+
+@dataclass(frozen=True)
+class KernelInstance:
+    """One configuration, ready to compile and to run; `key` identifies its outcome."""
+
+    config: Config
+    source: str
+    options: tuple[str, ...]
+    checks: tuple[ProblemInstance, ...]
+    case: ProblemInstance
+    floor_ms: float
+    key: str
+
+    @cached_property
+    def runs(self) -> str:
+        """What is run with the binary: launches, scalars and arrays on every problem."""
+        return json.dumps([item.identity for item in (*self.checks, self.case)])
+
+    def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
+        """Outputs that are not compared, of those it writes; of all where nothing is compared."""
+        case = self.case
+        outputs = [array.name for array in case.arrays if array.role in ("out", "inout")]
+        used = {name for launch in case.launches for name in launch.arguments}
+        some = any(name in compared for name in outputs)
+        return tuple(name for name in outputs if name not in compared and (name in used or not some))
+
+    def job(
+        self, binary: Binary, protocol: MeasurementPolicy, incumbent: Incumbent | None, batch: int | None
+    ) -> WorkItem:
+        """The job that verifies and times it."""
+        return WorkItem(binary, self.checks, self.case, protocol, incumbent, batch, self.floor_ms)
+
+
+class InstanceMaker:
+    """Makes the candidates of one space; pure, so that the same configuration gives the same key."""
+
+    def __init__(self, space: Space, source: SourceText, dialect: str, compiler: str) -> None:
+        """`compiler` is its name and version."""
+        self.space = space
+        self._source = source
+        self._dialect = dialect
+        self._environment = environment(space.device, compiler)
+        self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
+
+    def make(self, config: Config) -> KernelInstance:
+        """Raises ExpressionError when the space's expressions give no usable numbers."""
+        space = self.space
+        checks = tuple(  # each with another seed, and so with another poison
+            self.case(config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number))
+            for number, sizes in enumerate(self._verify_sizes, 1)
+            if space.holds(config, sizes)
+        )
+        case = self.case(config, space.problem)
+        options = space.options(config, self._dialect)
+        return KernelInstance(
+            config=config,
+            source=render(self._source, space.macros(config)),
+            options=options,
+            checks=checks,
+            case=case,
+            floor_ms=self._floor_ms(config),
+            key=self.key(config, options, (*checks, case)),
+        )
+
+    def key(
+        self, config: Config, options: tuple[str, ...] = (), cases: tuple[ProblemInstance, ...] = ()
+    ) -> str:
+        """What the journal knows an outcome by; without cases, that the configuration cannot be launched."""
+        return trial_key(
+            self._source.sha256,
+            config,
+            options,
+            compiler=self.space.spec.compiler,
+            cases=cases,
+            environment=self._environment,
+        )
+
+    def case(self, config: Config, problem: Problem) -> ProblemInstance:
+        """The configuration on one problem; raises ExpressionError."""
+        try:
+            return self._case(config, problem)
+        except ExpressionError as error:
+            where = f"{self.space.spec.path}: at {size_text(problem.sizes)}"
+            raise ExpressionError(f"{where}: {error}") from None
+
+    def _case(self, config: Config, problem: Problem) -> ProblemInstance:
+        space = self.space
+        values = space.values(config, problem.sizes)
+        evaluated = arguments(space.spec.arguments, values, problem.dtype)
+        launches = space.launches(config, problem.sizes)
+        if not launches:
+            raise ExpressionError("launch: nothing is launched, for no `when` holds")
+        fills = {item.name: item.fill for item in space.spec.arguments}
+        return ProblemInstance(
+            problem=problem,
+            arrays=tuple(_array(item, fills[item.name]) for item in evaluated if item.value is None),
+            scalars=tuple(
+                Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
+            ),
+            launches=launches,
+            rtol=_tolerance(space.spec.rtol, values),
+            atol=_tolerance(space.spec.atol, values),
+        )
+
+    def _floor_ms(self, config: Config) -> float:
+        """Moving the work's bytes at the memory's bandwidth; 0 where either is unknown."""
+        bandwidth = self.space.device.memory_bandwidth_bytes_per_s
+        work_bytes = work(self.space, config, self.space.problem.sizes).get("bytes")
+        fits_in_cache = work_bytes is not None and work_bytes <= 2 * self.space.device.cache_bytes
+        if bandwidth is None or work_bytes is None or fits_in_cache:
+            return 0.0
+        return work_bytes / bandwidth * 1e3
+
+
+def environment(device: DeviceInfo, compiler: str) -> dict[str, str]:
+    """What a time depends on besides the kernel: the device, its software, and the compiler."""
+    return {
+        "device": device.name,
+        "backend": device.backend,
+        "driver": device.driver,
+        "runtime": device.runtime,
+        "compiler": compiler,
+    } | device.identity
+
+
+def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
+    """The problem's `bytes` and `flops`, as far as the space states them."""
+    values = space.values(config, sizes)
+    return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
+
+
+def _tolerance(text: str, values: Mapping[str, Any]) -> float:
+    tolerance = float(number(parse(text), values))
+    if tolerance < 0:
+        raise ExpressionError(f"verify: {text!r} gives {tolerance}, expected at least 0")
+    return tolerance
+
+
+def _array(argument: Argument, fill: Fill | None) -> Array:
+    content = None if fill is None else (fill.kind, *fill.arguments)
+    return Array(argument.name, argument.dtype, argument.shape, argument.role, content)

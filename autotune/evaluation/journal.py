@@ -1,0 +1,266 @@
+"""Append-only record of a search: one JSON line per trial, written before the next trial starts.
+
+Written means handed to the system, which outlives this process; a thread syncs it to the disk.
+
+The first line says what the rows are true of: kernel, source, device, problem, arguments. A row is keyed
+by everything that decides its outcome, so a row outlives changes of the space that leave its key alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.core.trials import Measurement, Status, Trial
+from autotune.errors import InputError, JournalError
+from autotune.evaluation.journal_rows import decode_trial, encode_measurement, encode_trial, read_finals
+from autotune.processes.files import hold
+
+VERSION = 1
+_Finals = dict[tuple[str, ...], dict[str, Measurement]]
+
+
+class Journal:
+    """An open journal: `trials` by content key, `finals` by the keys of the finalists that took part."""
+
+    def __init__(self, path: Path, header: Mapping[str, str], *, fresh: bool = False) -> None:
+        """Open or create; raises JournalError when the file belongs to another search or is damaged."""
+        self.path = path
+        self.warning: str | None = None
+        self.trials: dict[str, Trial] = {}
+        self.finals: _Finals = {}
+        self._header = dict(header)
+        self._file = _open_locked(path)
+        self._unsynced = threading.Event()
+        self._sync_error: OSError | None = None  # that nobody has been told of
+        self._is_closing = False
+        self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
+        try:
+            self._load(fresh)
+        except OSError as error:
+            self._file.close()
+            raise _unwritable(path, error) from None
+        except JournalError:
+            self._file.close()
+            raise
+        self._syncer.start()
+
+    @property
+    def batch(self) -> int | None:
+        """Runs in a sample that the trials agree on, the most of any; None before one was timed."""
+        timed = (trial.measurement.batch for trial in self.trials.values() if trial.measurement)
+        return max(timed, default=None)
+
+    def append(self, trial: Trial) -> None:
+        """Write one trial; from now on it outlives this process, and in a moment the machine.
+
+        Raises JournalError when that fails; what was written before is whole.
+        """
+        self.trials[trial.key] = trial
+        self._write({"trial": encode_trial(trial)})
+
+    def append_finals(self, measurements: Mapping[str, Measurement]) -> None:
+        """Write what a final round measured, by content key; raises JournalError when that fails."""
+        self.finals[tuple(sorted(measurements))] = dict(measurements)
+        self._write({"finals": {key: encode_measurement(value) for key, value in measurements.items()}})
+
+    def close(self) -> None:
+        """Close the file, synced to the disk, and free its lock; raises JournalError when a sync failed."""
+        self._is_closing = True
+        self._unsynced.set()
+        self._syncer.join()
+        self._sync()  # a row may have come during the last sync
+        self._file.close()
+        self._tell_of_sync()
+
+    def _keep_synced(self) -> None:
+        """Sync what was written without keeping the search waiting: a disk takes longer than many a trial."""
+        while not self._is_closing:
+            self._unsynced.wait()
+            self._unsynced.clear()
+            self._sync()
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._sync_error = error
+
+    def _tell_of_sync(self) -> None:
+        error, self._sync_error = self._sync_error, None
+        if error is not None:
+            raise _unwritable(self.path, error)
+
+    def _load(self, fresh: bool) -> None:
+        self._file.seek(0)
+        text = self._file.read().decode(errors="surrogateescape")
+        lines = text.splitlines(keepends=True)
+        _require_journal(lines, self.path)
+        if fresh:
+            lines.clear()
+            self._file.truncate(0)
+        if lines and not _is_whole(lines[-1]):
+            self.warning = f"{self.path}: the last line was cut off and is dropped"
+            torn = lines.pop()
+            whole_bytes = os.fstat(self._file.fileno()).st_size - len(torn.encode(errors="surrogateescape"))
+            self._file.truncate(whole_bytes)
+        if not lines:
+            self._write({"journal": VERSION, **self._header})
+            return
+        header, self.trials, self.finals = _rows(lines, self.path)
+        if not any(trial.status is Status.OK for trial in self.trials.values()):
+            # the default, which runs first, failed: nothing is lost, and it may have been mended since
+            if self.trials:
+                self.warning = f"{self.path}: held no trial that succeeded and is started over"
+            self.trials.clear()
+            self._file.truncate(0)
+            self._write({"journal": VERSION, **self._header})
+        elif differences := self._differences(header):
+            raise JournalError(
+                f"{self.path}: its trials are not true of this search: {differences}. "
+                "Start over with --fresh, or keep both with --journal FILE"
+            )
+
+    def _differences(self, found: Mapping[str, Any]) -> str:
+        changed = [name for name, value in self._header.items() if found.get(name) != value]
+        return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        """Write a row in one piece: of one that does not fit nothing stays behind."""
+        self._tell_of_sync()
+        data = (json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n").encode()
+        whole_bytes = os.fstat(self._file.fileno()).st_size
+        try:
+            written = self._file.write(data)
+            if written < len(data):  # the rest says why
+                self._file.write(data[written:])
+        except OSError as error:
+            with suppress(OSError):  # what is left of the row is dropped by whoever reads it
+                self._file.truncate(whole_bytes)
+            raise _unwritable(self.path, error) from None
+        self._unsynced.set()
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """Trials of a journal, what a last round found out included; raises as `read_journal` does."""
+    return read_journal(path)[1]
+
+
+def read_last_round(path: Path) -> dict[str, Measurement]:
+    """What the latest last round measured, by content key; raises as `read_journal` does."""
+    _, _, finals = _parsed(_text(path), path)
+    return next(reversed(finals.values()), {})
+
+
+def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
+    """What a journal's rows are true of, and its trials, without locking or changing the file.
+
+    Raises InputError when it cannot be read and JournalError when it is no journal.
+    """
+    return parse_journal(_text(path), path)
+
+
+def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
+    """The same from a journal's text; `path` is named in errors."""
+    header, trials, _ = _parsed(text, path)
+    return header, list(trials.values())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
+    lines = text.splitlines(keepends=True)
+    _require_journal(lines or [""], path)
+    if not _is_whole(lines[-1]):
+        lines.pop()
+    return _rows(lines, path) if lines else ({}, {}, {})
+
+
+def _require_journal(lines: Sequence[str], path: Path) -> None:
+    """Refuse a file that is something else before anything is changed; an empty one may become a journal."""
+    if lines and not lines[0].startswith('{"journal":'):
+        raise JournalError(f"{path}:1: not a journal; choose another file")
+
+
+def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
+    """Header, trials by key (a later row replaces an earlier one) and final rounds."""
+    header, *rows = (_decode(line, number, path) for number, line in enumerate(lines, 1))
+    if header.get("journal") != VERSION:
+        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another file")
+    try:
+        values.mapping_of(values.plain, values.text)(header, "header")
+    except values.Damaged as error:
+        raise JournalError(f"{path}:1: {error}") from None
+    trials: dict[str, Trial] = {}
+    finals: _Finals = {}
+    for number, row in enumerate(rows, 2):
+        try:
+            if "trial" in row:
+                trial = decode_trial(row["trial"])
+                trials[trial.key] = trial
+            else:
+                measured = read_finals(row.get("finals"), "finals")
+                key = tuple(sorted(measured))
+                finals.pop(key, None)  # the latest is last
+                finals[key] = measured
+        except ValueError as error:
+            raise JournalError(f"{path}:{number}: not a row of a journal ({error})") from None
+    return header, trials, finals
+
+
+def _unwritable(path: Path, error: OSError) -> JournalError:
+    return JournalError(
+        f"{path}: cannot be written: {error.strerror}; once it can be, the same command goes on"
+    )
+
+
+def _open_locked(path: Path) -> FileIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a file; choose one with --journal")
+        file = open_journal(path)
+    except OSError as error:
+        raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
+    if not hold(file.fileno(), wait=False):
+        file.close()
+        raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")
+    return file
+
+
+def open_journal(path: Path) -> FileIO:
+    """Open or create a file to append to, without following a link; unbuffered, so nothing is late."""
+    return FileIO(path, "a+", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+
+
+def _is_whole(line: str) -> bool:
+    if not line.endswith("\n"):
+        return False
+    try:
+        return isinstance(values.load(line), dict)
+    except ValueError:
+        return False
+
+
+def _decode(line: str, number: int, path: Path) -> dict[str, Any]:
+    try:
+        row = values.load(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise JournalError(
+            f"{path}:{number}: the line is damaged; rows after it cannot be trusted. Use --fresh"
+        )
+    return row

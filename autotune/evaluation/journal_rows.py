@@ -1,0 +1,107 @@
+"""Rows of a journal: trials and measurements to JSON values and back; what is damaged is refused here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.core.trials import Measurement, Rule, Status, Trial
+
+_OPTIONAL = {  # what a row says of a trial besides, and the value that is left out
+    "detail": "",
+    "compile_ms": 0.0,
+    "cost_s": 0.0,
+    "binary_sha256": "",
+    "binary_cached": False,
+    "registers": None,
+    "spill_bytes": None,
+    "shared_bytes": None,
+    "by_machine": False,
+    "failed_last_round": False,
+}
+_LAST_ROUND = "last round: "  # how the detail of a trial that failed there began in older journals
+
+
+def encode_trial(trial: Trial) -> dict[str, Any]:
+    """A trial as JSON values; fields at their defaults are left out."""
+    row: dict[str, Any] = {"config": dict(trial.config), "key": trial.key, "status": trial.status.value}
+    found = {name: (getattr(trial, name), default) for name, default in _OPTIONAL.items()}
+    row |= {name: value for name, (value, default) in found.items() if value != default}
+    if trial.measurement is not None:
+        row["measurement"] = encode_measurement(trial.measurement)
+    return row
+
+
+def decode_trial(row: object) -> Trial:
+    """The inverse of `encode_trial`; raises ValueError for anything else."""
+    trial = values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
+    if not trial.detail.startswith(_LAST_ROUND):
+        return trial
+    return replace(trial, detail=trial.detail.removeprefix(_LAST_ROUND), failed_last_round=True)
+
+
+def encode_measurement(measurement: Measurement) -> dict[str, Any]:
+    """A measurement as JSON values; later fields at their defaults are left out."""
+    row = {name: getattr(measurement, name) for name in _MEASUREMENT}
+    return {name: value for name, value in row.items() if name not in _LATER or value != _LATER[name]}
+
+
+def _decode_measurement(row: object, place: str) -> Measurement:
+    fields = dict(values.mapping(row, place))
+    conditions = fields.get("conditions")
+    if isinstance(conditions, dict) and "noise" in conditions:  # where older journals have it
+        fields |= {"noise": conditions["noise"]}
+        fields["conditions"] = {name: item for name, item in conditions.items() if name != "noise"}
+    optional = (*_LATER, "batch", "energy_j", "conditions")
+    return values.record(Measurement, _MEASUREMENT, optional, fields, place)
+
+
+def _samples(value: object, place: str) -> tuple[float, ...]:
+    """Times in ms, as floats whoever wrote them."""
+    return tuple(map(float, values.list_of(values.amount)(value, place)))
+
+
+def _some_samples(value: object, place: str) -> tuple[float, ...]:
+    found = _samples(value, place)
+    if not found:
+        raise values.Damaged(place, "at least one sample", value)
+    return found
+
+
+def _status(value: object, place: str) -> Status:
+    return Status(values.choice(_STATUSES)(value, place))
+
+
+def _rule(value: object, place: str) -> Rule:
+    return Rule(values.choice(_RULES)(value, place))
+
+
+_RULES = tuple(rule.value for rule in Rule)
+_STATUSES = tuple(status.value for status in Status)
+_LATER = {"control": None, "chosen_from": 1, "noise": None}  # of a measurement, and what is left out
+_MEASUREMENT: dict[str, values.Read] = {
+    "samples_ms": _some_samples,
+    "rule": _rule,
+    "warmups_ms": _samples,
+    "batch": values.size,
+    "energy_j": values.nullable(values.number),
+    "conditions": values.mapping_of(values.plain, values.text),
+    "control": values.nullable(values.amount),
+    "chosen_from": values.size,
+    "noise": values.nullable(values.amount),
+}
+_TRIAL: dict[str, values.Read] = {
+    "config": values.config_of(values.plain),
+    "key": values.text,
+    "status": _status,
+    "measurement": _decode_measurement,
+    "detail": values.text,
+    "compile_ms": values.amount,
+    "cost_s": values.amount,
+    "binary_sha256": values.text,
+    "binary_cached": values.truth,
+    **dict.fromkeys(("by_machine", "failed_last_round"), values.truth),
+    **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), values.integer),
+}
+read_finals = values.mapping_of(_decode_measurement, values.text)

@@ -1,0 +1,114 @@
+"""NVIDIA GPUs as the driver's own library describes them, through the standard library alone.
+
+Numbers respect CUDA_VISIBLE_DEVICES, because the driver's do. No context is made on any GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+from autotune.core.records import DeviceInfo
+from autotune.errors import InputError
+from autotune.hardware.names import slug
+
+_LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
+# From the driver's header cuda.h, CUdevice_attribute.
+_ATTRIBUTES = {
+    "compute_units": 16,
+    "warp_size": 10,
+    "max_threads_per_block": 1,
+    "shared_bytes_per_block": 97,
+    "registers_per_block": 12,
+    "clock_khz": 36,
+    "bus_bits": 37,
+    "integrated": 18,
+    "cache_bytes": 38,
+    "major": 75,
+    "minor": 76,
+}
+
+
+@cache  # a GPU does not change while a process runs
+def cuda_device(number: int) -> DeviceInfo:
+    """Describe a GPU from the CUDA driver; raises InputError when it has none of that number."""
+    library = _driver()
+    handle = ctypes.c_int()
+    if library is None or library.cuDeviceGet(ctypes.byref(handle), number) != 0:
+        raise InputError(f"device {number}: the CUDA driver shows no GPU of that number")
+    have = {name: _attribute(library, handle, code) for name, code in _ATTRIBUTES.items()}
+    name = ctypes.create_string_buffer(256)
+    memory_bytes, version = ctypes.c_size_t(), ctypes.c_int()
+    library.cuDeviceGetName(name, len(name), handle)
+    library.cuDeviceTotalMem_v2(ctypes.byref(memory_bytes), handle)
+    library.cuDriverGetVersion(ctypes.byref(version))
+    text = name.value.decode(errors="replace")
+    bandwidth = _bandwidth_bytes_per_s(*(have.pop(key) for key in ("clock_khz", "bus_bits", "integrated")))
+    major, minor = have.pop("major"), have.pop("minor")
+    return DeviceInfo(
+        backend="cuda",
+        name=text,
+        slug=slug(text),
+        kind="gpu",
+        vendor="NVIDIA",
+        architecture=f"sm_{major}{minor}",
+        memory_bytes=memory_bytes.value,
+        memory_bandwidth_bytes_per_s=bandwidth,
+        has_shuffle=True,
+        driver=driver_version(),
+        runtime=f"CUDA {version.value // 1000}.{version.value % 1000 // 10}",
+        limits="",  # the management library's to tell, which production code does not ask
+        **have,
+    )
+
+
+def _bandwidth_bytes_per_s(clock_khz: int, bus_bits: int, integrated: int) -> float | None:
+    """Two transfers a clock; None where the driver does not know, or the host shares the memory."""
+    return None if integrated else 2.0 * clock_khz * 1e3 * bus_bits / 8 or None
+
+
+def driver_version() -> str:
+    """The version of NVIDIA's kernel module, which the driver's own interface does not tell."""
+    try:
+        with open("/proc/driver/nvidia/version", encoding="ascii") as file:  # noqa: PTH123 - not a file one looks for
+            words = file.readline().split()
+    except OSError:
+        return "unknown"
+    return next((word for word in words if word[0].isdigit() and "." in word), "unknown")
+
+
+@cache
+def _driver() -> ctypes.CDLL | None:
+    """The CUDA driver, ready to be asked; None where there is none or it shows no GPU."""
+    for name in _LIBRARIES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        count = ctypes.c_int()
+        if library.cuInit(0) == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value:
+            return library
+    return None
+
+
+def current_device() -> int | None:
+    """The GPU of this thread's context, else the first one; None where there is none."""
+    library = _driver()
+    if library is None:
+        return None
+    number = ctypes.c_int()
+    return number.value if library.cuCtxGetDevice(ctypes.byref(number)) == 0 else 0
+
+
+def device_at(address: str) -> int:
+    """The number of the GPU at a PCI bus address, such as 0000:65:00.0; raises InputError."""
+    library, number = _driver(), ctypes.c_int()
+    if library is None or library.cuDeviceGetByPCIBusId(ctypes.byref(number), address.encode()) != 0:
+        raise InputError(f"device {address}: the CUDA driver shows no GPU at that address")
+    return number.value
+
+
+def _attribute(library: ctypes.CDLL, handle: ctypes.c_int, code: int) -> int:
+    value = ctypes.c_int()
+    library.cuDeviceGetAttribute(ctypes.byref(value), code, handle)
+    return value.value

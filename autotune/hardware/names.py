@@ -1,0 +1,131 @@
+"""Names of devices: which are the same device, and what a name alone says of vendor and architecture.
+
+A reviewed table and its policy; docs/devices.md has both in words. The same device is the same chip with the
+same units and memory, however a driver of some age or a person spells it. A form factor (SXM, PCIe, NVL), a
+memory size, a laptop's or Ti's chip, a MIG slice and a virtual GPU are devices of their own: their results
+serve each other as SAME_ARCHITECTURE, which is said, and never as EXACT.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from autotune.core.records import DeviceInfo, name_words
+
+# Words of a name that tell no device from another one.
+BRANDS = frozenset(
+    (
+        "nvidia",
+        "corporation",
+        "tesla",
+        "geforce",
+        "amd",
+        "radeon",
+        "intel",
+        "graphics",
+        "gpu",
+        "cpu",
+        "r",
+        "tm",
+    )
+)
+# Names that people use, to the name that the driver reports; both as `canonical` leaves them.
+ALIASES = {
+    "h100 sxm": "80gb h100 hbm3",
+    "h100 sxm5": "80gb h100 hbm3",
+    "80gb h100 sxm5": "80gb h100 hbm3",
+    "80gb h100 sxm": "80gb h100 hbm3",
+    "h200 sxm": "h200",
+    "h200 sxm5": "h200",
+    "141gb h200": "h200",
+    "40gb a100 sxm": "40gb a100 sxm4",
+    "80gb a100 sxm": "80gb a100 sxm4",
+}
+# Words that decide the vendor, in the name or in what the driver says of the vendor.
+VENDORS = {
+    "nvidia": ("nvidia", "geforce", "tesla", "quadro", "rtx", "gtx", "grid"),
+    "amd": ("amd", "radeon", "instinct", "authenticamd", "advanced micro devices", "epyc", "ryzen"),
+    "intel": ("intel", "genuineintel", "xeon", "iris"),
+    "apple": ("apple",),
+    "arm": ("arm", "mali"),
+    "qualcomm": ("qualcomm", "adreno"),
+}
+# Words that decide the architecture; the first that a name has counts.
+ARCHITECTURES = {
+    "sm_103": "b300 gb300",
+    "sm_100": "b100 b200 gb200",
+    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after the data centre's, which are Blackwell too
+    "sm_90": "h20 h100 h200 h800 gh200",
+    "sm_89": "ada l4 l20 l40 l40s 4050 4060 4070 4080 4090",
+    "sm_86": "a2 a10 a10g a16 a40 a2000 a4000 a4500 a5000 a5500 a6000 3050 3060 3070 3080 3090",
+    "sm_80": "a30 a100 a800",
+    "sm_75": "t4 t4g 1650 1660 2060 2070 2080",
+    "sm_70": "v100 gv100",
+    "sm_61": "p4 p40 1030 1050 1060 1070 1080",
+    "sm_60": "p100",
+    "gfx942": "mi300a mi300x mi325x",
+    "gfx90a": "mi210 mi250 mi250x",
+    "gfx908": "mi100",
+    "gfx1100": "w7800 w7900",
+    "gfx1030": "w6800",
+    "gfx1032": "w6600",
+}
+
+
+class Traits(NamedTuple):
+    """What decides whether results of one device are near another's; None: not known."""
+
+    kind: str | None = None
+    vendor: str | None = None
+    architecture: str | None = None
+
+
+def canonical(name: str) -> str:
+    """A name or slug without brands, its words in order: equal for the same device.
+
+    What is left of a name of brands only is the name itself.
+    """
+    words = name_words(name)
+    plain = " ".join(sorted(word for word in words if word not in BRANDS)) or " ".join(words)
+    return ALIASES.get(plain, plain)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two names are of the same device."""
+    return canonical(one) == canonical(other)
+
+
+def traits_of_name(name: str) -> Traits:
+    """What a name alone says: a slug that begins with cpu is a CPU's, every other name a GPU's."""
+    words = name_words(name)
+    kind = "cpu" if words and words[0] == "cpu" else "gpu"
+    vendor = _vendor(name)
+    architecture = next((key for key, known in ARCHITECTURES.items() if {*words} & {*known.split()}), None)
+    maker = "nvidia" if (architecture or "").startswith("sm_") else "amd"
+    if architecture is None or kind == "cpu" or vendor not in (None, maker):
+        return Traits(kind, vendor, None)
+    return Traits(kind, maker, architecture)
+
+
+@lru_cache(maxsize=1024)
+def traits_of(device: DeviceInfo) -> Traits:
+    """What a description says; OpenCL knows no architecture of a GPU, so its name is asked."""
+    vendor = _vendor(device.vendor) or _vendor(device.name) or device.vendor.lower()
+    architecture = device.architecture
+    if device.kind == "gpu" and architecture == device.name:
+        architecture = traits_of_name(device.name).architecture or architecture
+    return Traits(device.kind, vendor, architecture)
+
+
+def _vendor(text: str) -> str | None:
+    padded = f" {' '.join(name_words(text))} "
+    for vendor, marks in VENDORS.items():
+        if any(f" {mark} " in padded for mark in marks):
+            return vendor
+    return None
+
+
+def slug(name: str) -> str:
+    """The folder name of a device: `NVIDIA H200` is `nvidia-h200`; (R), (TM) and (C) are dropped."""
+    return "-".join(name_words(name)) or "unnamed"

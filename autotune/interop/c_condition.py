@@ -1,0 +1,184 @@
+"""When a configuration may run, as C: what `best.check` leaves open while the sizes are not known.
+
+What does not read sizes has its value here. The rest is arithmetic on whole numbers, `long long` in C. What
+Python would raise sets the flag `*ok` to 0 where Python would get there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.core.expressions import parse
+from autotune.core.launch_plan import known_values
+from autotune.core.records import Config, DeviceInfo, KernelRecord
+from autotune.errors import ExpressionError, InputError
+from autotune.serving.best import check
+
+ALWAYS, NEVER = "1", "0"
+_FAIL = "autotune_fail(ok)"  # where Python raises
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_BINARY: Mapping[type[ast.operator] | str, str] = {  # operators and functions of two numbers
+    ast.Add: "({0} + {1})",
+    ast.Sub: "({0} - {1})",
+    ast.Mult: "({0} * {1})",
+    ast.FloorDiv: "autotune_floor_div({0}, {1}, ok)",
+    ast.Mod: "autotune_modulo({0}, {1}, ok)",
+    "ceil_div": "(-autotune_floor_div(-{0}, {1}, ok))",
+    "round_up": "(-autotune_floor_div(-{0}, {1}, ok) * {1})",
+    "min": "autotune_min({0}, {1})",
+    "max": "(-autotune_min(-{0}, -{1}))",
+}
+
+
+def condition(
+    record: KernelRecord,
+    config: Config,
+    device: DeviceInfo | None,
+    dtype: str,
+    registers: int | None,
+    sizes: Sequence[str],
+) -> str | None:
+    """For which sizes a configuration may run, as a C condition: ALWAYS for all, None for none.
+
+    Args:
+        record: the kernel's parameters, constraints and launches.
+        config: the configuration.
+        device: the device that is to run it, None when it is not known.
+        dtype: the element type.
+        registers: of a thread, None when the compiler did not tell.
+        sizes: the names of the sizes, which are `size_NAME` in C.
+
+    Raises InputError naming what C cannot express.
+
+    """
+    if check(record, config, device, None, dtype, registers).violations:
+        return None
+    values = known_values(device, None, dtype, config, record.derived)
+    residue = Residue(values, {name: f"size_{name}" for name in sizes})
+    try:
+        parts = dict.fromkeys(_open_parts(record, device, registers, residue))
+    except ExpressionError as error:
+        raise InputError(f"{record.kernel}: {error}") from None
+    parts.pop(ALWAYS, None)
+    return None if {NEVER, _FAIL} & parts.keys() else " && ".join(parts) or ALWAYS
+
+
+def _open_parts(
+    record: KernelRecord, device: DeviceInfo | None, registers: int | None, residue: Residue
+) -> Iterator[str]:
+    """What must hold besides what `best.check` decides without sizes, each as a C condition."""
+    values, terms = residue.values, residue.terms
+
+    def is_open(text: str) -> bool:
+        names = parse(text).names - values.keys()
+        return bool(names) and (device is not None or names <= terms.keys())
+
+    for name, text in record.derived.items():
+        if is_open(text):
+            terms[name] = residue.number(tree(text))
+            yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
+    yield from (residue.truth(tree(text)) for text in record.constraints if is_open(text))
+    for step in record.launch if device else ():
+        texts = (*step.block, step.shared_bytes, step.when)
+        names = {name for text in texts for name in parse(text).names} - values.keys()
+        if device and names and names <= terms.keys():
+            extents = [residue.number(tree(text)) for text in step.block]
+            threads, shared_bytes = " * ".join(extents), residue.number(tree(step.shared_bytes))
+            limits = [f"{extent} >= 1" for extent in extents]
+            limits += [f"{threads} <= {device.max_threads_per_block}"]
+            limits += [f"{shared_bytes} <= {device.shared_bytes_per_block}"]
+            if registers and device.registers_per_block is not None:
+                limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
+            yield f"(!{residue.truth(tree(step.when))} || ({' && '.join(limits)}))"
+
+
+@dataclass(frozen=True)
+class Residue:
+    """Prints expressions as C; `values` are of the names that are known, `terms` of those that read sizes.
+
+    Raises ExpressionError naming the part that C cannot express.
+    """
+
+    values: Mapping[str, Any]
+    terms: dict[str, str]
+
+    def truth(self, node: ast.expr) -> str:
+        """An expression whose truth counts: ALWAYS, NEVER, or a condition."""
+        if not self._reads_sizes(node):
+            try:
+                return ALWAYS if parse(ast.unparse(node))(self.values) else NEVER
+            except ExpressionError:
+                return _FAIL
+        match node:
+            case ast.BoolOp(op=connective, values=operands):
+                decisive, neutral = (ALWAYS, NEVER) if isinstance(connective, ast.Or) else (NEVER, ALWAYS)
+                parts = [text for text in map(self.truth, operands) if text != neutral]
+                if len(parts) < 2 or parts[0] in (decisive, _FAIL):
+                    return parts[0] if parts else neutral
+                return f"({(' || ' if decisive == ALWAYS else ' && ').join(parts)})"
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return f"(!{self.truth(operand)})"
+            case ast.Compare(left=left, ops=comparisons, comparators=rights):
+                pairs = zip([left, *rights], comparisons, rights, strict=False)
+                return f"({' && '.join(self._compared(*pair) for pair in pairs)})"
+        return f"({self.number(node)} != 0)"
+
+    def number(self, node: ast.expr) -> str:
+        """An expression whose value counts, a whole number."""
+        if not self._reads_sizes(node):
+            return self._constant(node)
+        match node:
+            case ast.Name(id=name):
+                return self.terms[name]
+            case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+                return self.truth(node)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return f"(-{self.number(operand)})"
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                decided = self.truth(test)
+                if decided in (ALWAYS, NEVER):
+                    return self.number(body if decided == ALWAYS else orelse)
+                return f"({decided} ? {self.number(body)} : {self.number(orelse)})"
+            case ast.BinOp(left=left, op=binary, right=right) if type(binary) in _BINARY:
+                return _BINARY[type(binary)].format(self.number(left), self.number(right))
+            case ast.Call(func=ast.Name(id=name), args=[one, two]) if name in _BINARY:
+                return _BINARY[name].format(self.number(one), self.number(two))
+        raise _refused(node)
+
+    def _compared(self, left: ast.expr, comparison: ast.cmpop, right: ast.expr) -> str:
+        one = self.number(left)
+        if symbol := _COMPARE.get(type(comparison)):
+            return f"({one} {symbol} {self.number(right)})"
+        if not isinstance(right, ast.Tuple | ast.List):
+            raise _refused(right)
+        found = " | ".join(f"({one} == {self.number(item)})" for item in right.elts) or NEVER
+        return f"({found})" if isinstance(comparison, ast.In) else f"(!({found}))"
+
+    def _reads_sizes(self, node: ast.expr) -> bool:
+        return bool(parse(ast.unparse(node)).names & self.terms.keys())
+
+    def _constant(self, node: ast.expr) -> str:
+        try:
+            value = parse(ast.unparse(node))(self.values)
+        except ExpressionError:
+            return _FAIL
+        if value is None:  # what a device does not tell
+            return _FAIL
+        if not isinstance(value, int | float) or not abs(value) < 2**63 or value != int(value):
+            raise _refused(node)
+        return f"({int(value)}LL)" if value < 0 else f"{int(value)}LL"
+
+
+def tree(text: str) -> ast.expr:
+    """The syntax tree of an expression."""
+    return ast.parse(text.strip(), mode="eval").body
+
+
+def _refused(node: ast.expr) -> ExpressionError:
+    return ExpressionError(
+        f"`{ast.unparse(node)}` cannot be expressed in C, where conditions on sizes have whole numbers, + - *"
+        " // %, comparisons, and, or, not, if, min, max, ceil_div and round_up"
+    )

@@ -1,0 +1,164 @@
+"""Kernel Tuner's cache files: one JSON object that is left open while a tuning run goes on.
+
+A failure is a text under the objective's name in older files and under `__error__` in newer ones. Times are
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.core.records import Parameter, Sizes
+from autotune.core.trials import Status
+from autotune.interop.files import config
+from autotune.interop.recording import Costs, RecordedResult, Recording, domains, recorded_number
+
+NAME = "kernel-tuner"
+_ERROR = "__error__"
+_RUNTIME = "RuntimeFailedConfig"
+_STATUS = {
+    _RUNTIME: Status.LAUNCH_ERROR,
+    "CompilationFailedConfig": Status.COMPILE_ERROR,
+    "InvalidConfig": Status.PRUNED,
+}
+_FAILURE = {status: text for text, status in _STATUS.items()} | {
+    Status.COMPILE_TIMEOUT: "CompilationFailedConfig"
+}
+_COSTS = {
+    "compile_time": "compile_ms",
+    "benchmark_time": "benchmark_ms",
+    "framework_time": "framework_ms",
+    "verification_time": "verification_ms",
+    "strategy_time": "search_ms",
+}
+_HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
+SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels know them
+
+
+def is_kernel_tuner_cache(text: str) -> bool:
+    """Whether a text looks like a file of this format, closed or not."""
+    return '"tune_params_keys"' in text[:100_000]
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The JSON object of a file; one that a run has left open is closed first. Raises ValueError."""
+    text = text.rstrip()
+    try:
+        data = values.load(text)
+    except values.NoJson:
+        data = values.load(text.rstrip(",") + "}\n}")
+    return values.mapping(data, "")
+
+
+def read(data: Mapping[str, Any]) -> Recording:
+    """The results of a file. Raises Damaged naming the entry."""
+    for name in _HEADER:
+        if name not in data:
+            raise values.Damaged(name, "an entry, as Kernel Tuner writes it", None)
+    objective = data.get("objective", "time")
+    if not isinstance(objective, str):
+        objective = next(iter(values.list_of(values.text)(objective, "objective")), "time")
+    names = values.one_each(values.items(data["tune_params_keys"], "tune_params_keys"), "tune_params_keys")
+    rows = values.mapping_of(values.mapping, values.text)(data["cache"], "cache")
+    results = tuple(_result(row, names, objective, f"cache[{key}]") for key, row in rows.items())
+    if not results:
+        raise values.Damaged("cache", "an entry for each configuration", {})
+    return Recording(
+        kernel=values.text(data["kernel_name"], "kernel_name"),
+        device=values.text(data["device_name"], "device_name"),
+        sizes=_sizes(data.get("problem_size")),
+        parameters=_parameters(values.mapping(data["tune_params"], "tune_params"), names, results),
+        results=results,
+        format=NAME,
+        extras={name: value for name, value in data.items() if name not in (*_HEADER[:3], "cache")}
+        | {"errors": _ERROR if any(_ERROR in row for row in rows.values()) else objective},
+    )
+
+
+def write(recording: Recording) -> str:
+    """The text of a finished file, laid out so that Kernel Tuner can go on from it."""
+    own = dict(recording.extras) if recording.format == NAME else {}
+    error_key = own.pop("errors", _ERROR)
+    names = [parameter.name for parameter in recording.parameters]
+    header = {
+        "device_name": recording.device,
+        "kernel_name": recording.kernel,
+        "problem_size": list((recording.sizes or {}).values()),
+        "tune_params_keys": names,
+        "tune_params": {parameter.name: list(parameter.values) for parameter in recording.parameters},
+        "objective": "time",
+    }
+    rows = []
+    for result in recording.results:
+        row = _row(result, result.extras if recording.format == NAME else {}, error_key)
+        key = ",".join(str(result.config[name]) for name in names)
+        rows.append(json.dumps({key: row})[1:-1])
+    opened = json.dumps(header | own | {"cache": {}}, indent="").removesuffix("}\n}")
+    return f"{opened}\n" + ",\n".join(rows) + "}\n}"
+
+
+def _result(row: Mapping[str, Any], names: list[str], objective: str, place: str) -> RecordedResult:
+    tried = config(row, names, place)
+    extras = {name: item for name, item in row.items() if name not in tried}
+    failure = next((key for key in (_ERROR, objective, "time") if isinstance(row.get(key), str)), None)
+    time_ms = recorded_number(row.get("time")) if failure is None else None
+    status, detail = Status.OK, ""
+    if time_ms is None:
+        if failure is None and "time" not in row:
+            raise values.Damaged(place, "a time or an error, for nothing else is compared", dict(row))
+        detail = str(extras.pop(failure)) if failure else _RUNTIME
+        status = _STATUS.get(detail, Status.LAUNCH_ERROR)
+    if failure is None:
+        extras.pop("time", None)
+    samples = [recorded_number(item) for item in values.items(row.get("times", []), f"{place}.times")]
+    found = tuple(sample for sample in samples if sample is not None)
+    if found and len(found) == len(samples):
+        del extras["times"]
+    else:
+        found = ()
+    costs = {name: recorded_number(row.get(key)) for key, name in _COSTS.items()}
+    for key, name in _COSTS.items():
+        if costs[name] is not None:
+            del extras[key]
+    return RecordedResult(tried, status, time_ms, detail, found, Costs(**costs), extras)
+
+
+def _row(result: RecordedResult, extras: Mapping[str, Any], error_key: str) -> dict[str, Any]:
+    row: dict[str, Any] = dict(result.config)
+    if result.time_ms is not None:
+        row["time"] = result.time_ms
+    else:
+        is_theirs = result.detail.isidentifier() and result.detail.endswith("Config")
+        row[error_key] = result.detail if is_theirs else _FAILURE.get(result.status, _RUNTIME)
+    if result.samples_ms:
+        row["times"] = list(result.samples_ms)
+    costs = {key: getattr(result.costs, name) for key, name in _COSTS.items()}
+    return row | {key: value for key, value in costs.items() if value is not None} | dict(extras)
+
+
+def _parameters(
+    declared: Mapping[str, Any], names: list[str], results: tuple[RecordedResult, ...]
+) -> tuple[Parameter, ...]:
+    """The declared values where every recorded one is among them, else those that occur."""
+    occurring = domains(names, [result.config for result in results])
+    parameters = []
+    for parameter in occurring:
+        listed = declared.get(parameter.name)
+        known = tuple(listed) if isinstance(listed, list) else ()
+        if not all(isinstance(value, bool | int | float | str) for value in known):
+            known = ()
+        is_whole = set(parameter.values) <= set(known) and len(set(known)) == len(known)
+        parameters.append(Parameter(parameter.name, known) if is_whole else parameter)
+    return tuple(parameters)
+
+
+def _sizes(problem_size: object) -> Sizes | None:
+    extents = [problem_size] if isinstance(problem_size, int) else problem_size
+    if not isinstance(extents, list) or not extents or len(extents) > len(SIZE_NAMES):
+        return None
+    if not all(type(extent) is int and 1 <= extent < values.MAX_CANDIDATES for extent in extents):
+        return None
+    return dict(zip(SIZE_NAMES, extents, strict=False))

@@ -1,0 +1,149 @@
+"""Arrays that speak the CUDA array interface (cupy, torch, pycuda, numba), and buffers of cuda.core."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver
+from cuda.core import (
+    LEGACY_DEFAULT_STREAM,
+    PER_THREAD_DEFAULT_STREAM,
+    Buffer,
+    Device,
+    LaunchConfig,
+    Stream,
+    launch,
+)
+from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core gives its errors
+
+from autotune.compilers.nvcc import NvccCompiler
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.records import Launch
+from autotune.devices.cuda import Module
+from autotune.errors import InputError, LaunchError
+from autotune.hardware.cuda_driver import cuda_device
+from autotune.runtime.launchers import View
+
+_LEGACY, _PER_THREAD = (
+    1,
+    2,
+)  # as the array interface and the driver number the default streams; 0 may be either
+
+
+class CudaLauncher:
+    """One stream of one GPU, in the context that is current."""
+
+    dialect = "cuda"
+
+    def __init__(self, number: int, stream: int) -> None:
+        self.device = cuda_device(number)
+        self.place = number
+        self._stream_handle = stream or _LEGACY
+        self._scratch: list[int] = []
+
+    def compiler(self, kind: str) -> str:
+        """The name and version of NVRTC or nvcc."""
+        return self._compiler(kind).name
+
+    def _compiler(self, kind: str) -> CudaCompiler | NvccCompiler:
+        architecture = self.device.architecture
+        return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
+
+    @cached_property
+    def _stream(self) -> Stream:
+        default = {_LEGACY: LEGACY_DEFAULT_STREAM, _PER_THREAD: PER_THREAD_DEFAULT_STREAM}
+        return default.get(self._stream_handle) or Stream.from_handle(self._stream_handle)
+
+    def view(self, array: Any) -> View:
+        """An array that is contiguous, or a buffer of cuda.core."""
+        if isinstance(array, Buffer):
+            return View(array, None, None, array.size)
+        face = array.__cuda_array_interface__
+        shape, dtype = tuple(face["shape"]), np.dtype(face["typestr"])
+        size_bytes = prod(shape) * dtype.itemsize
+        if face.get("strides") not in (None, _strides(shape, dtype.itemsize)):
+            raise ValueError("is not contiguous")
+        if face.get("mask") is not None:
+            raise ValueError("has a mask")
+        handle = Buffer.from_handle(face["data"][0], size_bytes, owner=array)
+        return View(handle, dtype.name, shape, size_bytes)
+
+    def compile(self, source: str, options: Sequence[str], kind: str) -> Module:
+        """Compile for the GPU's architecture; raises SetupError without an nvcc that is asked for."""
+        return Module(self._compiler(kind).compile(source, options), self.place)
+
+    def scratch(self, size_bytes: int) -> Buffer:
+        """Memory in the order of the stream, from the GPU's own pool."""
+        result, pointer = driver.cuMemAllocAsync(max(1, size_bytes), self._stream_handle)
+        if result != driver.CUresult.CUDA_SUCCESS:
+            raise LaunchError(f"{size_bytes} bytes of scratch memory: {result.name}")
+        self._scratch.append(pointer)
+        return Buffer.from_handle(int(pointer), size_bytes)
+
+    def launch(self, program: Module, step: Launch, arguments: Mapping[str, Any]) -> None:
+        """Put one launch into the stream."""
+        try:
+            kernel = program.kernel(step.entry, step.shared_bytes)
+            config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
+            launch(self._stream, config, kernel, *(arguments[name] for name in step.arguments))
+        except CUDAError as error:
+            raise LaunchError(f"{step.entry}: {error}") from None
+
+    def finish(self) -> None:
+        """Free the scratch memory once the launches are done; nobody waits for that."""
+        while self._scratch:
+            driver.cuMemFreeAsync(self._scratch.pop(), self._stream_handle)
+
+
+def open_launcher(arrays: Sequence[Any], stream: Any) -> CudaLauncher:
+    """The GPU of the first array, which must be current, on the given stream, else the array's own."""
+    number = _gpu_of(_pointer(arrays[0]))
+    result, current = driver.cuCtxGetDevice()
+    if result != driver.CUresult.CUDA_SUCCESS:
+        Device(number).set_current()
+    elif int(current) != number:
+        raise InputError(
+            f"the arrays are on GPU {number} and GPU {int(current)} is current; make theirs current"
+        )
+    return CudaLauncher(number, _own_stream(arrays[0]) if stream is None else _handle(stream))
+
+
+def _pointer(array: Any) -> int:
+    return int(array.handle) if isinstance(array, Buffer) else int(array.__cuda_array_interface__["data"][0])
+
+
+def _gpu_of(pointer: int) -> int:
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    result, number = driver.cuPointerGetAttribute(attribute, pointer)
+    if result != driver.CUresult.CUDA_SUCCESS:
+        raise InputError(f"the first array is no memory of a GPU: {result.name}")
+    return int(number)
+
+
+def _own_stream(array: Any) -> int:
+    """The stream in which an array's content is ready: torch says it by itself, the others by the array."""
+    if type(array).__module__.partition(".")[0] == "torch":
+        return int(sys.modules["torch"].cuda.current_stream(array.device).cuda_stream)
+    return int(getattr(array, "__cuda_array_interface__", {}).get("stream") or 0)
+
+
+def _handle(stream: Any) -> int:
+    """The driver's handle of a stream: a number, or an object of cuda.core, cupy, torch or pycuda."""
+    if isinstance(stream, int):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for name in ("ptr", "cuda_stream", "handle"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    raise InputError(f"stream {stream!r}: expected a stream of cuda.core, cupy, torch or pycuda")
+
+
+def _strides(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
+    return tuple(item_bytes * prod(shape[place + 1 :]) for place in range(len(shape)))

@@ -1,0 +1,243 @@
+"""`load_kernel`: the cached best, compiled and called with the arrays that a program holds."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotune.compilers.base import driver_compiler
+from autotune.compilers.kernel_source import SourceText, packaged, read_source, render
+from autotune.core.records import Argument, Provenance, Sizes, Tier, size_text
+from autotune.errors import CompileError, InputError, LaunchError, SetupError
+from autotune.runtime.launchers import Launcher, View, open_launcher
+from autotune.serving.best import Best
+from autotune.serving.cache import Folder
+from autotune.serving.cache_schema import damaged
+from autotune.serving.device_records import newest_record
+from autotune.serving.lookup import best_config
+from autotune.serving.matching import changed
+
+_SUFFIXES = (".cu", ".cl")
+
+
+class StaleWarning(UserWarning):
+    """A result was tuned with another source, space, driver, runtime or compiler than those in use."""
+
+
+class LoadedKernel:
+    """A tuned kernel that is called with arrays on a GPU; it is compiled once per configuration and device.
+
+    Arrays are given in the order of the space's arguments without scratch arrays and scalars, or by name.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        device: object,
+        dtype: str | None,
+        min_match: Tier,
+        cache: Folder | None,
+        source: SourceText,
+    ) -> None:
+        self.kernel = kernel
+        self.source = source
+        self._device = device
+        self._dtype = dtype
+        self._min_match = min_match
+        self._cache = cache
+        self._record = newest_record(kernel, cache)
+        self._programs: dict[tuple[object, ...], Any] = {}
+
+    def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
+        """Put the kernel's launches into a stream or queue; waits for nothing.
+
+        `named` are arrays by name, sizes that no array's shape tells, and scalars that shall not have the
+        value they were tuned with. Without `stream` the queue of the arrays is used: torch's current stream,
+        cupy's, the queue of a pyopencl array. Returns pyopencl's event, None for CUDA.
+
+        Raises InputError for arrays, shapes, types or sizes that do not fit, NoConfig when nothing may be
+        served, and SetupError when the kernel does not compile or launch.
+        """
+        given, numbers = self._sort(arrays, named)
+        launcher = open_launcher(list(given.values()), stream)
+        views = {name: self._view(launcher, name, array) for name, array in given.items()}
+        sizes = self._sizes(views, numbers)
+        best = self._best(launcher, views, sizes)
+        wanted = {argument.name: argument for argument in best.arguments(**sizes)}
+        launches = best.launch(**sizes)
+        for step in launches:
+            if strange := sorted(set(step.arguments) - wanted.keys()):
+                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {strange[0]}")
+        values: dict[str, Any] = {}
+        try:
+            for name in dict.fromkeys(name for step in launches for name in step.arguments):
+                values[name] = self._value(launcher, wanted[name], views, numbers)
+            program = self._program(launcher, best)
+            for step in launches:
+                launcher.launch(program, step, values)
+        except (CompileError, LaunchError) as error:
+            raise SetupError(f"{self.source.path}: {best.config}: {error}") from None
+        finally:
+            event = launcher.finish()
+        return event
+
+    def _sort(
+        self, arrays: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What was given, by name: arrays, then sizes and scalars."""
+        names = [item.name for item in self._record.arguments if item.role not in ("scratch", "scalar")]
+        scalars = {item.name for item in self._record.arguments if item.role == "scalar"}
+        if len(arrays) > len(names):
+            raise InputError(f"{self.kernel}: takes the arrays {', '.join(names)}; {len(arrays)} were given")
+        given = dict(zip(names, arrays, strict=False))
+        numbers = {}
+        for name, value in named.items():
+            if name in names and name not in given:
+                given[name] = value
+            elif name in scalars or name in self._size_names:
+                numbers[name] = value
+            else:
+                known = ", ".join(dict.fromkeys([*names, *sorted(self._size_names | scalars)]))
+                raise InputError(
+                    f"{self.kernel}: {name} was not expected or is given twice; there are {known}"
+                )
+        return {name: array for name, array in given.items() if array is not None}, numbers
+
+    @property
+    def _size_names(self) -> set[str]:
+        return {name for entry in self._record.entries for name in entry.sizes}
+
+    def _view(self, launcher: Launcher, name: str, array: Any) -> View:
+        try:
+            return launcher.view(array)
+        except (ValueError, AttributeError) as error:
+            raise InputError(f"{self.kernel}: {name}: {error}") from None
+
+    def _sizes(self, views: Mapping[str, View], numbers: Mapping[str, Any]) -> Sizes:
+        """The sizes as given, else as the arrays' shapes say; raises InputError for what does not agree."""
+        sizes = {name: numbers[name] for name in self._size_names if name in numbers}
+        for spec in self._record.arguments:
+            view = views.get(spec.name)
+            if view is None or view.shape is None or len(view.shape) != len(spec.shape):
+                continue
+            for name, extent in zip(spec.shape, view.shape, strict=True):
+                if name in self._size_names and sizes.setdefault(name, extent) != extent:
+                    raise InputError(
+                        f"{self.kernel}: {spec.name} has shape {view.shape}: {name} would be {extent}, "
+                        f"and is {sizes[name]}"
+                    )
+        if missing := sorted(self._size_names - sizes.keys()):
+            raise InputError(f"{self.kernel}: no array tells {', '.join(missing)}; give it: {missing[0]}=...")
+        return sizes
+
+    def _best(self, launcher: Launcher, views: Mapping[str, View], sizes: Sizes) -> Best:
+        generic = [item.name for item in self._record.arguments if item.dtype == "DTYPE"]
+        found = next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
+        return best_config(
+            self.kernel,
+            launcher.device if self._device is None else self._device,
+            dtype=self._dtype or found,
+            strict=False,
+            min_match=self._min_match,
+            on_miss=None,
+            cache=self._cache,
+            **sizes,
+        )
+
+    def _value(
+        self, launcher: Launcher, wanted: Argument, views: Mapping[str, View], numbers: Mapping[str, Any]
+    ) -> Any:
+        """What a launch gets for an argument; raises InputError for an array that is missing or another."""
+        kind = np.dtype(wanted.dtype)
+        if wanted.role == "scalar":
+            return self._scalar(wanted, kind, numbers.get(wanted.name, wanted.value))
+        size_bytes = prod(wanted.shape) * kind.itemsize
+        if wanted.role == "scratch":
+            return launcher.scratch(size_bytes)
+        expected = f"{self.kernel}: {wanted.name}: expected {wanted.dtype} of shape {wanted.shape}"
+        view = views.get(wanted.name)
+        if view is None:
+            raise InputError(f"{expected}, found none")
+        if view.dtype is None and view.size_bytes < size_bytes:
+            raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
+        # A package without unsigned types has the same bytes under the signed name.
+        if view.dtype is not None and (
+            view.dtype.removeprefix("u") != wanted.dtype.removeprefix("u") or view.shape != wanted.shape
+        ):
+            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
+        return view.handle
+
+    def _scalar(self, wanted: Argument, kind: np.dtype[Any], value: Any) -> Any:
+        """A number as the kernel's type; raises InputError for one that the type does not hold."""
+        if isinstance(value, int | float | np.integer | np.floating):
+            with suppress(ValueError, OverflowError):
+                number = kind.type(value)
+                if number == value or kind.kind == "f":
+                    return number
+        raise InputError(f"{self.kernel}: {wanted.name} = {value!r}: expected a value of type {kind}")
+
+    def _program(self, launcher: Launcher, best: Best) -> Any:
+        options = best.options(launcher.dialect)
+        key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options)
+        if key not in self._programs:
+            self._warn_if_stale(launcher, best)
+            self._programs[key] = launcher.compile(
+                render(self.source, best.defines), options, best.record.compiler
+            )
+        return self._programs[key]
+
+    def _warn_if_stale(self, launcher: Launcher, best: Best) -> None:
+        reasons, origin = list(best.stale_reasons), best.provenance
+        compiler = launcher.compiler(best.record.compiler)
+        if origin and origin.source_sha256 != self.source.sha256:
+            reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
+        if origin and origin.compiler not in ("", compiler) and not _driver_told(launcher, best, origin):
+            reasons.append(changed("compiler", origin.compiler, compiler))
+        if reasons:
+            what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
+            warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=4)
+
+
+def _driver_told(launcher: Launcher, best: Best, origin: Provenance) -> bool:
+    """Whether the compiler is the driver's own and the driver's change is among the reasons already."""
+    now = launcher.device
+    told = {changed("driver", origin.driver, now.driver), changed("runtime", origin.runtime, now.runtime)}
+    return launcher.compiler(best.record.compiler) == driver_compiler(now) and not told.isdisjoint(
+        best.stale_reasons
+    )
+
+
+def load_kernel(
+    kernel: str,
+    device: object = None,
+    *,
+    dtype: str | None = None,
+    min_match: Tier = Tier.DEFAULT,
+    cache: Folder | None = None,
+    source: str | os.PathLike[str] | None = None,
+) -> LoadedKernel:
+    """Make a kernel callable in the configuration that `best_config` serves for each call's sizes.
+
+    `device` None is the device of the arrays of each call. `source` None is `kernels/<kernel>.cu` or `.cl` in
+    the current folder, else the one that comes with autotune. The element type follows the arrays, unless
+    `dtype` names one. Raises NoConfig when the kernel has no results, InputError when it has no source.
+    """
+    return LoadedKernel(kernel, device, dtype, min_match, cache, read_source(_find_source(kernel, source)))
+
+
+def _find_source(kernel: str, source: str | os.PathLike[str] | None) -> Path:
+    if source is not None:
+        return Path(source)
+    folders = (Path("kernels"), packaged("kernels"))
+    found = [folder / f"{kernel}{suffix}" for folder in folders for suffix in _SUFFIXES]
+    for path in found:
+        if path.is_file():
+            return path
+    raise InputError(f"{kernel}: no source at {' or '.join(map(str, found))}; name it as source=")

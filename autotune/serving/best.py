@@ -1,0 +1,242 @@
+"""What the loader serves: a configuration with all that a program needs to compile and launch it.
+
+This module knows when a configuration may run and how it is launched; finding one is the loader's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from autotune.core.expressions import integer, parse
+from autotune.core.launch_plan import arguments, at_least, compiler_options, known_values, launches, macros
+from autotune.core.records import (
+    Argument,
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    Launch,
+    Match,
+    Provenance,
+    Sizes,
+    Tier,
+    Value,
+    size_text,
+)
+from autotune.errors import ExpressionError, InputError
+
+if TYPE_CHECKING:
+    from autotune.serving.portability import Slowdown
+
+_T = TypeVar("_T")
+
+
+class Check(NamedTuple):
+    """Why a configuration may not run (empty: it may), and which constraints read what is unknown."""
+
+    violations: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Best(Mapping[str, Value]):
+    """A configuration as a mapping of tuned parameters, with where it comes from and how to use it.
+
+    `entry` is the result it was taken from, None for the kernel's default; `device` is the device it is
+    to run on, None when the cache knows nothing of it; `stale_reasons` are sentences; `evidence` gives the
+    slowdowns that were seen where the same choice could be checked.
+    """
+
+    config: Config
+    dtype: str
+    match: Match
+    stale_reasons: tuple[str, ...]
+    record: KernelRecord
+    device: DeviceInfo | None
+    entry: Entry | None
+    evidence: Callable[[], Sequence[Slowdown]] = field(repr=False)
+
+    def __getitem__(self, parameter: str) -> Value:
+        return self.config[parameter]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.config)
+
+    def __len__(self) -> int:
+        return len(self.config)
+
+    @property
+    def time_ms(self) -> float | None:
+        """Median time where it was tuned, for `match.source_sizes`; None for a default."""
+        if self.entry is None or self.entry.config == self.config:
+            return self.entry.time_ms if self.entry else None
+        return dict(self.entry.measured)[self.config]
+
+    @cached_property
+    def expected_slowdown(self) -> float | None:
+        """The factor over the best time possible that nine cases of ten should stay below; None: not known.
+
+        1 for an EXACT match. Learnt by leaving out each device or size that is known; see docs/production.md.
+        """
+        if self.match.tier is Tier.EXACT:
+            return 1.0
+        from autotune.serving.portability import expected_slowdown  # an exact answer need not import it
+
+        return expected_slowdown(self.evidence(), self.match.tier)
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """How the result was found; None for a default."""
+        return self.entry.provenance if self.entry else None
+
+    @property
+    def source_device(self) -> str | None:
+        """The slug of the device it was tuned on; None for a default."""
+        return self.match.source_device
+
+    @property
+    def defines(self) -> dict[str, Value]:
+        """Every macro that the kernel's source needs."""
+        return macros(self.record.parameters, self.config, self.dtype)
+
+    @property
+    def flags(self) -> list[str]:
+        """The macros as compiler options: `-DBLOCK_SIZE=256`."""
+        return [f"-D{name}={value}" for name, value in self.defines.items()]
+
+    def options(self, dialect: str) -> tuple[str, ...]:
+        """Tuned compiler options besides the macros, for the compiler of a dialect: "cuda" or "opencl".
+
+        Raises InputError when an option reads a device or a size that the result does not know.
+        """
+        options = self.record.compiler_options.get(dialect, {})
+        try:
+            sizes = self.match.source_sizes
+            return compiler_options(
+                options, known_values(self.device, sizes, self.dtype, self.config, self.record.derived)
+            )
+        except ExpressionError as error:
+            raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
+
+    def arguments(self, **sizes: int) -> tuple[Argument, ...]:
+        """What the launches' argument names stand for: shapes of arrays, scratch included, values of scalars.
+
+        Raises InputError as `launch` does.
+        """
+        return self._evaluate(sizes, lambda values: arguments(self.record.arguments, values, self.dtype))
+
+    def launch(self, **sizes: int) -> tuple[Launch, ...]:
+        """The launches that compute a problem of these sizes, grid in blocks and block in threads.
+
+        Raises InputError for a missing or unknown size, for sizes that the configuration is not valid for,
+        and for a plan that reads a device that is not known.
+        """
+        return self._evaluate(sizes, lambda values: launches(self.record.launch, values))
+
+    def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], _T]) -> _T:
+        sizes = whole_sizes(self.record.kernel, sizes)
+        require_sizes(self.record, sizes)
+        registers = self.entry.registers_of(self.config) if self.entry else None
+        violations = check(self.record, self.config, self.device, sizes, self.dtype, registers).violations
+        if violations:
+            raise InputError(
+                f"{self.record.kernel}: this configuration is not valid for {size_text(sizes)}: "
+                f"{'; '.join(violations)}; ask best_config for these sizes"
+            )
+        try:
+            return evaluate(known_values(self.device, sizes, self.dtype, self.config, self.record.derived))
+        except ExpressionError as error:
+            unknown = "" if self.device else "; the device is not known: give best_config its DeviceInfo"
+            raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None
+
+
+def check(
+    record: KernelRecord,
+    config: Config,
+    device: DeviceInfo | None,
+    sizes: Sizes | None,
+    dtype: str,
+    registers: int | None = None,
+) -> Check:
+    """Hold a configuration against the kernel's parameters and constraints as they are now, and the device.
+
+    Blocks have at least one thread, and no more threads, no more dynamic shared memory in bytes, and with so
+    many registers a thread no more registers than the device takes. What reads a device or sizes that are
+    not known (None) is left unchecked. Raises ExpressionError when the record has something that is no
+    expression.
+    """
+    names = {parameter.name for parameter in record.parameters}
+    if config.keys() != names:
+        return Check((f"the parameters are now {', '.join(sorted(names))}",))
+    strange = tuple(
+        f"{parameter.name} = {config[parameter.name]!r} is not among its values"
+        for parameter in record.parameters
+        if not parameter.takes(config[parameter.name])
+    )
+    constraints = [parse(text) for text in record.constraints]
+    try:
+        values = known_values(device, sizes, dtype, config, record.derived)
+    except ExpressionError as error:
+        return Check((*strange, str(error)))
+    complete = device is not None and sizes is not None
+    known = [item for item in constraints if complete or item.names <= values.keys()]
+    return Check(
+        violations=(
+            *strange,
+            *(item.text for item in known if not item.holds(values)),
+            *_beyond_limits(record, device, values, registers),
+        ),
+        unchecked=tuple(item.text for item in constraints if item not in known),
+    )
+
+
+def _beyond_limits(
+    record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
+) -> Iterator[str]:
+    """What launches ask for that the device does not take, as far as that is known."""
+    if device is None:
+        return
+    limits = (
+        ("threads", device.max_threads_per_block),
+        ("bytes of shared memory", device.shared_bytes_per_block),
+        ("registers", device.registers_per_block),
+    )
+    for step in record.launch:
+        texts = (*step.block, step.shared_bytes, step.when)
+        if any(not parse(text).names <= values.keys() for text in texts):
+            continue
+        try:
+            if not parse(step.when)(values):
+                continue
+            threads = prod(at_least(1, parse(text), values) for text in step.block)
+            wanted = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
+        except ExpressionError as error:
+            yield str(error)
+            continue
+        for amount, (what, limit) in zip(wanted, limits, strict=True):
+            if limit is not None and amount > limit:
+                yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
+
+
+def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
+    """Sizes as Python's own numbers, whatever package's they are; raises InputError for what is not whole."""
+    try:
+        return {name: index(size) for name, size in sizes.items()}
+    except TypeError:
+        raise InputError(f"{kernel}: sizes are whole numbers; found {size_text(sizes)}") from None
+
+
+def require_sizes(record: KernelRecord, sizes: Sizes) -> None:
+    """Raise InputError unless these are the sizes the kernel takes, each a whole number of at least 1."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(f"{record.kernel}: {name} = {size!r}: expected a whole number of at least 1")
+    expected = [sorted(entry.sizes) for entry in record.entries]
+    if expected and sorted(sizes) not in expected:
+        takes, given = ", ".join(expected[0]) or "none", ", ".join(sorted(sizes)) or "none"
+        raise InputError(f"{record.kernel}: takes the sizes {takes}; given: {given}")

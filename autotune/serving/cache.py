@@ -1,0 +1,249 @@
+"""Tuned configurations on disk: `ROOT/<gpu-slug>/device.json` and `ROOT/<gpu-slug>/<kernel>.json`.
+
+This module owns where the files lie and that they are whole at any moment; their text is `cache_format`'s.
+"""
+# ruff: noqa: PTH100, PTH110, PTH112, PTH120, PTH208
+# Reading works on plain strings, and only what writes imports pathlib, tempfile and `files`: together they
+# cost more than the import of everything else that a look-up in production needs.
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from errno import EINVAL
+from operator import itemgetter
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING
+
+from autotune.core.json_values import is_name
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.errors import CacheError, InputError, Overtaken
+from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Folder = str | os.PathLike[str]
+
+VARIABLE = "AUTOTUNE_CACHE"
+_DEVICE = "device"  # the stem of the device's own file, which no kernel can have
+
+
+def device_path(root: str, folder: str) -> str:
+    """The file that describes a device."""
+    return f"{root}/{folder}/{_DEVICE}.json"
+
+
+def objective_root(root: str, objective: str) -> str:
+    """Where results are kept that make something else than the time small; no device's folder has a dot."""
+    return root if objective == "time" else f"{root}/objective.{objective}"
+
+
+def record_path(root: str, folder: str, kernel: str) -> str:
+    """The file with a kernel's results on a device; raises InputError when it could be no such file."""
+    if kernel == _DEVICE or not is_name(kernel):
+        raise InputError(f"{kernel!r} cannot be a kernel: expected an identifier other than {_DEVICE!r}")
+    return f"{root}/{folder}/{kernel}.json"
+
+
+def read_device(path: str) -> DeviceInfo:
+    """Read a device's file; raises CacheError when it is missing, damaged or of another schema."""
+    return parse_device(read_text(path), path)
+
+
+def read_record(path: str) -> KernelRecord:
+    """Read a kernel's file; raises CacheError when it is missing, damaged or of another schema."""
+    return parse_record(read_text(path), path)
+
+
+def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str) -> Entry | None:
+    """A kernel's result for one problem on a device, None when there is none; raises CacheError as above."""
+    path = record_path(root, folder, kernel)
+    entries = read_record(path).entries if os.path.exists(path) else ()
+    problem = dtype, tuple(sorted(sizes.items()))
+    return next((entry for entry in entries if entry.problem == problem), None)
+
+
+def folders(root: str) -> list[str]:
+    """The device folders of a cache, sorted; none when there is no such cache."""
+    return [name for name in _names(root) if "." not in name]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CacheError(f"{folder}: cannot be read: {error.strerror}") from None
+
+
+def kernels(root: str) -> list[str]:
+    """The kernels that have results in a cache, on whatever device, sorted."""
+    names = {name for folder in folders(root) for name in _names(f"{root}/{folder}")}
+    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(name for name in found if is_name(name) and name != _DEVICE)
+
+
+def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
+    """The caches to look in, the first that knows a kernel being used for it.
+
+    The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and then the one that comes with autotune.
+    Raises InputError for an argument that is no path.
+    """
+    chosen = _chosen(argument)
+    return (chosen,) if chosen else ("cache", _shipped())
+
+
+def _chosen(argument: Folder | None) -> str | None:
+    chosen = argument or os.environ.get(VARIABLE)
+    path = os.fspath(chosen) if isinstance(chosen, os.PathLike) else chosen
+    if path is None or isinstance(path, str):
+        return path
+    raise InputError(f"cache {argument!r}: expected the path of a folder")
+
+
+def writable_root(argument: Folder | None = None) -> Path:
+    """Where results are stored: the argument, else AUTOTUNE_CACHE, else `./cache`, existing or not.
+
+    Raises InputError for the folder inside the installed package, and for an argument that is no path.
+    """
+    from pathlib import Path
+
+    root = Path(_chosen(argument) or "cache")
+    if root.resolve().is_relative_to(Path(__file__).resolve().parents[1]):
+        raise InputError(
+            f"{root}: belongs to the installed package; choose another folder with --cache or {VARIABLE}"
+        )
+    return root
+
+
+def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
+    """Find out before a search whether its result can be stored; leaves nothing behind.
+
+    Raises InputError when the folder cannot be written. With a device, and a kernel of it, raises
+    CacheError when what is there belongs to another device or cannot be read.
+    """
+    import tempfile
+    from pathlib import Path
+
+    folder = Path(root) / device.slug if device else Path(root)
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = existing.parent
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{folder}: the cache cannot be written: {existing}: {error.strerror}; "
+            f"choose another folder with --cache or {VARIABLE}"
+        ) from None
+    if device:
+        _require_same_device(folder, device)
+        path = record_path(os.fspath(root), device.slug, kernel) if kernel else None
+        if path and os.path.exists(path):
+            read_record(path)
+
+
+def store(
+    root: Folder, device: DeviceInfo, record: KernelRecord, *, seen: tuple[Entry, ...] | None = None
+) -> Path:
+    """Add a record's entries to the kernel's file of a device and return its path.
+
+    An entry for the same sizes and element type replaces the one that is there, any other stays; all the
+    rest of the record is the new one's. The file is whole at any moment, and two processes storing at
+    once lose nothing. `seen`: the entries to be replaced, as the new ones were measured against them; raises
+    Overtaken when others are there. Raises CacheError when the folder is another device's, or cannot be
+    written.
+    """
+    from pathlib import Path
+
+    from autotune.processes.files import locked, replace_file
+
+    path = Path(record_path(os.fspath(root), device.slug, record.kernel))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.parent):
+            _require_same_device(path.parent, device)
+            old = read_record(str(path)) if path.exists() else replace(record, entries=())
+            if seen is not None and seen != _replaced(old, record):
+                raise Overtaken(f"{path}: another process has stored a result in the meantime")
+            text = record_text(_merge(old, record))
+            replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
+            replace_file(path, text)
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def _replaced(old: KernelRecord, new: KernelRecord) -> tuple[Entry, ...]:
+    problems = [entry.problem for entry in new.entries]
+    return tuple(entry for entry in old.entries if entry.problem in problems)
+
+
+def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
+    entries = {entry.problem: entry for entry in old.entries}
+    for entry in new.entries:
+        before = entries.get(entry.problem)
+        if before is not None:
+            entry = replace(with_measured(entry, before), rivals=before.rivals)
+        entries[entry.problem] = entry
+    return replace(new, entries=tuple(entries[key] for key in sorted(entries)))
+
+
+def with_measured(entry: Entry, before: Entry) -> Entry:
+    """A result that also keeps what an earlier one for the same problem measured of the same source.
+
+    Where both measured a configuration the entry's own time counts.
+    """
+    if entry.provenance.source_sha256 != before.provenance.source_sha256:
+        return entry
+    times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}
+    times_ms.pop(entry.config, None)
+    return replace(entry, measured=tuple(sorted(times_ms.items(), key=itemgetter(1))))
+
+
+def _require_same_device(folder: Path, device: DeviceInfo) -> None:
+    path = folder / f"{_DEVICE}.json"
+    if not path.exists():
+        return
+    known = read_device(str(path))
+    if not same_device(known, device):
+        raise CacheError(
+            f"{path}: describes {known.name} ({known.architecture}), but the results are of "
+            f"{device.name} ({device.architecture}); choose another cache folder, or remove this one"
+        )
+
+
+def same_device(one: DeviceInfo, other: DeviceInfo) -> bool:
+    """Whether two descriptions are of one model, whatever driver each was taken under."""
+    return (one.name, one.architecture) == (other.name, other.architecture)
+
+
+def read_text(path: str) -> str:
+    """The text of a file of a cache; raises CacheError when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", opener=_open_file) as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise damaged(path, error) from None
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open for reading; raises OSError for a pipe or a device, which may never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if not S_ISREG(mode) and not S_ISDIR(mode):
+        os.close(descriptor)
+        raise OSError(EINVAL, "not a file")
+    return descriptor
+
+
+def _shipped() -> str:
+    """The cache that comes with autotune: inside the installed package, beside it in a checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = f"{package}/data/cache"
+    return installed if os.path.isdir(installed) else f"{os.path.dirname(package)}/cache"

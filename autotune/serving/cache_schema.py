@@ -1,0 +1,251 @@
+"""Schema 1 of the cache's files: records to JSON text and back; where the files lie is not its business.
+
+The text is stable, keys sorted and one value per line, so that a new result reads well in version
+control. `_SCHEMA` spells every key with its reader: other names or annotations in `model` change no file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from autotune.core import json_values as values
+from autotune.core.json_values import Damaged, Read
+from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, CUDA_COMPILERS, is_option
+from autotune.core.records import (
+    ArgumentSpec,
+    Config,
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    LaunchSpec,
+    Parameter,
+    ProblemKey,
+    Provenance,
+)
+from autotune.errors import CacheError
+
+SCHEMA = 1
+# Left out when empty: files from before they existed are read, and written alike.
+_LATER_KEYS = frozenset(
+    (
+        "measured",
+        "registers",
+        "front",
+        "work_bytes",
+        "work_flops",
+        "noise",
+        "uncompared",
+        "rivals",
+        "compiler",
+    )
+)
+# There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
+_MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
+
+_T = TypeVar("_T")
+
+
+def record_text(record: KernelRecord) -> str:
+    """The text of a kernel's file; raises CacheError for a number that JSON cannot hold."""
+    # The order of derived names matters and keys are sorted, so they become a list.
+    derived = [{"name": name, "expression": text} for name, text in record.derived.items()]
+    return _dump(_plain(record) | {"derived": derived}, record.kernel)
+
+
+def device_text(device: DeviceInfo) -> str:
+    """The text of a device's file."""
+    return _dump(_plain(device), device.name)
+
+
+def entry_text(entry: Entry) -> str:
+    """A result as one line: equal for equal results."""
+    return json.dumps(_plain(entry), sort_keys=True)
+
+
+def parse_record(text: str, path: str) -> KernelRecord:
+    """Read a kernel's file; raises CacheError naming `path` when damaged or of another schema."""
+    return _parse(_record, text, path)
+
+
+def parse_device(text: str, path: str) -> DeviceInfo:
+    """Read a device's file; raises CacheError naming `path` when damaged or of another schema."""
+    return _parse(_object(DeviceInfo), text, path)
+
+
+def damaged(path: str, reason: object) -> CacheError:
+    """The error for a file that cannot be used, with the way out of it."""
+    return CacheError(
+        f"{path}: damaged: {reason}; restore it from version control, or delete it and tune again"
+    )
+
+
+def _dump(data: dict[str, Any], subject: str) -> str:
+    try:
+        text = json.dumps(
+            data | {"schema": SCHEMA}, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False
+        )
+    except ValueError:
+        raise CacheError(f"{subject}: a number of its results is not finite and cannot be stored") from None
+    return re.sub(_MEASURED, _unbroken, text) + "\n"
+
+
+def _unbroken(block: re.Match[str]) -> str:
+    """A block of measured configurations with a line for each."""
+    indent = len(block[1])
+    return re.sub(rf"\n {{{indent + 4},}}|\n {{{indent + 2}}}(?=\])", " ", block[0])
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in _SCHEMA:
+        values = {name: _plain(getattr(value, name)) for name in _SCHEMA[type(value)]}
+        return {name: item for name, item in values.items() if item or name not in _LATER_KEYS}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _parse(read: Callable[[Any, str], _T], text: str, path: str) -> _T:
+    try:
+        data = values.mapping(values.load(text), "")
+        schema = data.pop("schema", None)
+        if schema == SCHEMA:
+            return read(data, "")
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from None
+    raise CacheError(
+        f"{path}: schema {schema!r}, this version of autotune reads schema {SCHEMA}; "
+        "install the version that wrote it, or delete it and tune again"
+    )
+
+
+def _object(record: type[_T]) -> Callable[[Any, str], _T]:
+    return lambda value, place: values.record(record, _SCHEMA[record], _LATER_KEYS, value, place)
+
+
+def _record(data: Any, place: str) -> KernelRecord:
+    """A record with one result a problem, of a known element type: the rest of the package looks them up."""
+    record = _object(KernelRecord)(data, place)
+    if not record.dtypes:
+        raise Damaged("dtypes", "at least one element type", [])
+    names = [parameter.name for parameter in record.parameters]
+    if len(set(names)) < len(names):
+        raise Damaged("parameters", "each name once", names)
+    seen: set[ProblemKey] = set()
+    for number, entry in enumerate(record.entries):
+        if entry.problem in seen:
+            sizes = "".join(f" {name}={size}" for name, size in entry.sizes.items())
+            raise Damaged(f"entries[{number}]", "a problem of its own", entry.dtype + sizes)
+        seen.add(entry.problem)
+    return record
+
+
+def _config(value: Any, place: str) -> Config:
+    """A configuration; there are many of them, so that names and words are looked at in one go."""
+    if isinstance(value, dict) and _PLAIN.issuperset(map(type, value.values())):
+        words = [item for item in value.values() if type(item) is str]
+        if all(map(str.isidentifier, value)) and values.is_name("_".join(("", *value, *words))):
+            return Config(value)
+    return _any_config(value, place)
+
+
+def _argument(value: Any, place: str) -> ArgumentSpec:
+    argument = _object(ArgumentSpec)(value, place)
+    if (argument.role == "scalar") is (argument.value is None):
+        raise Damaged(f"{place}.value", "an expression for a scalar, and none for an array", argument.value)
+    return argument
+
+
+def _option(value: Any, place: str) -> str:
+    if type(value) is not str or not is_option(value):
+        raise Damaged(place, "an option of a compiler, such as --maxrregcount", value)
+    return value
+
+
+def _domain(value: Any, place: str) -> tuple[Any, ...]:
+    """A parameter's values: all words, or all numbers and truth values."""
+    items: tuple[Any, ...] = values.list_of(values.scalar)(value, place)
+    if not items or len({isinstance(item, str) for item in items}) > 1:
+        raise Damaged(place, "only words or only numbers, and one at least", value)
+    return items
+
+
+def _derived(value: Any, place: str) -> dict[str, str]:
+    items = values.list_of(values.mapping_of(values.text, values.name))(value, place)
+    for number, item in enumerate(items):
+        if item.keys() != {"name", "expression"}:
+            raise Damaged(f"{place}[{number}]", "a name and an expression", item)
+    return {values.name(item["name"], place): item["expression"] for item in items}
+
+
+_PLAIN = {int, str, bool}
+_any_config = values.config_of(values.scalar)
+_texts = values.list_of(values.text)
+_integer_or_null = values.nullable(values.integer)
+_amount_or_null = values.nullable(values.amount)
+_dtype = values.choice(C_TYPES)
+_SCHEMA: dict[type, dict[str, Read]] = {
+    DeviceInfo: {
+        **dict.fromkeys(("backend", "name", "kind", "vendor", "architecture"), values.text),
+        "slug": values.slug,
+        **dict.fromkeys(("compute_units", "warp_size", "max_threads_per_block"), values.integer),
+        "shared_bytes_per_block": values.integer,
+        "registers_per_block": _integer_or_null,
+        "memory_bytes": values.integer,
+        "memory_bandwidth_bytes_per_s": _amount_or_null,
+        "cache_bytes": values.integer,
+        "has_shuffle": values.truth,
+        **dict.fromkeys(("driver", "runtime"), values.text),
+    },
+    Parameter: {"name": values.name, "values": _domain},
+    ArgumentSpec: {
+        "name": values.name,
+        "dtype": values.choice((*C_TYPES, "DTYPE")),
+        "role": values.choice(ARGUMENT_ROLES),
+        "shape": _texts,
+        "value": values.nullable(values.text),
+    },
+    LaunchSpec: {
+        "entry": values.name,
+        **dict.fromkeys(("grid", "block"), _texts),
+        "arguments": values.list_of(values.name),
+        **dict.fromkeys(("shared_bytes", "when"), values.text),
+    },
+    Provenance: {
+        **dict.fromkeys(("tuned_at", "autotune", "host", "driver", "runtime"), values.text),
+        **dict.fromkeys(("source_sha256", "space_sha256", "engine"), values.text),
+        **dict.fromkeys(("seed", "trials", "valid_configurations"), values.integer),
+        **dict.fromkeys(("protocol", "compiler"), values.text),
+    },
+    Entry: {
+        "sizes": values.mapping_of(values.size, values.name),
+        "dtype": _dtype,
+        "config": _config,
+        "time_ms": values.amount,
+        "interval_ms": values.list_of(values.amount, length=2),
+        "default_time_ms": _amount_or_null,
+        "ties": values.list_of(_config),
+        "provenance": _object(Provenance),
+        "measured": values.list_of(values.row_of(_config, values.amount)),
+        "registers": _integer_or_null,
+        "front": values.list_of(values.row_of(_config, values.amount, values.amount)),
+        **dict.fromkeys(("work_bytes", "work_flops", "noise"), _amount_or_null),
+        "uncompared": values.list_of(values.name),
+        "rivals": values.list_of(_object(Entry)),
+    },
+    KernelRecord: {
+        "kernel": values.name,
+        "dtypes": values.list_of(_dtype),
+        "parameters": values.list_of(_object(Parameter)),
+        "constraints": _texts,
+        "derived": _derived,
+        "arguments": values.list_of(_argument),
+        "launch": values.list_of(_object(LaunchSpec)),
+        "compiler_options": values.mapping_of(values.mapping_of(values.text, _option), values.name),
+        "default": _config,
+        "entries": values.list_of(_object(Entry)),
+        "compiler": values.choice(CUDA_COMPILERS),
+    },
+}

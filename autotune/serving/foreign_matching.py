@@ -1,0 +1,162 @@
+"""The tiers of other devices' results, and the default: what a device without results is served.
+
+Pure functions of records, as in `tiers`; the rules of choice and of the expected slowdown are `carry_over`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance, size_text
+from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
+from autotune.serving.best import Best, Check, check, require_sizes
+from autotune.serving.device_records import DeviceRecord, latest
+from autotune.serving.matching import Question, dtype_of, only_sizes, stale_reasons
+from autotune.serving.portability import (
+    KnownDevice,
+    Slowdown,
+    across_devices,
+    columns,
+    nearest,
+    of_default,
+    ranked,
+    scopes,
+)
+
+_RELATIONS = {
+    Tier.SAME_ARCHITECTURE: "a device of the same architecture",
+    Tier.SAME_VENDOR: "a device of the same vendor",
+    Tier.PORTABLE: "the least worst over all devices that are known",
+}
+
+
+class TargetDevice(NamedTuple):
+    """The device that is to run the kernel: what to call it, and what is known of it."""
+
+    label: str
+    device: DeviceInfo | None
+    traits: Traits
+
+
+def target_device(question: Question, device: DeviceInfo | None) -> TargetDevice:
+    """The device of a question; a name alone tells its vendor and architecture when they are in the table."""
+    if device is not None:
+        return TargetDevice(device.slug, device, traits_of(device))
+    if isinstance(question.device, str):
+        return TargetDevice(slug(question.device), None, traits_of_name(question.device))
+    return TargetDevice("this machine, where no GPU was found", None, Traits())
+
+
+def foreign(
+    device_records: Sequence[DeviceRecord], target: TargetDevice, question: Question, reasons: list[str]
+) -> Best | None:
+    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer; adds to `reasons` why there is none in a tier.
+
+    The record with the newest result says what the kernel's parameters, constraints and plan are now.
+    """
+    if not Tier.SAME_ARCHITECTURE.reaches(question.least):
+        return None
+    record = latest(device_record.record for device_record in device_records)
+    dtype = dtype_of(record, question)
+    if question.sizes is not None:
+        require_sizes(record, question.sizes)
+    known, sizes = _known(device_records, dtype, question)
+    for tier, scope in scopes(target.traits, known):
+        if not tier.reaches(question.least):
+            break
+        refused: Check | None = None
+        for config in ranked(columns(scope, sizes)):
+            source = _source(scope, sizes, config)
+            entry = nearest(source.entries, sizes)
+            registers = entry.registers_of(config)
+            verdict = check(record, config, target.device, question.sizes, dtype, registers)
+            if not verdict.violations:
+                match = _foreign_match(tier, source.folder, entry, config, sizes)
+                match = replace(match, detail=match.detail + _unchecked(verdict))
+                evidence = partial(across_devices, known, sizes)
+                stale = stale_reasons(entry, record, None)
+                return Best(config, dtype, match, stale, record, target.device, entry, evidence)
+            refused = refused or verdict
+        if refused:
+            reasons.append(f"nothing of {tier.value} is valid here: {' and '.join(refused.violations)}")
+    return None
+
+
+def default(
+    device_records: Sequence[DeviceRecord],
+    own: DeviceRecord | None,
+    target: TargetDevice,
+    question: Question,
+    reasons: list[str],
+) -> Best | None:
+    """The DEFAULT answer by the device's own record, else the newest; adds to `reasons` why there is none."""
+    if not Tier.DEFAULT.reaches(question.least):
+        return None
+    record = own.record if own else latest(device_record.record for device_record in device_records)
+    dtype = dtype_of(record, question)
+    if question.sizes is not None:
+        require_sizes(record, question.sizes)
+    verdict = check(record, record.default, target.device, question.sizes, dtype)
+    if verdict.violations:
+        reasons.append(f"the kernel's default is not valid here: {' and '.join(verdict.violations)}")
+        return None
+    detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
+    match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
+    evidence = partial(_default_evidence, device_records, dtype, question)
+    return Best(record.default, dtype, match, (), record, target.device, None, evidence)
+
+
+def _known(
+    device_records: Sequence[DeviceRecord], dtype: str, question: Question
+) -> tuple[list[KnownDevice], Sizes]:
+    """The devices with results of this type for sizes of these names, and the sizes to look near."""
+    rows = [
+        (device_record, [entry for entry in device_record.record.entries if entry.dtype == dtype])
+        for device_record in device_records
+    ]
+    sizes = question.sizes
+    for device_record, entries in rows:
+        if sizes is None and entries:
+            sizes = only_sizes(device_record.folder, entries, question)
+    wanted = sizes or {}
+    alike = [
+        KnownDevice(
+            device_record.folder,
+            traits_of(device_record.device),
+            tuple(entry for entry in entries if entry.sizes.keys() == wanted.keys()),
+        )
+        for device_record, entries in rows
+    ]
+    return [one for one in alike if one.entries], wanted
+
+
+def _default_evidence(
+    device_records: Sequence[DeviceRecord], dtype: str, question: Question
+) -> list[Slowdown]:
+    known, sizes = _known(device_records, dtype, question)
+    return of_default(known, sizes)
+
+
+def _source(scope: Sequence[KnownDevice], sizes: Sizes, config: Config) -> KnownDevice:
+    """The device on which the configuration is closest to the best, the first of equals."""
+    factors = [column.get(config) for column in columns(scope, sizes)]
+    place = min((factor, place) for place, factor in enumerate(factors) if factor is not None)[1]
+    return scope[place]
+
+
+def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:
+    detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
+    if config != entry.config:
+        detail += f", where it takes {entry.relative_times[config]:.3g} times as long as the best"
+    detail += entry.caveat
+    away = distance(entry.sizes, sizes)
+    return Match(tier, folder, entry.sizes, away, detail)
+
+
+def _unchecked(verdict: Check) -> str:
+    if not verdict.unchecked:
+        return ""
+    return f"; device or sizes not known, so not checked: {' and '.join(verdict.unchecked)}"

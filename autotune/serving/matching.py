@@ -1,0 +1,127 @@
+"""The tiers of a device's own results: which of them, if any, may be served for a question.
+
+Pure functions of records; where records come from is the loader's business. Whatever is served is valid
+for the device and the sizes of the question, as far as these are known. The tiers of other devices are in
+`foreign`, apart from this module so that a program whose device is tuned need not import them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance, size_text
+from autotune.errors import InputError
+from autotune.hardware.names import slug
+from autotune.serving.best import Best, check, require_sizes
+
+if TYPE_CHECKING:
+    from autotune.serving.portability import Slowdown
+
+
+class Question(NamedTuple):
+    """What `best_config` was asked; `sizes` None: none were given."""
+
+    kernel: str
+    device: str | DeviceInfo | None
+    dtype: str | None
+    least: Tier
+    sizes: Sizes | None
+
+    @property
+    def slug(self) -> str | None:
+        """The folder name that the device asks for."""
+        if isinstance(self.device, DeviceInfo):
+            return self.device.slug
+        return None if self.device is None else slug(self.device)
+
+    @property
+    def given(self) -> DeviceInfo | None:
+        """The device as it is now, when the caller knows it."""
+        return self.device if isinstance(self.device, DeviceInfo) else None
+
+
+def tuned(
+    folder: str, record: KernelRecord, device: DeviceInfo, question: Question, reasons: list[str]
+) -> Best | None:
+    """The EXACT or NEAREST_SIZE answer; adds to `reasons` why a result may not be served."""
+    dtype = dtype_of(record, question)
+    entries = [entry for entry in record.entries if entry.dtype == dtype]
+    sizes = question.sizes if question.sizes is not None else only_sizes(folder, entries, question)
+    if question.sizes is not None:
+        require_sizes(record, sizes)
+    alike = [entry for entry in entries if entry.sizes.keys() == sizes.keys()]
+    alike.sort(key=lambda entry: distance(entry.sizes, sizes))
+    for entry in alike:
+        match = _match(folder, entry, sizes)
+        if not match.tier.reaches(question.least):
+            break
+        if question.least is Tier.EXACT and not _is_compared(entry, record):
+            reasons.append(f"the result for {size_text(entry.sizes)} was compared with no reference")
+            continue
+        violations = check(record, entry.config, device, sizes, dtype, entry.registers).violations
+        if violations:
+            reasons.append(
+                f"the result for {size_text(entry.sizes)} is not valid here: {' and '.join(violations)}"
+            )
+            continue
+        stale = stale_reasons(entry, record, question.given)
+        return Best(entry.config, dtype, match, stale, record, device, entry, _evidence(alike, match))
+    return None
+
+
+def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[Slowdown]]:
+    """How the slowdowns are found that tell what another size's result may cost."""
+    if match.tier is Tier.EXACT:
+        return tuple
+    from autotune.serving.portability import across_sizes  # an exact answer need not import it
+
+    return partial(across_sizes, entries, match.distance)
+
+
+def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
+    detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}"
+    if entry.sizes == sizes:
+        return Match(Tier.EXACT, folder, entry.sizes, 0.0, detail + entry.caveat)
+    away = distance(entry.sizes, sizes)
+    detail += f", the nearest to {size_text(sizes)}{entry.caveat}"
+    return Match(Tier.NEAREST_SIZE, folder, entry.sizes, away, detail)
+
+
+def _is_compared(entry: Entry, record: KernelRecord) -> bool:
+    """Whether at least one output was compared, as far as was noted."""
+    outputs = {item.name for item in record.arguments if item.role in ("out", "inout")}
+    return not entry.uncompared or bool(outputs.difference(entry.uncompared))
+
+
+def only_sizes(folder: str, entries: Sequence[Entry], question: Question) -> Sizes:
+    """The sizes of a device's only result; raises InputError when there are several."""
+    if len(entries) > 1:
+        listed = " or ".join(size_text(entry.sizes) for entry in entries)
+        raise InputError(f"{question.kernel}: give its sizes; {folder} has results for {listed}")
+    return entries[0].sizes if entries else {}
+
+
+def dtype_of(record: KernelRecord, question: Question) -> str:
+    """The element type asked for, else the first declared; raises InputError for one that is not declared."""
+    dtype = question.dtype or record.dtypes[0]
+    if dtype not in record.dtypes:
+        raise InputError(f"{question.kernel}: dtype {dtype!r}: expected one of {', '.join(record.dtypes)}")
+    return dtype
+
+
+def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
+    """Sentences on what has changed since a result was found, as the cache and the given device say."""
+    origin = entry.provenance
+    newest = max((one.provenance for one in record.entries), key=lambda provenance: provenance.tuned_at)
+    now = [("kernel source", origin.source_sha256, newest.source_sha256)]
+    now += [("space", origin.space_sha256, newest.space_sha256)]
+    if device is not None:
+        now += [("driver", origin.driver, device.driver), ("runtime", origin.runtime, device.runtime)]
+    return tuple(changed(*row) for row in now if row[1] != row[2])
+
+
+def changed(what: str, before: str, after: str) -> str:
+    """The sentence on something that is not what it was."""
+    return f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."

@@ -1,0 +1,37 @@
+"""What a device takes of a launch, as constraints that no space file has to state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from autotune.core.expressions import Expression, parse
+from autotune.core.records import DeviceInfo, LaunchSpec
+
+# CUDA Programming Guide 13, "Compute Capabilities": what the limit of threads in a block leaves open
+_CUDA_BACKENDS = ("cuda", "pycuda")
+_MAX_CUDA_BLOCK_Z = 64
+_MAX_CUDA_GRID_YZ = 65_535
+
+
+def device_limits(plan: Sequence[LaunchSpec], device: DeviceInfo) -> tuple[Expression, ...]:
+    """The conditions under which a device takes every launch of a plan, as far as expressions tell."""
+    texts = (
+        f"not ({step.when}) or {text}" if step.when != "True" else text
+        for step in plan
+        for text in _limits(step, device)
+    )
+    return tuple(parse(text) for text in dict.fromkeys(texts))
+
+
+def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
+    threads = " * ".join(_operand(text) for text in step.block)
+    yield f"{threads} <= device.max_threads_per_block"
+    if step.shared_bytes != "0":
+        yield f"{_operand(step.shared_bytes)} <= device.shared_bytes_per_block"
+    if device.backend in _CUDA_BACKENDS:
+        yield from (f"{_operand(text)} <= {_MAX_CUDA_BLOCK_Z}" for text in step.block[2:])
+        yield from (f"{_operand(text)} <= {_MAX_CUDA_GRID_YZ}" for text in step.grid[1:])
+
+
+def _operand(text: str) -> str:
+    return text if text.isalnum() or text.isidentifier() else f"({text})"

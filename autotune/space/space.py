@@ -1,0 +1,270 @@
+"""A space on one device for one problem: its valid configurations, and everything asked about them.
+
+`bind` enumerates; `Space` answers. Neither knows how a configuration is compiled, run or chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from autotune.core import launch_plan as plan
+from autotune.core.expressions import Expression, parse
+from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
+from autotune.core.text import hint
+from autotune.core.trials import Problem
+from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.space.counting import Condition, count_rows
+from autotune.space.enumeration import (
+    LIMITS,
+    Rows,
+    Rule,
+    Scope,
+    TooManyRows,
+    enumerate_rows,
+    find_row,
+)
+from autotune.space.limits import device_limits
+from autotune.space.spec import SpaceSpec
+
+_ROWS_PER_BATCH = 4096
+
+
+def problem_of(
+    spec: SpaceSpec,
+    device: DeviceInfo,
+    sizes: Mapping[str, int] | None = None,
+    dtype: str | None = None,
+    seed: int = 0,
+) -> Problem:
+    """The problem to tune for: the sizes of the device's kind, those given put in their place.
+
+    Raises InputError for an unknown size or element type, and for a size below 1.
+    """
+    chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
+    for name, size in (sizes or {}).items():
+        if name not in chosen:
+            raise InputError(f"{spec.path}: unknown size {name!r}{hint(name, chosen)}")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(
+                f"{spec.path}: size {name}: expected a whole number of at least 1, found {size!r}"
+            )
+        chosen[name] = size
+    dtype = spec.dtypes[0] if dtype is None else dtype
+    if dtype not in spec.dtypes:
+        raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, spec.dtypes)}")
+    return Problem(chosen, dtype, seed)
+
+
+def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
+    """Enumerate the configurations of a space that are valid, and that the device takes, for a problem.
+
+    Raises SpaceError when there are none, or more than can be held (30 million).
+    """
+    rules = Rules(spec, device, problem)
+    rows = rules.rows()
+    if not len(rows):
+        line, reason = rules.contradiction()
+        raise SpaceError(f"{spec.path}:{line}: no configuration is valid on {device.name}: {reason}")
+    return Space(spec, device, problem, rows)
+
+
+class Rules:
+    """The conditions of a space, and the device's own, as rules on its parameters for one problem."""
+
+    def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> None:
+        self._spec = spec
+        derived = {name: parse(text) for name, text in spec.derived.items()}
+        constants = plan.device_values(device) | dict(problem.sizes) | {"DTYPE": problem.dtype}
+        self._scope = Scope(spec.parameters, derived, constants)
+        self._derived = self._scope.derived_rules()
+        self._parts = [self._scope.rules(parse(constraint.text)) for constraint in spec.constraints]
+        self._limits = [self._scope.rule(limit) for limit in device_limits(spec.launch, device)]
+
+    def rows(self) -> Rows:
+        """The valid rows; raises SpaceError for too many."""
+        rules = [*self._derived, *self._limits, *(rule for parts in self._parts for rule in parts)]
+        try:
+            return enumerate_rows(self._spec.parameters, rules)
+        except TooManyRows:
+            problem = f"more than {LIMITS.rows:,} configurations are left; constrain more or drop values"
+            raise SpaceError(f"{self._spec.path}:{self._first_line}: {problem}") from None
+
+    def satisfying(self, constraint: int) -> int | None:
+        """How many combinations satisfy one constraint, whatever others say; None if that takes too long."""
+        parts = self._parts[constraint]
+        if not all(rule.is_tabled(LIMITS) for rule in parts):
+            return None
+        return count_rows(self._lengths, [Condition(rule) for rule in parts])[0]
+
+    def appearing(self) -> list[int | None]:
+        """How many more configurations each constraint allows if left out; None if that takes too long."""
+        return self._counts()[1:]
+
+    def _counts(self) -> list[int | None]:
+        """How many the constraints allow, then `appearing`; the device's limits may say the same again."""
+        conditions = [Condition(rule) for rule in self._derived]
+        for number, parts in enumerate(self._parts, 1):
+            conditions += [Condition(rule, number) for rule in parts]
+        return count_rows(self._lengths, conditions, len(self._parts))
+
+    @property
+    def _lengths(self) -> list[int]:
+        return [len(parameter.values) for parameter in self._spec.parameters]
+
+    def contradiction(self) -> tuple[int, str]:
+        """Line and wording of why nothing is valid: a derived name, a constraint, or all of them together."""
+        for rule in self._derived:
+            if count_rows(self._lengths, [Condition(rule)])[0] == 0:
+                return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
+        for number, constraint in enumerate(self._spec.constraints):
+            if self.satisfying(number) == 0:
+                return constraint.line, f"nothing satisfies {constraint.text!r}"
+        reason = "the constraints exclude each other"
+        allowed, *appearing = (count or 0 for count in self._counts())
+        if allowed:
+            limits = " and ".join(rule.expression.text for rule in self._limits)
+            return self._first_line, f"{allowed:,} satisfy the constraints, but none of them {limits}"
+        if not any(appearing):
+            return self._first_line, reason
+        most = max(appearing)
+        without = self._spec.constraints[appearing.index(most)]
+        return without.line, f"{reason}; {most:,} would be valid without {without.text!r}"
+
+    def _failure(self, rule: Rule) -> str:
+        """Why the default cannot evaluate the derived names that a rule reads."""
+        values = dict(rule.constants) | dict(self._spec.default)
+        try:
+            for name, expression in rule.derived:
+                values[name] = expression(values)
+        except ExpressionError as error:
+            return str(error)
+        return rule.derived[-1][0]
+
+    @property
+    def _first_line(self) -> int:
+        return self._spec.constraints[0].line if self._spec.constraints else 1
+
+
+class Space:
+    """The valid configurations of a space, in the order of the file: the last parameter varies fastest.
+
+    `rows` has shape (valid, parameters) and holds the position of each value in its parameter's list;
+    `cartesian` counts the combinations before any constraint.
+    """
+
+    def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem, rows: Rows) -> None:
+        self.spec = spec
+        self.device = device
+        self.problem = problem
+        self.parameters = spec.parameters
+        self.rows = rows
+        self.cartesian = math.prod(len(parameter.values) for parameter in self.parameters)
+        self._names = tuple(parameter.name for parameter in self.parameters)
+        self._positions = [
+            {_typed(value): position for position, value in enumerate(parameter.values)}
+            for parameter in self.parameters
+        ]
+        self._constraints = [parse(constraint.text) for constraint in spec.constraints]
+        self._limits = device_limits(spec.launch, device)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Config]:
+        for start in range(0, len(self.rows), _ROWS_PER_BATCH):
+            for row in self.rows[start : start + _ROWS_PER_BATCH].tolist():
+                yield self._config(row)
+
+    def __contains__(self, config: object) -> bool:
+        return isinstance(config, Mapping) and self.index(config) is not None
+
+    def config(self, index: int) -> Config:
+        """The configuration of a row."""
+        return self._config(self.rows[index].tolist())
+
+    def index(self, config: Mapping[str, Value]) -> int | None:
+        """The row of a configuration; None when it is not a valid one. True is not 1, and 1.0 is not 1."""
+        if set(config) != set(self._names):
+            return None
+        row = [
+            positions.get(_typed(config[name]))
+            for name, positions in zip(self._names, self._positions, strict=True)
+        ]
+        found = [position for position in row if position is not None]
+        return find_row(self.rows, found) if len(found) == len(row) else None
+
+    def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """The reasons, one sentence each; none for a valid configuration.
+
+        Constraints and the device's limits are looked at when every parameter has a value of its list.
+        """
+        reasons = [
+            f"unknown parameter {name}{hint(name, self._names)}" for name in config if name not in self._names
+        ]
+        for parameter, positions in zip(self.parameters, self._positions, strict=True):
+            if parameter.name not in config:
+                reasons.append(f"no value for {parameter.name}")
+            elif _typed(config[parameter.name]) not in positions:
+                listed = ", ".join(str(value) for value in parameter.values)
+                reasons.append(f"{parameter.name}={config[parameter.name]} is not one of {listed}")
+        if reasons:
+            return tuple(reasons)
+        try:
+            values = self.values(config)
+        except ExpressionError as error:
+            return (f"a derived name cannot be evaluated: {error}",)
+        rules = (*self._constraints, *self._limits)
+        return tuple(_violation(rule, values) for rule in rules if not rule.holds(values))
+
+    def holds(self, config: Mapping[str, Value], sizes: Sizes) -> bool:
+        """Whether every constraint holds for a configuration under other sizes."""
+        try:
+            values = self.values(config, sizes)
+        except ExpressionError:
+            return False
+        return all(constraint.holds(values) for constraint in self._constraints)
+
+    def values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
+        """Everything an expression may read; `sizes` replace the problem's own where they are given.
+
+        Raises ExpressionError when a derived name cannot be evaluated: never for a valid configuration
+        under the problem's sizes.
+        """
+        chosen = dict(self.problem.sizes) | dict(sizes or {})
+        return plan.known_values(self.device, chosen, self.problem.dtype, config, self.spec.derived)
+
+    def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:
+        """The launches of a configuration in order; raises ExpressionError for an impossible extent."""
+        return plan.launches(self.spec.launch, self.values(config, sizes))
+
+    def macros(self, config: Mapping[str, Value]) -> dict[str, Value]:
+        """The macros that make this configuration of the source."""
+        return plan.macros(self.parameters, config, self.problem.dtype)
+
+    def options(self, config: Mapping[str, Value], dialect: str) -> tuple[str, ...]:
+        """The compiler options of a dialect: True gives the flag, False nothing, a value `flag=value`."""
+        return plan.compiler_options(self.spec.compiler_options.get(dialect, {}), self.values(config))
+
+    def _config(self, row: list[int]) -> Config:
+        columns = zip(self.parameters, row, strict=True)
+        return Config({parameter.name: parameter.values[position] for parameter, position in columns})
+
+
+def _typed(value: Value) -> tuple[type, Value]:
+    """A key that tells True from 1 and 1 from 1.0; numpy's scalars count as Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return type(value), value
+
+
+def _violation(constraint: Expression, values: Mapping[str, Any]) -> str:
+    read = ", ".join(f"{name}={values[name]}" for name in sorted(constraint.names))
+    try:
+        constraint(values)
+    except ExpressionError as error:
+        return f"{error} ({read})"
+    return f"{constraint.text} does not hold ({read})"

@@ -1,0 +1,191 @@
+"""YAML as elements that know where they stand: file, line and dotted place.
+
+This module owns reading a file, what a scalar means, and how a mistake is worded. It knows nothing of
+kernels or spaces. Scalars follow YAML 1.2: only true and false are booleans, and 010 is ten.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from autotune.core.expressions import parse, unknown_names
+from autotune.core.json_values import is_name
+from autotune.core.records import Value
+from autotune.core.text import hint
+from autotune.errors import ExpressionError, InputError, SpaceError
+
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NOTHING = {"", "~", "null", "Null", "NULL"}
+_INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
+
+
+@dataclass(frozen=True)
+class Element:
+    """One node of a YAML file; `line` counts from 1, `place` reads like `launch[0].grid`."""
+
+    node: yaml.Node
+    path: Path
+    line: int
+    place: str = ""
+
+    def error(self, message: str) -> SpaceError:
+        """The error to raise for this element: `file:line: place: message`."""
+        place = f"{self.place}: " if self.place else ""
+        return SpaceError(f"{self.path}:{self.line}: {place}{message}")
+
+    def mapping(self, *, may_be_empty: bool = False) -> dict[str, Element]:
+        """The entries by name, in the file's order; a repeated name is refused."""
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.error(f"expected a mapping of names to values, found {self._found()}")
+        entries: dict[str, Element] = {}
+        for key, node in self.node.value:
+            entry = self._key(key)
+            name = entry.text()
+            if name in entries:
+                raise entry.error(f"this key appears twice (first on line {entries[name].line})")
+            entries[name] = Element(node, self.path, entry.line, entry.place)
+        if not entries and not may_be_empty:
+            raise self.error("expected at least one entry, found none")
+        return entries
+
+    def record(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Element]:
+        """The entries of a mapping with fixed keys; unknown and missing ones are refused."""
+        entries = self.mapping(may_be_empty=True)
+        required = tuple(required)
+        known = (*required, *optional)
+        for name, entry in entries.items():
+            if name not in known:
+                raise entry.error(f"unknown key{hint(name, known)}")
+        if missing := [name for name in required if name not in entries]:
+            raise self.error(f"missing key{'s' if len(missing) > 1 else ''}: {', '.join(missing)}")
+        return entries
+
+    def items(self) -> list[Element]:
+        """The elements of a list with at least one."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.error(f"expected a list, found {self._found()}")
+        if not self.node.value:
+            raise self.error("expected at least one element, found an empty list")
+        return [
+            Element(node, self.path, node.start_mark.line + 1, f"{self.place}[{position}]")
+            for position, node in enumerate(self.node.value)
+        ]
+
+    def value(self, expected: str = "a number, true, false or a name") -> Value:
+        """A finite number, a boolean or a text."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.error(f"expected {expected}, found {self._found()}")
+        value = _scalar(self.node)
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            raise self.error(f"expected {expected}, found {self._found()}")
+        return value
+
+    def text(self) -> str:
+        """A text that is not empty."""
+        value = self.value("a text")
+        if not isinstance(value, str) or not value:
+            raise self.error(f"expected a text, found {value!r}")
+        return value
+
+    def identifier(self) -> str:
+        """A name as C has them: letters, digits and underscores, no digit first."""
+        name = self.text()
+        if not is_name(name):
+            raise self.error(f"expected a name of letters, digits and underscores, found {name!r}")
+        return name
+
+    def choice(self, known: Collection[str]) -> str:
+        """One of the known words."""
+        word = self.text()
+        if word not in known:
+            raise self.error(f"unknown value {word!r}{hint(word, known)}")
+        return word
+
+    def number(self) -> int | float:
+        """A finite number."""
+        value = self.value("a number")
+        if isinstance(value, (bool, str)):
+            raise self.error(f"expected a number, found {value!r}")
+        return value
+
+    def integer(self) -> int:
+        """A whole number."""
+        value = self.value("a whole number")
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.error(f"expected a whole number, found {value!r}")
+        return value
+
+    def expression(self, known: Collection[str]) -> str:
+        """The text of an expression that parses and reads known names only."""
+        text = str(self.value("an expression")).strip()
+        try:
+            expression = parse(text)
+        except ExpressionError as error:
+            is_cut = text.count("(") != text.count(")")  # a list in [ ] is split at every comma
+            advice = "; quote an expression that has a comma in it" if is_cut else ""
+            raise self.error(f"{error}{advice}") from None
+        if unknown := unknown_names(expression, known):
+            raise self.error(f"unknown name {unknown[0]!r} in {text!r}{hint(unknown[0], known)}")
+        return text
+
+    def _key(self, key: yaml.Node) -> Element:
+        line = key.start_mark.line + 1
+        name = key.value if isinstance(key, yaml.ScalarNode) else "key"
+        return Element(key, self.path, line, f"{self.place}.{name}" if self.place else name)
+
+    def _found(self) -> str:
+        if isinstance(self.node, yaml.MappingNode):
+            return "a mapping"
+        if isinstance(self.node, yaml.SequenceNode):
+            return "a list"
+        return repr(self.node.value[:60]) if self.node.value else "nothing"
+
+
+def read_document(path: Path) -> tuple[Element, bytes]:
+    """The root element of a YAML file, and the file's bytes; raises InputError when it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}; expected a space file") from None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text file; expected a space file in YAML") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise SpaceError(f"{path}:{line}: not valid YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise SpaceError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise SpaceError(f"{path}: not valid YAML: nested too deeply") from None
+    if node is None:
+        raise SpaceError(f"{path}:1: the file is empty; expected a space in YAML")
+    return Element(node, path, node.start_mark.line + 1), data
+
+
+def _scalar(node: yaml.ScalarNode) -> Value | None:
+    """What a scalar stands for; quoted ones and blocks are always text."""
+    text = node.value
+    if node.style is not None:
+        return str(text)
+    if text in _NOTHING:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text.replace("_", ""))
+    if _HEXADECIMAL.fullmatch(text):
+        return int(text, 16)
+    if _FLOAT.fullmatch(text):
+        return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    return str(text)

@@ -1,0 +1,169 @@
+"""What every device backend keeps: memory, launches, errors, and the time it reports."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autotune.core.records import Launch
+from autotune.core.trials import Binary
+from autotune.devices.array_compare import ArrayComparison
+from autotune.devices.base import Backend, Device
+from autotune.errors import CompileError, LaunchError, OutOfMemory
+
+
+def launch(entry: str = "twice", block: int = 64) -> Launch:
+    """Four blocks of a kernel that takes x, y and n."""
+    return Launch(entry, (4, 1, 1), (block, 1, 1), 0, ("x", "y", "n"))
+
+
+class DeviceContract:
+    """Inherit, give the fixtures `backend`, `source` and `broken`, and pytest runs the contract on them.
+
+    The source has a kernel `twice(x, y, n)` that writes two times the first n elements of x, int32, to y.
+    """
+
+    @pytest.fixture(scope="module")
+    def backend(self) -> Backend:
+        """The backend's module."""
+        raise NotImplementedError("give a fixture `backend` with the backend's module")
+
+    @pytest.fixture(scope="module")
+    def source(self) -> str:
+        """A kernel `twice` in the language of the backend."""
+        raise NotImplementedError("give a fixture `source`")
+
+    @pytest.fixture(scope="module")
+    def broken(self) -> str:
+        """What the compiler refuses."""
+        raise NotImplementedError("give a fixture `broken`")
+
+    @pytest.fixture(scope="module")
+    def device(self, backend: Backend) -> Device:
+        """The backend's first device."""
+        return backend.open_device(0)
+
+    @pytest.fixture(scope="module")
+    def binary(self, backend: Backend, source: str, device: Device) -> Binary:
+        """The source, compiled."""
+        return backend.open_compiler(0).compile(source, ())
+
+    def test_the_description_is_complete_and_stable(self, backend: Backend, device: Device) -> None:
+        info = device.info
+        assert info == backend.list_devices()[0]
+        assert info.kind in ("cpu", "gpu") and info.slug == info.slug.lower()
+        assert min(info.compute_units, info.warp_size, info.max_threads_per_block, info.memory_bytes) > 0
+        assert info.driver and info.runtime
+
+    def test_memory_keeps_what_is_written_and_regions_are_parts_of_it(self, device: Device) -> None:
+        data = np.arange(16_384, dtype=np.uint8)
+        buffer, other = device.allocate(data.size), device.allocate(data.size)
+        device.write(buffer, data)
+        part = device.region(buffer, 4096, 100)
+        assert np.array_equal(device.read(part, 100), data[4096:4196])
+        device.write(part, np.full(100, 7, np.uint8))
+        device.copy(other, buffer, data.size)
+        seen = device.read(other, data.size)
+        assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
+        device.copy(other, buffer, 3, target_offset=1, source_offset=4194)
+        assert device.read(other, 5).tolist() == [0, 7, 7, 100, 4]
+
+    def test_more_memory_than_there_is_is_refused_and_the_device_goes_on(self, device: Device) -> None:
+        with pytest.raises(OutOfMemory):
+            device.allocate(2**50)
+        device.forget()
+        assert device.read(device.allocate(4), 4).size == 4
+
+    def test_a_launch_computes_and_takes_time(self, device: Device, binary: Binary) -> None:
+        x = np.arange(1000, dtype=np.int32)
+        source, target = device.allocate(x.nbytes), device.allocate(x.nbytes)
+        device.write(source, x.view(np.uint8))
+        program = device.load(binary)
+        arguments = {"x": source, "y": target, "n": np.int32(1000)}
+        one_ms = min(device.run(program, [launch()], arguments) for _ in range(3))
+        assert np.array_equal(device.read(target, x.nbytes).view(np.int32), 2 * x)
+        assert one_ms > 0
+        assert device.run(program, [launch(), launch()], arguments, repeats=50) > one_ms
+
+    def test_arrays_are_compared_where_they_are(self, device: Device) -> None:
+        wanted = np.arange(100_000, dtype=np.float32)
+        found = wanted.copy()
+        found[[70, 99_999]] += 0.5
+        one, other = device.allocate(wanted.nbytes), device.allocate(wanted.nbytes)
+        device.write(one, found.view(np.uint8))
+        device.write(other, wanted.view(np.uint8))
+        pair = ArrayComparison(one, other, "float32", 100_000)
+        cases = [
+            (replace(pair, count=70), None),
+            (pair, (70, 2)),
+            (replace(pair, rtol=1e-3), (70, 1)),
+            (replace(pair, atol=1), None),
+            (replace(pair, dtype="uint8", count=280), None),
+            (replace(pair, atol=1, ends=70), (99_999, 1)),
+            (replace(pair, atol=1, ends=71), (70, 2)),
+            (replace(pair, ends=71, inside=False), (70, 2)),
+            (replace(pair, ends=70, inside=False), (99_999, 1)),
+        ]
+        assert device.compare([one for one, _ in cases]) == [verdict for _, verdict in cases]
+        assert device.compare([]) == []
+
+    @pytest.mark.parametrize(("found", "wanted"), [(np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf)])
+    def test_nan_and_lone_infinities_never_agree(self, device: Device, found: float, wanted: float) -> None:
+        one, other = device.allocate(8), device.allocate(8)
+        device.write(one, np.array([found]).view(np.uint8))
+        device.write(other, np.array([wanted]).view(np.uint8))
+        assert device.compare([ArrayComparison(one, other, "float64", 1, rtol=1, atol=1)]) == [(0, 1)]
+
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_nan_in_a_guard_zone_is_as_it_should_be(self, device: Device, inside: bool) -> None:
+        zones = np.array([np.nan, np.inf, 5, 1, -np.inf, np.nan])
+        damaged = zones.copy()
+        damaged[5] = -np.inf
+        buffers = [device.allocate(zones.nbytes) for _ in range(3)]
+        for buffer, content in zip(buffers, (zones, zones, damaged), strict=True):
+            device.write(buffer, content.view(np.uint8))
+        expected, whole, broken = buffers
+        pairs = [
+            ArrayComparison(found, expected, "float64", 6, rtol=1, ends=2, inside=inside)
+            for found in (whole, broken)
+        ]
+        assert device.compare(pairs) == [None, (5, 1)]
+
+    def test_the_binary_says_what_it_is(self, binary: Binary) -> None:
+        assert binary.sha256 == hashlib.sha256(binary.data).hexdigest() and binary.compile_ms > 0
+
+    def test_a_source_that_does_not_compile_is_a_compile_error_with_a_log(
+        self, backend: Backend, broken: str
+    ) -> None:
+        with pytest.raises(CompileError) as error:
+            backend.open_compiler(0).compile(broken, ())
+        assert str(error.value).strip()
+
+    def test_an_unknown_entry_is_a_launch_error_and_the_device_goes_on(
+        self, device: Device, binary: Binary
+    ) -> None:
+        program = device.load(binary)
+        x = device.allocate(4000)
+        arguments = {"x": x, "y": x, "n": np.int32(10)}
+        with pytest.raises(LaunchError, match="thrice"):
+            device.run(program, [launch("thrice")], arguments)
+        assert device.run(program, [launch()], arguments) >= 0
+
+    def test_a_block_that_is_too_large_is_a_launch_error_and_the_device_goes_on(
+        self, device: Device, binary: Binary
+    ) -> None:
+        program = device.load(binary)
+        x = device.allocate(4000)
+        arguments = {"x": x, "y": x, "n": np.int32(10)}
+        with pytest.raises(LaunchError):
+            device.run(program, [launch(block=1_000_000)], arguments)
+        assert device.run(program, [launch()], arguments) >= 0
+
+    def test_the_cache_can_be_flushed_twice(self, device: Device) -> None:
+        if device.info.cache_bytes > 2**28:
+            pytest.skip("the last-level cache that this machine reports is too large to flush in a test")
+        device.flush_cache()
+        device.flush_cache()

@@ -1,0 +1,1 @@
+"""One tuning run, from what the user names to a cached result."""

@@ -1,0 +1,34 @@
+"""How to search: budget, engine, limits and folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.core.trials import Budget, Objective
+
+DEFAULT_BUDGET = Budget(trials=100)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search; `engine` None: exhaustive when the budget covers the space, else the surrogate.
+
+    `transfer`: start from what is known of other devices and problems.
+    """
+
+    engine: str | None = None
+    strategy: str | None = None
+    budget: Budget = DEFAULT_BUDGET
+    seed: int = 0
+    timeout_s: float = 30.0
+    compile_timeout_s: float = 60.0
+    workers: int | None = None  # compiler processes; None: one per core
+    journal: Path | None = None
+    fresh: bool = False
+    transfer: bool = True
+    stop_when_unlikely: bool = False
+    objective: Objective = Objective.TIME
+    cache: Path | None = None
+    sanitizer: bool = True  # have the winner looked at by compute-sanitizer, where there is one
+    binary_cache: bool = True  # take binaries of earlier runs from the disk

@@ -1,0 +1,72 @@
+"""Kernels that are wrong in ways a search might reward: each fails in the search, and in the last round.
+
+`mutants.yaml` has the table. They are compiled for the CPU without optimisation, and run as in a search.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autotune.compilers.kernel_source import read_source
+from autotune.core.records import Config
+from autotune.devices import Address, backend, cold_environment
+from autotune.evaluation.device_process import run_job, verify_once
+from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.work_item import MeasurementPolicy
+from autotune.evaluation.worker import Worker
+from autotune.space import bind, load_space, problem_of
+from autotune.tuning.finals import FRESH_SEEDS
+
+ROOT = Path(__file__).parents[3]
+CPU = Address("opencl", 0)
+MUTANTS = yaml.safe_load((Path(__file__).parent / "mutants.yaml").read_text())
+FEW = MeasurementPolicy(samples=3, seconds=0.0)
+
+
+@pytest.fixture(scope="module")
+def worker_of(tmp_path_factory):
+    """A worker for a reference; each has its own child, for mutants write where they should not."""
+    environment = cold_environment(str(tmp_path_factory.mktemp("pocl")))
+    environment |= {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    workers = {}
+
+    def opened(reference):
+        return workers.setdefault(reference, Worker(CPU, reference, (), environment))
+
+    yield opened
+    for worker in workers.values():
+        worker.close()
+
+
+def mutated(mutant):
+    """The maker, the mutant's candidate and its binary."""
+    spec = load_space(ROOT / "spaces" / f"{mutant['kernel']}.yaml")
+    (device, *_) = backend(CPU.backend).list_devices()
+    space = bind(spec, device, problem_of(spec, device, mutant["sizes"], mutant.get("dtype")))
+    source = read_source(spec.source)
+    assert source.text.count(mutant["old"]) == 1, "the kernel has changed: change the mutant with it"
+    text = source.text.replace(mutant["old"], mutant["new"])
+    maker = InstanceMaker(space, replace(source, text=text), "opencl", "")
+    config = Config({**spec.default, **mutant.get("config", {})})
+    assert config in space
+    candidate = maker.make(config)
+    compiler = backend(CPU.backend).open_compiler(CPU.index)
+    return maker, candidate, compiler.compile(candidate.source, (*candidate.options, "-cl-opt-disable"))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant["name"])
+def test_a_mutant_never_wins(mutant, worker_of):
+    maker, candidate, binary = mutated(mutant)
+    worker = worker_of(maker.space.spec.reference)
+    searched = worker.run(run_job, candidate.job(binary, FEW, None, None), timeout_s=60)
+    assert searched.failure is not None, f"{mutant['why']}, and the search does not see it"
+    if not mutant.get("last_round", True):
+        return
+    problem = candidate.case.problem
+    cases = [maker.case(candidate.config, replace(problem, seed=seed)) for seed in (*FRESH_SEEDS, 0)]
+    verdicts = [worker.run(verify_once, binary, case, timeout_s=60) for case in cases]
+    assert any(verdict.failure for verdict in verdicts), (
+        f"{mutant['why']}, and the last round does not see it"
+    )

@@ -1,0 +1,2 @@
+def reference(inputs, sizes):
+    return {"y": 2 * inputs["x"]}

@@ -1,0 +1,63 @@
+"""Every script of benchmarks/ and examples/ runs in its smallest form, so that none rots.
+
+mypy reads all of them, those that need a GPU too: `tests/unit/test_habits.py`.
+"""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.recorded_files import T4
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted((*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "examples").glob("*.py")))
+GPU_PACKAGES = ("cupy", "torch", "pycuda")
+HAS_GPU = Path("/dev/nvidiactl").exists()
+RECORDED = "recorded/convolution/A100_T4.json"
+SMALLEST = {  # every other script needs a GPU, and is asked for its help where its packages are installed
+    "carry_over": "recorded",
+    "cuda_backends": "--backends opencl:0 opencl:0 --configurations 1 --rounds 2 --size 4096",
+    "failing_space": f"{RECORDED} -o failing_T4.json",
+    "gpu_faults": "--device fake --health",
+    "kills": "--kills 3",
+    "loader": "--runs 1 --kernels 2 --gpus 2",
+    "noise": "double.yaml --device fake --pairs 1 --budget 3",
+    "outlook": "recorded --seeds 1",
+    "production_opencl": "",
+    "search_efficiency": f"{RECORDED} --budget 12 --seeds 1 --searchers surrogate random",
+    "side_by_side": "double.yaml --device fake --at-once 2 --searches 2 --budget 2",
+    "space_construction": "--spaces convolution",
+    "unsteady": "--searches 1 --only drift",
+    "speculation": f"{RECORDED} --budget 12 --seeds 1",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_it_runs(script, folder):
+    for package in GPU_PACKAGES:
+        if f"import {package}" in script.read_text() and (find_spec(package) is None or not HAS_GPU):
+            pytest.skip(f"needs an NVIDIA GPU and {package}")
+    write_recordings(folder.path / "recorded" / "convolution")
+    done = subprocess.run(
+        [sys.executable, script, *SMALLEST.get(script.stem, "--help").split()],
+        cwd=folder.path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_every_entry_is_a_script():
+    assert SMALLEST.keys() <= {script.stem for script in SCRIPTS}
+
+
+def write_recordings(path):
+    """The excerpt as if three GPUs had recorded it."""
+    path.mkdir(parents=True)
+    for gpu in ("A100", "A4000", "W6600"):
+        (path / f"{gpu}_T4.json").write_text(T4.read_text())
