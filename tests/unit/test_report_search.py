@@ -37,11 +37,11 @@ def plain(tmp_path_factory):
     """The best takes 1 ms and the default 3 ms; two others were tried."""
     space = Folder(tmp_path_factory.mktemp("space")).space
     spec = load_space(space)
-    bound = TuningTask(
+    task = TuningTask(
         Address("fake", 0), FAKE, spec, read_source(spec.source), bind(spec, FAKE, problem_of(spec, FAKE))
     )
     return Result(
-        bound=bound,
+        task=task,
         engine="random",
         winner=trial(BEST, 1.0),
         final=measured(1.0),
@@ -162,16 +162,16 @@ LINES = [
         {"explored": "1.13% of 8,858 valid configurations; 16% chance that an untried one is"},
     ),
     (
-        {"outlook": StoppingEstimate(1, 88580, 0.0, 0.0)},
+        {"stopping_estimate": StoppingEstimate(1, 88580, 0.0, 0.0)},
         {"explored": "<0.01% of 88,580 valid configurations; <1% chance"},
     ),
     (
-        {"outlook": StoppingEstimate(88579, 88580, 1.0, 0.5)},
+        {"stopping_estimate": StoppingEstimate(88579, 88580, 1.0, 0.5)},
         {"explored": ">99.99% of 88,580 valid configurations; >99% c"},
     ),
-    ({"outlook": StoppingEstimate(17, 17, 0.0, 0.0)}, {"explored": "all 17 valid configurations\n"}),
+    ({"stopping_estimate": StoppingEstimate(17, 17, 0.0, 0.0)}, {"explored": "all 17 valid configurations\n"}),
     (
-        {"outlook": StoppingEstimate(2, 17, None, None)},
+        {"stopping_estimate": StoppingEstimate(2, 17, None, None)},
         {"explored": "11.76% of 17 valid configurations; too few have a time to say"},
     ),
     # what the fastest share, and the best of an earlier search does not
