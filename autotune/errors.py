@@ -8,6 +8,7 @@ AutotuneError            something went wrong; the message says what and what to
 |   `-- NoMemory         the problem's arrays do not fit in the device's memory
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken before any search can start
+|-- WriteError           a file or folder cannot be written: permissions, or a full disk
 |-- CacheError           a cache file is damaged or of an unknown version
 |   `-- Overtaken        control flow: another search stored first; never reaches a user
 |-- NoConfig             the loader has nothing that fits; lists what exists
@@ -60,6 +61,10 @@ class MissingExtra(AutotuneError):
 
 class SetupError(AutotuneError):
     """Kernel, reference or device is broken: no configuration could succeed."""
+
+
+class WriteError(AutotuneError):
+    """A file or folder cannot be written."""
 
 
 class CacheError(AutotuneError):

@@ -1,7 +1,7 @@
 """The command line: parse, call one function of a lower layer, print. A module for each command.
 
 Each command's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
-Exit codes: 0 done, 1 something failed, 2 the input was wrong (nothing was written then), 130 interrupted.
+Exit codes: 0 done, 1 it failed, 2 the input was wrong and nothing was written, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from autotune.cli.output import emit
-from autotune.errors import InputError
+from autotune.errors import InputError, WriteError
 from autotune.scaffold import Scaffold
 
 EXAMPLE = "autotune new my_kernel.cu"
@@ -38,7 +38,7 @@ def run(parsed: argparse.Namespace) -> None:
             with file.open("x") as out:
                 out.write(text)
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written ({error.strerror})") from None
+        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
     emit(findings(made, space, reference))
 
 

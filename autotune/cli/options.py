@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core.launch_plan import RESERVED_SIZES
-from autotune.errors import InputError
+from autotune.errors import InputError, WriteError
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target
 
@@ -176,7 +176,7 @@ def _svg(text: str) -> Path:
     path = Path(text)
     if path.suffix != ".svg":
         raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")
-    there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    if path.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{text!r}: cannot be written; expected a file in a folder of yours")
+    folder = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise WriteError(f"--plot {text}: cannot be written; name a file in a folder that you may write to")
     return path

@@ -19,7 +19,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.trials import Measurement, Status, Trial
-from autotune.errors import InputError, JournalError
+from autotune.errors import AutotuneError, InputError, JournalError, WriteError
 from autotune.evaluation.journal_rows import decode_trial, encode_measurement, encode_trial, read_finals
 from autotune.processes.files import hold
 
@@ -31,7 +31,11 @@ class Journal:
     """An open journal: `trials` by content key, `finals` by the keys of the finalists that took part."""
 
     def __init__(self, path: Path, header: Mapping[str, str], *, fresh: bool = False) -> None:
-        """Open or create; raises JournalError when the file belongs to another search or is damaged."""
+        """Open or create the file.
+
+        Raises JournalError when it belongs to another search or is damaged, and WriteError when it cannot be
+        written.
+        """
         self.path = path
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
@@ -47,7 +51,7 @@ class Journal:
         except OSError as error:
             self._file.close()
             raise _unwritable(path, error) from None
-        except JournalError:
+        except AutotuneError:
             self._file.close()
             raise
         self._syncer.start()
@@ -61,18 +65,18 @@ class Journal:
     def append(self, trial: Trial) -> None:
         """Write one trial; from now on it outlives this process, and in a moment the machine.
 
-        Raises JournalError when that fails; what was written before is whole.
+        Raises WriteError when that fails; what was written before is whole.
         """
         self.trials[trial.key] = trial
         self._write({"trial": encode_trial(trial)})
 
     def append_finals(self, measurements: Mapping[str, Measurement]) -> None:
-        """Write what a final round measured, by content key; raises JournalError when that fails."""
+        """Write what a final round measured, by content key; raises WriteError when that fails."""
         self.finals[tuple(sorted(measurements))] = dict(measurements)
         self._write({"finals": {key: encode_measurement(value) for key, value in measurements.items()}})
 
     def close(self) -> None:
-        """Close the file, synced to the disk, and free its lock; raises JournalError when a sync failed."""
+        """Close the file, synced to the disk, and free its lock; raises WriteError when a sync failed."""
         self._is_closing = True
         self._unsynced.set()
         self._syncer.join()
@@ -220,8 +224,8 @@ def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, T
     return header, trials, finals
 
 
-def _unwritable(path: Path, error: OSError) -> JournalError:
-    return JournalError(
+def _unwritable(path: Path, error: OSError) -> WriteError:
+    return WriteError(
         f"{path}: cannot be written: {error.strerror}; once it can be, the same command goes on"
     )
 
@@ -233,7 +237,7 @@ def _open_locked(path: Path) -> FileIO:
             raise InputError(f"{path}: not a file; choose one with --journal")
         file = open_journal(path)
     except OSError as error:
-        raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
+        raise WriteError(f"{path}: the journal cannot be written: {error.strerror}") from None
     if not hold(file.fileno(), wait=False):
         file.close()
         raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")

@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.records import Config
-from autotune.errors import InputError
+from autotune.errors import InputError, WriteError
 
 _GZIP = b"\x1f\x8b"
 MAX_BYTES = 2**28  # of a file as it is unpacked: results of a million configurations
@@ -41,7 +41,7 @@ def write_text(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(compressed(text) if path.suffix == ".gz" else text.encode())
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def compressed(text: str) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
 from autotune.core.trials import Measurement, Rule, Trial
-from autotune.errors import InputError
+from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
 from autotune.evaluation.journal import VERSION, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
@@ -67,7 +67,8 @@ def write(recording: Recording) -> str:
 def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
     """Write a recording as a journal, by default `runs/KERNEL.DEVICE.SIZES.imported.jsonl`; returns the path.
 
-    Raises InputError when there is a file with other rows already, unless it is to be replaced.
+    Raises InputError when the file holds other rows and `fresh` is not set, and WriteError when it cannot be
+    written.
     """
     kernel = recording.kernel if is_name(recording.kernel) else slug(recording.kernel)
     sizes = "-".join(f"{name}{size}" for name, size in sorted((recording.sizes or {}).items()))
@@ -81,7 +82,7 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
         with locked(path.parent):
             replace_file(path, compressed(text) if path.suffix == ".gz" else text)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
     return path
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autotune.errors import InputError
+from autotune.errors import InputError, WriteError
 from autotune.interop.recording import Recording
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def export(recording: Recording, target: str) -> str:
     """Add a study called `KERNEL on DEVICE` to a storage and return that name.
 
     `target` is a file for Optuna's journal storage, or the URL of a database, which takes some 60 ms for each
-    result. Raises InputError when it has such a study already, or cannot be written.
+    result. Raises InputError when it has such a study already and WriteError when it cannot be written.
     """
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
@@ -43,7 +43,7 @@ def export(recording: Recording, target: str) -> str:
         except optuna.exceptions.DuplicatedStudyError:
             raise InputError(f"{target}: has a study {name!r} already; choose another file") from None
         except (OSError, optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
-            raise InputError(f"{target}: cannot be written: {str(error).splitlines()[0]}") from None
+            raise WriteError(f"{target}: cannot be written: {str(error).splitlines()[0]}") from None
         study.set_user_attr("kernel", recording.kernel)
         study.set_user_attr("device", recording.device)
         study.set_user_attr("sizes", dict(recording.sizes or {}))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.json_values import is_name
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
-from autotune.errors import CacheError, InputError, Overtaken
+from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def writable_root(argument: Folder | None = None) -> Path:
 def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
     """Find out before a search whether its result can be stored; leaves nothing behind.
 
-    Raises InputError when the folder cannot be written. With a device, and a kernel of it, raises
+    Raises WriteError when the folder cannot be written. With a device, and a kernel of it, raises
     CacheError when what is there belongs to another device or cannot be read.
     """
     import tempfile
@@ -135,7 +135,7 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        raise InputError(
+        raise WriteError(
             f"{folder}: the cache cannot be written: {existing}: {error.strerror}; "
             f"choose another folder with --cache or {VARIABLE}"
         ) from None

@@ -1,6 +1,7 @@
 """Whatever is wrong with the input: one line that names the place, exit code 2, nothing written."""
 
 import os
+import shutil
 
 import pytest
 
@@ -9,10 +10,6 @@ SEARCH = ("search", "double.yaml", "--device", "fake")
 
 def _edit(old, new):
     return lambda folder: folder.edit(old, new)
-
-
-def _read_only_cache(folder):
-    (folder.path / "cache").write_text("a file where a folder is needed")
 
 
 CASES = {
@@ -32,7 +29,6 @@ CASES = {
     "an empty space": (_edit("A + B <= 7", "A > 100"), SEARCH, ["double.yaml", "no "]),
     "an invalid default": (_edit("A + B <= 7", "A + B >= 5"), SEARCH, ["default", "A + B >= 5"]),
     "a missing source": (_edit("source: double.py", "source: gone.py"), SEARCH, ["double.yaml:4", "gone.py"]),
-    "an unwritable cache": (_read_only_cache, SEARCH, ["cache"]),
     "unknown device": (None, ("search", "double.yaml", "--device", "warp:9"), ["warp:9", "fake:0"]),
     "a device of another dialect": (
         _edit("dialect: python", "dialect: cuda"),
@@ -56,10 +52,10 @@ CASES = {
     "a device for a journal": (None, (*SEARCH, "--journal", "/dev/null"), ["/dev/null: not a file"]),
     "a name that no file could have": (None, ("search", "x" * 300), ["File name too long"]),
     "a seed that is too large": (None, (*SEARCH, "--seed", str(2**32)), ["--seed", "at most 4294967295"]),
-    "a plot where no folder can be": (
+    "a plot that is no SVG": (
         None,
-        ("ladder", "double.yaml", "--device", "fake", "--plot", "double.py/x.svg"),
-        ["--plot", "double.py/x.svg", "cannot be written"],
+        ("ladder", "double.yaml", "--device", "fake", "--plot", "x.png"),
+        ["--plot", "x.png", "ends with .svg"],
     ),
     "a kernel source that is a folder": (None, ("new", "."), ["Is a directory; expected a kernel source"]),
     "show of something else": (None, ("show", "double.py"), ["double.py:1", "not a journal"]),
@@ -88,7 +84,37 @@ def test_one_line_exit_2_nothing_written(folder, case):
     assert folder.files() == before
 
 
+LADDER = ("ladder", "double.yaml", "--device", "fake")
+UNWRITABLE = {
+    "journal": (*SEARCH, "--journal", "double.py/j.jsonl"),
+    "journal of a ladder": (*LADDER, "--journal", "double.py/j.jsonl"),
+    "cache": (*SEARCH, "--cache", "double.py/cache"),
+    "plot": (*LADDER, "--plot", "double.py/x.svg"),
+    "plot that is a folder": (*LADDER, "--plot", "folder.svg"),
+    "import": ("import", "t4.json", "--journal", "double.py/j.jsonl"),
+    "export": ("export", "t4.json", "--format", "t4", "-o", "double.py/t4.json"),
+    "study": ("export", "t4.json", "--format", "optuna", "-o", "double.py/study.log"),
+    "merge": ("merge", "runs", "--into", "double.py/all"),
+}
+
+
+@pytest.mark.parametrize("case", UNWRITABLE)
+def test_what_cannot_be_written_is_one_line_and_exit_1(folder, root, case):
+    shutil.copy(root / "tests/golden/recorded/convolution/A100_T4.json", folder.path / "t4.json")
+    (folder.path / "folder.svg").mkdir()
+    (folder.path / "runs").mkdir()
+    shutil.copy(root / "tests/golden/identity-1/double.jsonl", folder.path / "runs")
+    before = folder.files()
+    done = folder.run(*UNWRITABLE[case])
+    assert done.returncode == 1, done.stdout + done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("autotune: ") and "cannot be written" in last, done.stderr
+    assert "Traceback" not in done.stderr and done.stdout == ""
+    assert folder.files() == before
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-def test_a_cache_without_permission_is_refused(folder):
-    (folder.path / "cache").mkdir(mode=0o500)
-    assert folder.run(*SEARCH).returncode == 2
+@pytest.mark.parametrize(("place", "option"), [("cache", ()), ("runs", ("--journal", "runs/j.jsonl"))])
+def test_a_folder_without_permission_is_exit_1(folder, place, option):
+    (folder.path / place).mkdir(mode=0o500)
+    assert folder.run(*SEARCH, *option).returncode == 1

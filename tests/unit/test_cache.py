@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.core.records import Config, Entry, KernelRecord, Parameter, Tier
-from autotune.errors import CacheError, InputError
+from autotune.errors import CacheError, InputError, WriteError
 from autotune.hardware.names import slug
 from autotune.serving import cache
 from autotune.serving.cache_schema import device_text, parse_device, parse_record, record_text
@@ -338,10 +338,10 @@ def test_a_writable_place_is_left_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("root", ["file", "file/cache", "/proc/nothing/cache"])
-def test_a_place_that_cannot_be_written_is_bad_input(tmp_path, root):
+def test_a_place_that_cannot_be_written_is_refused(tmp_path, root):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(
-        InputError, match=f"^{root}: the cache cannot be written: .*--cache or AUTOTUNE_CACHE"
+        WriteError, match=f"^{root}: the cache cannot be written: .*--cache or AUTOTUNE_CACHE"
     ):
         cache.check_writable(root)
     with pytest.raises(CacheError, match="cannot be written"):
@@ -349,9 +349,9 @@ def test_a_place_that_cannot_be_written_is_bad_input(tmp_path, root):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_folder_is_bad_input(tmp_path):
+def test_a_read_only_folder_is_refused(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(WriteError, match="cannot be written"):
         cache.check_writable(tmp_path / "cache")
 
 

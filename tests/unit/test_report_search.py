@@ -169,7 +169,10 @@ LINES = [
         {"stopping_estimate": StoppingEstimate(88579, 88580, 1.0, 0.5)},
         {"explored": ">99.99% of 88,580 valid configurations; >99% c"},
     ),
-    ({"stopping_estimate": StoppingEstimate(17, 17, 0.0, 0.0)}, {"explored": "all 17 valid configurations\n"}),
+    (
+        {"stopping_estimate": StoppingEstimate(17, 17, 0.0, 0.0)},
+        {"explored": "all 17 valid configurations\n"},
+    ),
     (
         {"stopping_estimate": StoppingEstimate(2, 17, None, None)},
         {"explored": "11.76% of 17 valid configurations; too few have a time to say"},
