@@ -92,6 +92,8 @@ def hold(state: DeviceState, cases: tuple[ProblemInstance, ...]) -> None:
 
 def run_job(state: DeviceState, job: WorkItem) -> Outcome:
     """Verify on every size, run once on the main one, time it there, then look at what all runs left."""
+    known = job.incumbent and job.incumbent.measurement
+    control = Control(known, partial(_beside, state, job)) if known else None
     try:
         program = state.program(job.binary)
         for case in job.checks:
@@ -103,15 +105,14 @@ def run_job(state: DeviceState, job: WorkItem) -> Outcome:
         if verdict.failure is not None:
             return Outcome(verdict.failure)
         stopwatch = Stopwatch(state.device, program, job.case, workspace, repeatable=verdict.repeatable)
-        known = job.incumbent and job.incumbent.measurement
-        control = Control(known, partial(_beside, state, job)) if known else None
         measurement = measure(stopwatch, job, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
         return Outcome(failure, measurement)
     except LaunchError as error:
-        return Outcome(_refused(error))
+        is_doubtful = control is not None and control.is_running
+        return Outcome(replace(_refused(error), is_doubtful=is_doubtful))
 
 
 def _beside(state: DeviceState, job: WorkItem) -> Stopwatch | None:

@@ -151,7 +151,8 @@ class Evaluator:
             self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
             return
         timeout_s = self._timeout_s + self._protocol.energy_limit_s
-        self._worker.begin(run_job, job, timeout_s=timeout_s)
+        alone = job.alone()
+        self._worker.begin(run_job, job, timeout_s=timeout_s, alone=None if alone is None else (alone,))
         self._pending = _Pending(ready, instance, compiled)
 
     def _collect(self) -> None:

@@ -147,16 +147,19 @@ class Control:
     def __init__(self, known: Measurement, open_stopwatch: Callable[[], Stopwatch | None]) -> None:
         self.known = known
         self.ratio: float | None = None  # what it took at last, over its known time
+        self.is_running = False
         self._open = open_stopwatch
 
     def slower_ms(self, known_ms: float, batch: int) -> float:
         """The slower of its known time and a run just now, of so many runs a sample."""
+        self.is_running = True
         stopwatch = self._open()
-        if stopwatch is None:
-            return known_ms
-        stopwatch.batch = batch
-        now_ms = stopwatch.sample_ms()
-        self.ratio = now_ms / known_ms
+        now_ms = known_ms
+        if stopwatch is not None:
+            stopwatch.batch = batch
+            now_ms = stopwatch.sample_ms()
+            self.ratio = now_ms / known_ms
+        self.is_running = False
         return max(known_ms, now_ms)
 
 

@@ -6,7 +6,7 @@ A job is free of expressions and of YAML, so the worker only runs, checks and ti
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -140,6 +140,12 @@ class WorkItem:
     incumbent: Incumbent | None
     batch: int | None  # runs in a sample, the same for all of a search; None: nothing has been timed yet
     floor_ms: float  # no honest run is faster: the work's bytes at the memory's bandwidth
+
+    def alone(self) -> WorkItem | None:
+        """The same without a run of the incumbent beside it; None where there is none anyway."""
+        if self.incumbent is None or self.incumbent.binary is None:
+            return None
+        return replace(self, incumbent=replace(self.incumbent, binary=None))
 
 
 @dataclass(frozen=True)

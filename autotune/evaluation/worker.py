@@ -46,7 +46,7 @@ class Worker:
         self._on_wait = on_wait
         self._child: Child | None = None
         self._is_ready = False
-        self._runs = 0  # that this child was asked for
+        self._runs = 0  # of configurations in this child
         self._again: Callable[[], None] = self.start  # begins the latest run once more
         self._wanted: tuple[ProblemInstance, ...] = ()
         self._held: frozenset[str] = frozenset()
@@ -88,18 +88,34 @@ class Worker:
         """Run `function(state, *arguments, **options)` in the child; a Failure if that goes wrong.
 
         After a doubtful failure the child is replaced. The run is repeated in the fresh one where the machine
-        may have caused the failure, or something that the child ran before. Raises SetupError when the device
-        or the reference is broken, whatever the configuration.
+        may have caused the failure, or another configuration that the child ran. Raises SetupError when the
+        device or the reference is broken, whatever the configuration.
         """
         self.begin(function, *arguments, timeout_s=timeout_s, **options)
         return self.finish()
 
-    def begin(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
-        """Begin a run that `finish` ends, so that the caller can use the time in between."""
+    def begin(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        timeout_s: float,
+        alone: tuple[Any, ...] | None = None,
+        **options: Any,
+    ) -> None:
+        """Begin a run that `finish` ends, so that the caller can use the time in between.
+
+        Args:
+            function: What the child runs.
+            arguments: Its positional arguments after the child's state.
+            timeout_s: Time limit of the run.
+            alone: The arguments to repeat the run with, where `arguments` run a second configuration, too.
+            options: Its keyword arguments.
+        """
         self._timeout_s = timeout_s
-        self._again = partial(self.begin, function, *arguments, timeout_s=timeout_s, **options)
+        again = arguments if alone is None else alone
+        self._again = partial(self.begin, function, *again, timeout_s=timeout_s, **options)
         self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
-        self._runs += 1
+        self._runs += 1 if alone is None else 2
 
     def finish(self) -> Any:
         """Wait for the run that was begun: its answer, or a Failure."""

@@ -1,10 +1,6 @@
 """Writes that jump over the guard zones: whatever they hit, only who made them pays."""
 
-import pytest
-
 from autotune.evaluation.journal import read_trials
-
-BESIDE = "a run of the best so far beside a configuration can be blamed on that configuration"
 
 KERNEL = """\
 import gc, os, signal
@@ -54,7 +50,6 @@ def test_who_fails_by_damage_to_what_it_is_compared_with_wrote_out_of_bounds(fol
     assert all("far from any array" in trial.detail and "n=1000" in trial.detail for trial in failed)
 
 
-@pytest.mark.xfail(reason=BESIDE, strict=False)
 def test_what_one_damages_unnoticed_does_not_fail_the_next(folder):
     failed = search(
         folder,
@@ -66,7 +61,6 @@ def test_what_one_damages_unnoticed_does_not_fail_the_next(folder):
     assert not failed
 
 
-@pytest.mark.xfail(reason=BESIDE, strict=False)
 def test_what_one_finalist_damages_unnoticed_does_not_fail_the_next(folder):
     counted = 'globals().update(runs=runs + 1); runs == 2 and spoil("y", 1000, "_pristine")'
     kernel = KERNEL.replace("if B == 0 and n == 1000:", f"if (A, B, n) == (5, 0, 1000): {counted}")

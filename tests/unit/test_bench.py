@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from autotune.core.records import Launch
-from autotune.core.trials import Problem, Status
+from autotune.core.trials import Measurement, Problem, Rule, Status
 from autotune.devices import Address, backend
 from autotune.errors import OutOfMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceState, energy, run_job, sample, verify_once
-from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
+from autotune.evaluation.work_item import Array, Incumbent, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
 
 N = 100_000
 KERNEL = """\
@@ -82,6 +82,18 @@ def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(op
     ]
     assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
     assert len({failure.detail for failure in failures}) == 1
+
+
+def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves_doubt(open_bench):
+    (launch,) = case().launches
+    refused = replace(case(), launches=(replace(launch, block=(2048, 1, 1)),))
+    bench = open_bench(2 * device_bytes(case()), case())
+    incumbent = Incumbent(Measurement((1e-9,), Rule.SAMPLES), BINARY, refused)
+    job = WorkItem(BINARY, (), case(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
+    failure = run_job(bench, job).failure
+    assert failure.status is Status.LAUNCH_ERROR and failure.is_doubtful
+    alone = run_job(bench, job.alone())
+    assert alone.failure is None and alone.measurement is not None
 
 
 def test_what_does_not_fit_is_refused_in_words(open_bench):
