@@ -10,7 +10,14 @@ from autotune.devices import Address, backend
 from autotune.errors import OutOfMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceState, energy, run_job, sample, verify_once
-from autotune.evaluation.work_item import Array, Incumbent, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
+from autotune.evaluation.work_item import (
+    Array,
+    Incumbent,
+    MeasurementPolicy,
+    ProblemInstance,
+    Scalar,
+    WorkItem,
+)
 
 N = 100_000
 KERNEL = """\
