@@ -28,7 +28,7 @@ from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget, Trial
 from autotune.errors import AutotuneError
 from autotune.tuning.context import TuningContext, open_context
-from autotune.tuning.finals import Finals, play
+from autotune.tuning.finals import Finals, remeasure
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -57,7 +57,7 @@ def faster_ones(trials: Sequence[Trial], count: int) -> list[Trial]:
 
 def in_turns(context: TuningContext, trials: Sequence[Trial]) -> Finals:
     """One last round with these; exits where one of them fails in it."""
-    outcome = play(trials, context.maker, context.pool, context.worker, context.timeout_s, context.protocol)
+    outcome = remeasure(context, trials)
     for failure in outcome.rejected.values():
         sys.exit(f"failed in the last round: {failure.status.value}: {failure.detail}")
     return outcome

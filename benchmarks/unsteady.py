@@ -236,7 +236,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
 
     def noted(*arguments: Any) -> Any:
         began_final_ms.append(device.now_ms)
-        return finals.play(*arguments)
+        return finals.remeasure(*arguments)
 
     clock = SimpleNamespace(perf_counter=lambda: device.now_ms / 1e3)
     with ExitStack() as patched:
@@ -247,7 +247,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
             patch.object(context, "Worker", lambda _, r, cases, *__: InProcess(device, r, cases))
         )
         patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
-        patched.enter_context(patch.object(tuner, "play", noted))
+        patched.enter_context(patch.object(tuner, "remeasure", noted))
         patched.enter_context(patch.object(SearchProgress, "_say", lambda *_: None))
         with SearchProgress() as progress:
             result = tuner.search(task, options, progress)

@@ -1,4 +1,4 @@
-"""A result for a device or a size that has none, from a few runs: a search that others have made short."""
+"""Adopt: a short search that starts from the results of other devices and sizes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from autotune.tuning.tuner import search
 
 
 def searched(task: TuningTask, cache: Path | None) -> Entry | None:
-    """What a search, and no probe, has found for this device, problem and element type; None: nothing.
+    """The cached result of a full search for this device, problem and element type, if there is one.
 
-    A configuration that the space does not have, or has no more, is of no search of it.
+    Results of short searches and results whose configuration is no longer in the space are ignored.
     """
     problem = task.space.problem
     for root in read_roots(cache):
@@ -30,15 +30,18 @@ def searched(task: TuningTask, cache: Path | None) -> Entry | None:
 
 
 def adopt(task: TuningTask, options: Options, observer: Observer) -> Result:
-    """Try what other devices and sizes promise most of, verify and time as every search, store the best.
+    """Search a few configurations that the results of other devices and sizes predict to be fast.
 
-    Raises InputError where nothing is known elsewhere, and as `search` does. Where `searched` finds something
-    there is nothing to adopt, and what is stored would replace it.
+    Check `searched` first: the result replaces whatever the cache holds for this problem.
+
+    Raises:
+        InputError: No other device or size has results; otherwise as `search` raises.
+        SetupError: As `search` raises.
     """
-    priors = gather(task, options.cache, options.journal or default_journal(task))
-    if not priors:
+    sources = gather(task, options.cache, options.journal or default_journal(task))
+    if not sources:
         raise InputError(
-            f"{task.spec.kernel}: nothing is known of it on another device or for another size, so there is "
-            "nothing to adopt: autotune search finds a first result"
+            f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "
+            "run `autotune search` for a first result"
         )
-    return search(task, replace(options, engine=ADOPTION), observer, priors)
+    return search(task, replace(options, engine=ADOPTION), observer, sources)

@@ -1,4 +1,4 @@
-"""From a finished search to the record that the cache keeps and the loader serves."""
+"""From the result of a search to the record that the cache keeps and the loader serves."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from operator import itemgetter
 
 from autotune import __version__
 from autotune.core.launch_plan import CUDA_COMPILERS
-from autotune.core.records import ArgumentSpec, Config, Entry, Front, KernelRecord, Measured, Provenance
+from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.core.trials import Measurement, Trial
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
-from autotune.tuning.task import TuningTask
+from autotune.tuning.result import Result
 
-MAX_MEASURED = 32  # how many of the fastest configurations a result keeps beside the best
+MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
 
 
 def measured(
     trials: Iterable[Trial], finals: Mapping[str, Measurement], winner: Trial, kept: Container[Config]
 ) -> Measured:
-    """What other GPUs may learn from a search: its fastest configurations, and how foreign bests did here.
+    """Choose the configurations whose times other GPUs may learn from, fastest first.
 
-    The time of a last round, by content key, counts before that of the search. `kept` are the default and the
-    best configurations of other devices, which stay however slow they are here.
+    Args:
+        trials: The trials of the search.
+        finals: Measurements of the last round by content key; they replace the times of the search.
+        winner: The winner, which is left out.
+        kept: The default and the best configurations of other devices, which are chosen in any case.
     """
     times_ms = {
         trial.config: finals[trial.key].median_ms if trial.key in finals else trial.time_ms
@@ -35,39 +38,33 @@ def measured(
     return tuple(row for place, row in enumerate(ranked) if place < MAX_MEASURED or row[0] in kept)
 
 
-def kernel_record(
-    task: TuningTask,
-    winner: Trial,
-    final: Measurement,
-    default: Measurement,
-    ties: tuple[Config, ...],
-    others: Measured,
-    front: Front,
-    uncompared: tuple[str, ...],
-    engine: str,
-    seed: int,
-    trials: int,
-    protocol: MeasurementPolicy,
-) -> KernelRecord:
-    """One entry, with all that the loader needs to check and use it without reading YAML."""
-    spec, problem = task.spec, task.space.problem
-    amounts = work(task.space, winner.config, problem.sizes)
+def kernel_record(result: Result, others: Measured, seed: int, policy: MeasurementPolicy) -> KernelRecord:
+    """Make a record of one entry, with all that the loader needs to check and use it without reading YAML.
+
+    Args:
+        result: What the search found.
+        others: Times of other configurations.
+        seed: The seed of the search.
+        policy: How times were measured.
+    """
+    spec, space, winner = result.task.spec, result.task.space, result.winner
+    amounts = work(space, winner.config, space.problem.sizes)
     entry = Entry(
-        sizes=problem.sizes,
-        dtype=problem.dtype,
+        sizes=space.problem.sizes,
+        dtype=space.problem.dtype,
         config=winner.config,
-        time_ms=final.median_ms,
-        interval_ms=final.interval_ms,
-        default_time_ms=default.median_ms,
-        ties=ties,
-        provenance=_provenance(task, engine, seed, trials, protocol),
+        time_ms=result.final.median_ms,
+        interval_ms=result.final.interval_ms,
+        default_time_ms=result.default.median_ms,
+        ties=result.ties,
+        provenance=_provenance(result, seed, policy),
         measured=others,
         registers=winner.registers,
         work_bytes=amounts.get("bytes"),
         work_flops=amounts.get("flops"),
-        front=front,
-        uncompared=uncompared,
-        noise=final.noise,
+        front=result.front,
+        uncompared=result.uncompared,
+        noise=result.final.noise,
     )
     return KernelRecord(
         kernel=spec.kernel,
@@ -86,9 +83,8 @@ def kernel_record(
     )
 
 
-def _provenance(
-    task: TuningTask, engine: str, seed: int, trials: int, protocol: MeasurementPolicy
-) -> Provenance:
+def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provenance:
+    task = result.task
     return Provenance(
         tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
         autotune=__version__,
@@ -97,10 +93,10 @@ def _provenance(
         runtime=task.device.runtime,
         source_sha256=task.source.sha256,
         space_sha256=task.spec.sha256,
-        engine=engine,
+        engine=result.engine,
         seed=seed,
-        trials=trials,
+        trials=len(result.trials),
         valid_configurations=len(task.space),
-        protocol=str(protocol),
+        protocol=str(policy),
         compiler=task.compiler,
     )

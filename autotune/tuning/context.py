@@ -1,6 +1,6 @@
-"""What is open during a run: journal, compilers, worker and the evaluator over them.
+"""What is open during a run: the journal, the compilers, the worker and the evaluator that uses them.
 
-This module says where trials go, what a journal's rows are true of, and that everything is closed again.
+This module decides where trials are journaled and what a journal's header says, and it closes everything.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -33,32 +33,34 @@ from autotune.tuning.task import TuningTask
 
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 POLICY = MeasurementPolicy()
-# energy is no matter of the fastest samples: a slower configuration may use less, so none is given up early
-ENERGY_POLICY = MeasurementPolicy(
-    hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf, energy_s=1.0
-)
-# for figures that are compared
+# for times that are reported beside each other: no configuration is given up early
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
-VERIFICATION = 4  # goes up when verification finds what it did not find before: older rows do not count then
+# none is given up early here either, because a slower configuration may use less energy
+ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
+VERIFICATION = 4  # raised whenever verification finds more than before, so that older journals are refused
 
 
 class Observer(Protocol):
-    """Is told how a run goes; rendering is its business."""
+    """Receives the events of a run, for example to show its progress."""
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Before the first trial; `total` is the number of trials to come, None if time decides.
+        """Called before the first trial.
 
-        `note`: what else is to be said, if anything.
+        Args:
+            task: What is tuned.
+            total: Number of trials to come; None if only the time is limited.
+            journal: Where trials are recorded.
+            note: Lines to show to the user, such as warnings about the space.
         """
 
     def tried(self, trial: Trial) -> None:
-        """After each trial."""
+        """Called after each trial."""
 
     def waiting(self, what: str) -> None:
-        """When something takes longer than a few seconds; called by another thread."""
+        """Called from another thread when something takes longer than a few seconds."""
 
     def last_round(self, count: int) -> None:
-        """Before the finalists are timed in turns."""
+        """Called before `count` finalists are timed in turns."""
 
 
 @dataclass(frozen=True)
@@ -72,31 +74,31 @@ class TuningContext:
     journal: Journal
     evaluator: Evaluator
     timeout_s: float
-    protocol: MeasurementPolicy
+    policy: MeasurementPolicy
     objective: Objective
     sanitizer: Sanitizer | None
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
-    """Where a run's trials go unless the user says otherwise: one file per kernel, device and problem."""
+    """The journal of a run that names none: one file per kernel, device and problem."""
     problem = task.space.problem
     sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
     return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{problem.dtype}.{suffix}"
 
 
 def get_ready(device: str | None, workers: int | None = None) -> None:
-    """Start what a search on an NVIDIA GPU will need, while files are read and devices found."""
-    wants_cuda = device is None or device.startswith("cuda")
-    if wants_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
+    """Start the processes that a search on an NVIDIA GPU needs while files are still being read."""
+    may_use_cuda = device is None or device.startswith("cuda")
+    if may_use_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
         keep_ready(DEVICE_PROCESS, 1, ("autotune.evaluation.device_process", "autotune.devices.cuda"))
         keep_ready(COMPILER_PROCESS, workers or _compiler_processes("gpu"), ("autotune.compilers.nvrtc",))
 
 
 @contextmanager
 def open_context(
-    task: TuningTask, options: Options, observer: Observer, protocol: MeasurementPolicy = POLICY
+    task: TuningTask, options: Options, observer: Observer, policy: MeasurementPolicy = POLICY
 ) -> Iterator[TuningContext]:
-    """Journal, compilers and worker, closed in the end whatever happens."""
+    """Open the journal, the compilers and the worker, and close them at the end whatever happens."""
     maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler)
     default = maker.make(task.spec.default)
     with ExitStack() as opened:
@@ -105,18 +107,17 @@ def open_context(
         path = options.journal or default_journal(task)
         journal = Journal(path, _header(task), fresh=options.fresh)
         opened.callback(journal.close)
-        scratch = opened.enter_context(scratch_folder())
-        environment_of_children = cold_environment(scratch)
+        variables = cold_environment(opened.enter_context(scratch_folder()))
         pool = CompilerPool(
             compiler_opener(task.address, task.device, task.spec.compiler),
             workers=options.workers or _compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
             kept=default_folder() if options.binary_cache else None,
-            environment=environment_of_children,
+            environment=variables,
         )
         opened.callback(pool.close)
         cases = (*default.checks, default.case)
-        worker = Worker(task.address, task.spec.reference, cases, environment_of_children, observer.waiting)
+        worker = Worker(task.address, task.spec.reference, cases, variables, observer.waiting)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
@@ -125,28 +126,32 @@ def open_context(
             worker,
             journal,
             options.budget,
-            protocol=protocol,
+            protocol=policy,
             timeout_s=options.timeout_s,
             on_trial=observer.tried,
             objective=options.objective,
         )
         program = find_sanitizer(task.address) if options.sanitizer else None
-        reference, environment = task.spec.reference, environment_of_children
         yield TuningContext(
-            *(task, maker, pool, worker, journal, evaluator),
+            task=task,
+            maker=maker,
+            pool=pool,
+            worker=worker,
+            journal=journal,
+            evaluator=evaluator,
             timeout_s=options.timeout_s,
-            protocol=protocol,
+            policy=policy,
             objective=options.objective,
-            sanitizer=Sanitizer(program, task.address, reference, environment) if program else None,
+            sanitizer=Sanitizer(program, task.address, task.spec.reference, variables) if program else None,
         )
 
 
 def _compiler_processes(kind: str) -> int:
-    """One per core; where a GPU computes, two cores are left to the worker and to this process."""
+    """One per core; with a GPU, two cores are left to the worker and to this process."""
     cores = len(os.sched_getaffinity(0))
     return cores if kind == "cpu" else max(1, cores - 2)
 
 
 def _header(task: TuningTask) -> dict[str, str]:
-    known = environment(task.device, task.compiler) | {"verification": str(VERIFICATION)}
-    return known | journal_header(task.spec, task.space.problem, task.source.sha256)
+    conditions = environment(task.device, task.compiler) | {"verification": str(VERIFICATION)}
+    return conditions | journal_header(task.spec, task.space.problem, task.source.sha256)

@@ -1,4 +1,4 @@
-"""Groups of configurations that a space sets against each other, such as one plan of launches and another.
+"""Groups of configurations that a space contrasts, such as two different launch plans.
 
 The best of every group takes part in the last round, so that the result can say which group wins.
 """
@@ -17,7 +17,7 @@ from autotune.tuning.finals import by_score, indistinguishable
 
 @dataclass(frozen=True)
 class Group:
-    """One group after a search: how many of it were tried, and the best's measurement in the last round."""
+    """One group after a search: how many were tried, and the measurement of its best in the last round."""
 
     name: str
     tried: int
@@ -32,23 +32,30 @@ def leaders(space: Space, trials: Iterable[Trial]) -> list[Trial]:
 def compare(
     space: Space, trials: Iterable[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Group, ...]:
-    """The groups of a space, best first; `measurements` are those of the last round, by key of the trial."""
+    """The groups of a space, best first.
+
+    Args:
+        space: The space, which declares the groups.
+        trials: The trials of the search.
+        measurements: Those of the last round, by content key.
+        objective: What the search minimizes.
+    """
     groups = []
     for name, group in _members(space, trials).items():
         timed = [measurements[trial.key] for trial in group if trial.key in measurements]
-        best = min(timed, key=lambda measured: measured.score(objective) or math.inf, default=None)
+        best = min(timed, key=lambda found: found.score(objective) or math.inf, default=None)
         groups.append(Group(name, len(group), best))
     return tuple(sorted(groups, key=lambda group: (group.best and group.best.score(objective)) or math.inf))
 
 
 def verdict(groups: tuple[Group, ...], objective: Objective) -> str:
-    """Which group wins and by how much, as words; empty unless two of them have a time."""
+    """Say which group wins and by how much; empty unless two of them have a time."""
     timed = [(group.name, group.best) for group in groups if group.best and group.best.score(objective)]
     if len(timed) < 2:
         return ""
     (name, first), (_, second) = timed[:2]
     if indistinguishable(first, second, objective):
-        return "no difference that could be told from noise"
+        return "no difference beyond the noise"
     ratio = (second.score(objective) or math.inf) / (first.score(objective) or math.inf)
     if ratio < 1.005:
         return f"{name} wins by less than 0.5%"

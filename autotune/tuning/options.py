@@ -12,12 +12,9 @@ DEFAULT_BUDGET = Budget(trials=100)
 
 @dataclass(frozen=True)
 class Options:
-    """How to search; `engine` None: exhaustive when the budget covers the space, else the surrogate.
+    """How to search."""
 
-    `transfer`: start from what is known of other devices and problems.
-    """
-
-    engine: str | None = None
+    engine: str | None = None  # None: exhaustive when the budget covers the space, else the surrogate
     strategy: str | None = None
     budget: Budget = DEFAULT_BUDGET
     seed: int = 0
@@ -26,9 +23,9 @@ class Options:
     workers: int | None = None  # compiler processes; None: one per core
     journal: Path | None = None
     fresh: bool = False
-    transfer: bool = True
+    transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
     objective: Objective = Objective.TIME
     cache: Path | None = None
-    sanitizer: bool = True  # have the winner looked at by compute-sanitizer, where there is one
-    binary_cache: bool = True  # take binaries of earlier runs from the disk
+    sanitizer: bool = True  # check the winner with compute-sanitizer where it is installed
+    binary_cache: bool = True  # reuse binaries that earlier runs compiled

@@ -16,41 +16,41 @@ from autotune.tuning.task import TuningTask
 
 @dataclass(frozen=True)
 class Result:
-    """What a search found out; `final` is the winner's measurement in the last round."""
+    """What a search found; `final` and `default` are measurements of the last round."""
 
     task: TuningTask
     engine: str
     winner: Trial
-    final: Measurement
+    final: Measurement  # of the winner
     default: Measurement
-    ties: tuple[Config, ...]
-    groups: tuple[Group, ...]  # that the space sets against each other, best first
+    ties: tuple[Config, ...]  # cannot be told from the winner
+    groups: tuple[Group, ...]  # the groups that the space contrasts, best first
     trials: tuple[Trial, ...]
-    resumed: int
+    resumed: int  # trials taken from the journal
     journal: Path
     cache_file: Path
-    was_served: bool  # the cache had the winner already
+    was_served: bool  # the cache held the winner already
     objective: Objective
-    priors: tuple[SourceResults, ...]  # what the search was told of other devices and problems
+    sources: tuple[SourceResults, ...]  # results of other devices and problems that the search started from
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return
-    compares: bool  # it returns others
-    front: Front  # where energy counts: configurations that none is faster and thriftier than
+    compares: bool  # the reference returns at least one output
+    front: Front  # Pareto front of time and energy, where energy is measured
     search_seconds: float  # without the last round
     seconds: float
 
     @property
     def counts(self) -> Counter[Status]:
-        """How many trials ended how."""
+        """Number of trials by status."""
         return Counter(trial.status for trial in self.trials)
 
     @property
-    def struck(self) -> tuple[Trial, ...]:
-        """Trials that failed in a last round."""
+    def failed_last_round(self) -> tuple[Trial, ...]:
+        """Trials that succeeded in the search and failed in the last round."""
         return tuple(trial for trial in self.trials if trial.failed_last_round)
 
     @property
     def speedup(self) -> float:
-        """The default's score over the winner's, both from the last round: how many times as fast."""
+        """The default's score divided by the winner's, both from the last round."""
         default, best = (measured.score(self.objective) for measured in (self.default, self.final))
         return default / best if default and best else 1.0

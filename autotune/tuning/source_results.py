@@ -1,12 +1,11 @@
-"""What is already known of a kernel elsewhere: on other devices, at other sizes, with other element types.
+"""Results of the same kernel on other devices, at other sizes and with other element types.
 
-Read from the caches, as `holdings` walks them, and from the journals in `runs/`. Only configurations that
-are valid here count.
+Read from the caches and from the journals in `runs/`. Configurations that are invalid here are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from autotune.serving.device_records import first_of_each, walk
 from autotune.tuning.task import TuningTask
 
 RUNS = Path("runs")
-MAX_SOURCES = 8  # sources: each costs the search a model of its own
+MAX_SOURCES = 8  # each source costs the search a model of its own
 
 _Times = dict[Config, float | None]
 
@@ -30,42 +29,47 @@ _Times = dict[Config, float | None]
 def gather(
     task: TuningTask, cache: Path | None, own_journal: Path, runs: Path = RUNS
 ) -> tuple[SourceResults, ...]:
-    """One prior for each device and problem with results of this kernel; the one with the most comes first.
+    """Collect results of this kernel, one source for each other device and problem; the largest comes first.
 
-    cache: as `--cache`; own_journal: that of the search itself, which is left out, as is all that was found
-    out on this device for this problem. Files that cannot be read are left out.
+    Files that cannot be read are ignored.
+
+    Args:
+        task: What is tuned; results for its device and problem are ignored.
+        cache: The cache folder, as `--cache`.
+        own_journal: The journal of the search itself, which is ignored.
+        runs: The folder of journals.
     """
     here = _source(task.device.name, task.space.problem.sizes, task.space.problem.dtype)
-    known: dict[str, _Times] = {}
-    kinds: dict[str, Traits] = {}
+    found: dict[str, _Times] = {}
+    devices: dict[str, Traits] = {}
     for source, traits, times in (*_cached(task, cache), *_journaled(task, own_journal, runs)):
         if source != here:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}
-            known.setdefault(source, {}).update(valid)
-            kinds.setdefault(source, traits)
-    ordered = sorted(known.items(), key=lambda item: (-_timed(item[1]), item[0]))
+            found.setdefault(source, {}).update(valid)
+            devices.setdefault(source, traits)
+    ordered = sorted(found.items(), key=lambda item: (-_timed(item[1]), item[0]))
     return tuple(
-        SourceResults(source, tuple(times.items()), kinds[source])
+        SourceResults(source, tuple(times.items()), devices[source])
         for source, times in ordered[:MAX_SOURCES]
         if _timed(times)
     )
 
 
-def summary(priors: Iterable[SourceResults]) -> str:
-    """What a search starts from, in one line; empty where there is nothing."""
-    sources = [f"{prior.source} ({len(prior.results):,})" for prior in priors]
+def summary(sources: Sequence[SourceResults]) -> str:
+    """Say in one line what a search starts from; empty if there is nothing."""
     if not sources:
         return ""
-    return f"started from {len(sources)} other result{'s'[: len(sources) > 1]}: {'; '.join(sources)}"
+    named = "; ".join(f"{one.source} ({len(one.results):,})" for one in sources)
+    return f"started from {len(sources)} other result{'s'[: len(sources) > 1]}: {named}"
 
 
 def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
-    found = walk(CacheReader(), read_roots(cache), task.spec.kernel, skip_damaged=True)
-    for holder in first_of_each(found):
-        traits = traits_of(holder.device)
-        for entry in holder.record.entries:
-            source = _source(holder.device.name, entry.sizes, entry.dtype)
-            yield source, traits, _entry_times(entry, holder.record.default)
+    records = walk(CacheReader(), read_roots(cache), task.spec.kernel, skip_damaged=True)
+    for one in first_of_each(records):
+        traits = traits_of(one.device)
+        for entry in one.record.entries:
+            source = _source(one.device.name, entry.sizes, entry.dtype)
+            yield source, traits, _entry_times(entry, one.record.default)
 
 
 def _entry_times(entry: Entry, default: Config) -> _Times:
@@ -75,9 +79,9 @@ def _entry_times(entry: Entry, default: Config) -> _Times:
     return times | dict(entry.measured) | {entry.config: entry.time_ms}
 
 
-def _journaled(task: TuningTask, own: Path, runs: Path) -> Iterator[tuple[str, Traits, _Times]]:
+def _journaled(task: TuningTask, own_journal: Path, runs: Path) -> Iterator[tuple[str, Traits, _Times]]:
     for path in sorted(runs.glob("*.jsonl")) if runs.is_dir() else ():
-        if path.resolve() == own.resolve():
+        if path.resolve() == own_journal.resolve():
             continue
         with suppress(AutotuneError):
             header, trials = read_journal(path)

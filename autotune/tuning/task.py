@@ -1,6 +1,6 @@
 """From what a user names to what can be run: space file, source, device, problem, enumerated space.
 
-Nothing is written here, and everything that can be wrong with the input is found here.
+All input is checked here, before anything is written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LISTING_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Target:
-    """Which kernel, where, on what problem; None and empty take the defaults."""
+    """A space file, a device and a problem; None and empty take the defaults."""
 
     space: Path
     device: str | None = None
@@ -52,21 +52,26 @@ class TuningTask:
 
     @cached_property
     def compiler(self) -> str:
-        """The compiler's name and version; found out when it is first wanted, for it may be missing."""
+        """The compiler's name and version; looked up on first use, because the compiler may be missing."""
         return compiler_name(self.address, self.device, self.spec.compiler)
 
 
-def find_device(wanted: str | None, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
-    """The device of this machine that `choose` takes; where a backend is named, only that one is asked."""
-    named = (wanted or "").strip().lower().partition(":")[0]
-    if named in BACKENDS:
+def find_device(device: str | None, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
+    """Find a device of this machine; a name that starts with a backend asks that backend only.
+
+    Args:
+        device: As `--device`; None takes the first GPU, else the CPU.
+        others: Further names that an error message lists.
+    """
+    backend = (device or "").strip().lower().partition(":")[0]
+    if backend in BACKENDS:
         with suppress(InputError):
-            return choose(wanted, find_devices((named,)))
-    return choose(wanted, find_devices(), others)
+            return choose(device, find_devices((backend,)))
+    return choose(device, find_devices(), others)
 
 
 def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
-    """List backends' devices from a child process, so that no driver is ever loaded into this one."""
+    """List the backends' devices from a child process, so that this process loads no driver."""
     try:
         return persistently(partial(_listed_devices, tuple(names)))
     except ChildFailed as error:
@@ -85,33 +90,38 @@ def _listed_devices(names: Iterable[str]) -> list[tuple[Address, DeviceInfo]]:
             child.kill()
 
 
-def resolve_device(wanted: str | None, cache: Path | None) -> DeviceInfo | str:
-    """A device of this machine, None meaning the one a search would take, or else one that a cache names.
+def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
+    """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
 
-    A name that tells its vendor is a device, too. Raises InputError for what is none of these.
+    Args:
+        device: As `--device`; None takes the device that a search would take.
+        cache: The cache folder, as `--cache`.
+
+    Raises:
+        InputError: The name is none of these.
     """
-    known = [folder for root in read_roots(cache) for folder in folders(root)]
-    if wanted is not None and slug(wanted) in known:
-        return wanted
+    cached = [folder for root in read_roots(cache) for folder in folders(root)]
+    if device is not None and slug(device) in cached:
+        return device
     try:
-        return find_device(wanted, known)[1]
+        return find_device(device, cached)[1]
     except InputError:
-        if wanted is not None and traits_of_name(wanted).vendor is not None:
-            return wanted
+        if device is not None and traits_of_name(device).vendor is not None:
+            return device
         raise
 
 
 def locate(space: Path) -> Path:
-    """A space file, or the bare name of one that comes with the package: `reduce`."""
+    """The path of a space file, which may be named as one of the package's: `reduce`."""
     own = packaged("spaces") / f"{space}.yaml"
     try:
         return own if not space.exists() and own.is_file() else space
-    except OSError:  # no name that a file could have, which is told when it is read
+    except OSError:  # no file could have this name; reading it reports the error
         return space
 
 
 def bind_target(target: Target) -> TuningTask:
-    """Read, find and enumerate; raises InputError for whatever is wrong with the input."""
+    """Read the files, find the device and enumerate the space; raises InputError for wrong input."""
     spec = load_space(locate(target.space))
     source = read_source(spec.source)
     address, device = find_device(target.device)

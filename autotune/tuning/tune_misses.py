@@ -1,4 +1,4 @@
-"""What programs asked of a device and did not find, tuned one after the other."""
+"""Tune what programs requested from the cache and did not find."""
 
 from __future__ import annotations
 
@@ -19,44 +19,47 @@ from autotune.tuning.tuner import search
 
 
 class MissedTask(NamedTuple):
-    """A line of a cache's list, and the search that answers it."""
+    """A recorded cache miss and the target to tune for it."""
 
     root: Path
-    wanted: CacheMiss
+    miss: CacheMiss
     target: Target
 
 
 def missed_tasks(cache: Path | None, device: str | None, space: Path | None) -> list[MissedTask]:
-    """What is wanted of a device of this machine, None meaning the one a search would take.
+    """The cache misses recorded for a device of this machine.
 
-    With a space only of its kernel. Otherwise a kernel's space is `spaces/<kernel>.yaml`, here or of the
-    package.
+    Args:
+        cache: The cache folder, as `--cache`.
+        device: The device; None takes the one that a search would take.
+        space: Only misses of this space's kernel. None takes all, with the space `spaces/KERNEL.yaml` of the
+            current folder or of the package.
     """
     root = writable_root(cache)
     address, info = find_device(device)
     kernel = load_space(locate(space)).kernel if space else None
     return [
-        MissedTask(root, wanted, Target(space or _space(wanted), str(address), wanted.sizes, wanted.dtype))
-        for wanted in read_misses(root)
-        if wanted.is_for(info) and kernel in (None, wanted.kernel)
+        MissedTask(root, miss, Target(space or _space_file(miss), str(address), miss.sizes, miss.dtype))
+        for miss in read_misses(root)
+        if miss.is_for(info) and kernel in (None, miss.kernel)
     ]
 
 
 def tune_misses(
-    questions: Sequence[MissedTask], options: Options, observer: Observer
+    tasks: Sequence[MissedTask], options: Options, observer: Observer
 ) -> tuple[list[Result], list[str]]:
-    """Search each and take it off the list once its result is stored; returns results and what failed."""
+    """Search each task and delete its miss once the result is stored; returns results and failures."""
     results, failures = [], []
-    for root, wanted, target in questions:
+    for root, miss, target in tasks:
         try:
             results.append(search(bind_target(target), options, observer))
-            forget_miss(root, wanted)
+            forget_miss(root, miss)
         except AutotuneError as error:
-            failures.append(f"{wanted.kernel}: {error}")
+            failures.append(f"{miss.kernel}: {error}")
     return results, failures
 
 
-def _space(wanted: CacheMiss) -> Path:
-    """The only two places that a list may lead to: its kernel is a name, and no path."""
-    own = Path("spaces", f"{wanted.kernel}.yaml")
+def _space_file(miss: CacheMiss) -> Path:
+    """The space file of a miss; only these two places, because the list of misses is not trusted."""
+    own = Path("spaces", f"{miss.kernel}.yaml")
     return own if own.is_file() else packaged("spaces") / own.name

@@ -1,25 +1,25 @@
-"""Turns: entries timed one after the other, round by round, so that all see the same conditions."""
+"""Turns: configurations timed one after the other, round by round, so that all see the same conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
 from autotune.core.trials import Binary, Failure, Trial, median_interval
 from autotune.evaluation.device_process import sample
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.worker import Worker
+from autotune.tuning.context import TuningContext
 
-SAMPLES_PER_TURN = 2  # their mean counts as one: samples of one turn have more in common than those of two
-PRECISION = 0.02  # of its median: where an interval is narrower, the time is known well
-SHIFT = 0.03  # a round is slower or faster as a whole where all of its turns are, by more than this
+SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
+PRECISION = 0.02  # width of the median's interval, relative to the median, below which a time is precise
+SHIFT = 0.03  # relative change of a whole round's times above which it is taken out
 
 
 @dataclass(frozen=True)
 class Finalist:
-    """A configuration that takes turns, with its trial of the search."""
+    """A compiled configuration with its trial of the search."""
 
     instance: KernelInstance
     binary: Binary
@@ -28,71 +28,82 @@ class Finalist:
 
 
 @dataclass
-class Lane:
-    """One entry of the turns, with a value of each round in ms."""
+class Series:
+    """The times of one finalist in ms, one value per round."""
 
-    key: str
     finalist: Finalist
     batch: int
-    values_ms: list[float]
+    values_ms: list[float] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The content key of the finalist's configuration."""
+        return self.finalist.instance.key
 
 
 class Turns:
-    """Times the lanes in turns, each round in another order; who fails is rejected and left out."""
+    """Times every series once per round, each round in a new random order."""
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
+        context: TuningContext,
+        series: Sequence[Series],
         rejected: dict[str, Failure],
-        worker: Worker,
-        timeout_s: float,
-        value: Callable[[tuple[float, ...]], float] = mean,
+        summarize: Callable[[tuple[float, ...]], float] = mean,
     ) -> None:
-        self.lanes = list(lanes)
-        self._value = value  # of the samples of one turn
-        self._order, self._random = list(lanes), Random(0)
-        self._rejected, self._worker, self._timeout_s = rejected, worker, timeout_s
-        # several problems where shapes follow the configuration: all at hand if they fit, else one at a time
-        worker.prepare(*(lane.finalist.instance.case for lane in lanes))
+        """Prepare the problems of all series in the worker.
 
-    def play(self, rounds: int) -> None:
-        """So many more rounds."""
+        Args:
+            context: The open run.
+            series: What to time; values are appended to it.
+            rejected: Failures by content key; a series that fails is added and no longer timed.
+            summarize: Makes one value of the samples of one turn.
+        """
+        self._context, self._rejected, self._summarize = context, rejected, summarize
+        self._order, self._random = list(series), Random(0)
+        # problems differ where shapes depend on the configuration: keep all in memory if they fit
+        context.worker.prepare(*(one.finalist.instance.case for one in series))
+
+    def run(self, rounds: int) -> None:
+        """Time that many more rounds."""
         for _ in range(rounds):
-            self._random.shuffle(self._order)  # nobody always follows the same neighbour
-            for lane in self._order:
-                if lane.key not in self._rejected:
-                    self._turn(lane)
+            self._random.shuffle(self._order)  # so that no series always follows the same neighbour
+            for series in self._order:
+                if series.key not in self._rejected:
+                    self._time(series)
 
-    def _turn(self, lane: Lane) -> None:
-        case = lane.finalist.instance.case
-        answer: tuple[float, ...] | Failure = self._worker.prepare(case) or self._worker.run(
+    def _time(self, series: Series) -> None:
+        finalist, worker = series.finalist, self._context.worker
+        case = finalist.instance.case
+        answer: tuple[float, ...] | Failure = worker.prepare(case) or worker.run(
             sample,
-            lane.finalist.binary,
+            finalist.binary,
             case,
-            timeout_s=self._timeout_s,
+            timeout_s=self._context.timeout_s,
             count=SAMPLES_PER_TURN,
-            batch=lane.batch,
-            repeatable=lane.finalist.repeatable,
+            batch=series.batch,
+            repeatable=finalist.repeatable,
         )
         if isinstance(answer, Failure):
-            self._rejected[lane.key] = answer
+            self._rejected[series.key] = answer
         else:
-            lane.values_ms.append(self._value(answer))
+            series.values_ms.append(self._summarize(answer))
 
 
-def is_settled(lanes: Sequence[Lane]) -> bool:
-    """Whether the time of the fastest is known well."""
-    fastest = min((lane.values_ms for lane in lanes), key=median, default=[])
+def is_precise(series: Sequence[Series]) -> bool:
+    """Whether the median time of the fastest series is known to PRECISION."""
+    fastest = min((one.values_ms for one in series), key=median, default=[])
     if not fastest:
         return True
-    low, high = median_interval(fastest, len(lanes))
+    low, high = median_interval(fastest, len(series))
     return high - low <= PRECISION * median(fastest)
 
 
-def take_out_pace(lanes: Sequence[Lane]) -> None:
-    """Take out of every value by what its round was slower or faster as a whole: a clock may have changed."""
-    medians = [median(lane.values_ms) for lane in lanes]
-    for number, values in enumerate(zip(*(lane.values_ms for lane in lanes), strict=True)):
-        pace = median(value / usual for value, usual in zip(values, medians, strict=True))
-        for lane in lanes if abs(pace - 1) > SHIFT else ():
-            lane.values_ms[number] /= pace
+def remove_shifts(series: Sequence[Series]) -> None:
+    """Scale back every round that was slower or faster as a whole, for example after a clock change."""
+    medians = [median(one.values_ms) for one in series]
+    for number, values in enumerate(zip(*(one.values_ms for one in series), strict=True)):
+        shift = median(value / usual for value, usual in zip(values, medians, strict=True))
+        if abs(shift - 1) > SHIFT:
+            for one in series:
+                one.values_ms[number] /= shift

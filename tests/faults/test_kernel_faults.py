@@ -54,7 +54,7 @@ def test_every_fault_is_one_trial_with_its_status_and_the_honest_best_wins(root,
         assert words in by_fault[fault].detail, fault
 
 
-def test_a_kernel_right_on_one_input_only_is_struck_in_the_last_round(folder):
+def test_a_kernel_right_on_one_input_only_fails_in_the_last_round(folder):
     folder.write("""\
 def double(grid, block, x, y, n):
     source, target = x.view("int32"), y.view("int32")
@@ -68,8 +68,8 @@ def double(grid, block, x, y, n):
     result = folder.search()
     assert result["config"] == {"A": 4, "B": 0} or result["config"] == {"A": 6, "B": 0}
     trials = read_trials(folder.path / result["journal"])
-    struck = [trial for trial in trials if trial.failed_last_round]
-    assert {trial.config["A"] for trial in struck} == {5}
+    failed = [trial for trial in trials if trial.failed_last_round]
+    assert {trial.config["A"] for trial in failed} == {5}
 
 
 def test_a_default_that_fails_stops_the_search_with_the_reason(folder):

@@ -22,7 +22,7 @@ def adopt(folder):
 
 def test_with_nothing_known_elsewhere_it_says_what_to_do(folder, adopt):
     done = adopt()
-    assert done.returncode == 2 and "autotune search finds a first result" in done.stderr
+    assert done.returncode == 2 and "run `autotune search` for a first result" in done.stderr
     assert not (folder.path / "cache").exists() and not (folder.path / "runs").exists()
 
 

@@ -36,7 +36,7 @@ def test_scripts_are_told_the_same(contrasted):
 def test_groups_that_measure_the_same_have_no_winner(folder):
     folder.edit("work: {bytes: 8 * n}\n", "work: {bytes: 8 * n}\ncontrast: {odd: A % 2 == 1, all: A > 0}\n")
     done = folder.run("search", "double.yaml", "--device", "fake", "--engine", "exhaustive", "--budget", "18")
-    assert "no difference that could be told from noise" in done.stdout
+    assert "no difference beyond the noise" in done.stdout
 
 
 def test_a_space_without_groups_says_nothing_of_them(folder):

@@ -1,6 +1,7 @@
 """The last round: who takes turns with whom, and what counts as a difference."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,7 @@ from autotune.tuning.finals import (
     finalists,
     indistinguishable,
     is_unsteady,
-    play,
+    remeasure,
 )
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -95,28 +96,26 @@ def double(grid, block, x, y, n):
     assert len({follower for _, follower in neighbours}) >= MAX_FINALISTS // 2
 
 
-def test_energies_are_measured_once_nobody_is_struck(folder, monkeypatch):
+def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
     """A round with a rejected finalist is repeated, so energies measured in it would be for nothing."""
     kernel = (folder.path / "double.py").read_text()
     folder.write(kernel.replace("2 * x", "(2 + (A == 2)) * x"))
     monkeypatch.chdir(folder.path)
     asked = []
-    with open_context(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as rig:
-        run = rig.worker.run
+    with open_context(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
+        run = context.worker.run
 
         def noted(function, *arguments, **options):
             asked.append(function)
             return run(function, *arguments, **options)
 
-        monkeypatch.setattr(rig.worker, "run", noted)
+        monkeypatch.setattr(context.worker, "run", noted)
         trials = [
-            Trial(config, rig.maker.make(config).key, Status.OK, measurement=entry(1.0))
+            Trial(config, context.maker.make(config).key, Status.OK, measurement=entry(1.0))
             for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
         ]
-        struck, whole = (
-            play(chosen, rig.maker, rig.pool, rig.worker, 30.0, MeasurementPolicy(energy_s=0.01))
-            for chosen in (trials, trials[::2])
-        )
-    assert list(struck.rejected) == [trials[1].key] and not whole.rejected
+        context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
+        failing, whole = (remeasure(context, chosen) for chosen in (trials, trials[::2]))
+    assert list(failing.rejected) == [trials[1].key] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
     assert asked.count(energy) == len(whole.measurements) == 2

@@ -54,7 +54,7 @@ def plain(tmp_path_factory):
         cache_file=Path("cache/c.json"),
         was_served=False,
         objective=Objective.TIME,
-        priors=(),
+        sources=(),
         stopping_estimate=StoppingEstimate(100, 8858, 0.16, 0.01),
         uncompared=(),
         compares=True,
@@ -88,7 +88,7 @@ LINES = [
             "default": "1.4 ms: the best cannot be told from it",
             "ties": "1 more cannot be told from the best; it differs in A",
             "noise": "5.00% between two entries of the same binary",
-            "beware": None,
+            "warning": None,
         },
     ),
     (
@@ -96,7 +96,7 @@ LINES = [
         {
             "default": "2 ms: the best cannot be told from it",
             "ties": "2 more cannot be told from the best, the default among them; they differ in A",
-            "beware": f"{UNSTEADY}run the search again on a quiet machine",
+            "warning": f"{UNSTEADY}run the search again on a quiet machine",
             "noise": None,
         },
     ),
@@ -118,14 +118,17 @@ LINES = [
     # the last round saw a faster device than the search: the default beats nobody for that
     (
         {"default": measured(1.5), "trials": (trial(DEFAULT, 4.5), trial(BEST, 3.0), trial(OTHER, 4.0))},
-        {"default": "1.5 ms: the best is 1.50 times as fast\n", "beware": "times of the last round are 0.33"},
+        {
+            "default": "1.5 ms: the best is 1.50 times as fast\n",
+            "warning": "times of the last round are 0.33",
+        },
     ),
     # nothing was compared: no praise without a condition
     (
         {"compares": False},
         {
             "default": "the best is 3 times as fast, if its result is right\n",
-            "beware": "no result was compared",
+            "warning": "no output was compared",
         },
     ),
     (ENERGY | {"compares": False}, {"default": "50% of its energy and 120% of its time, if its result is"}),
@@ -175,7 +178,7 @@ LINES = [
     ),
     (
         {"stopping_estimate": StoppingEstimate(2, 17, None, None)},
-        {"explored": "11.76% of 17 valid configurations; too few have a time to say"},
+        {"explored": "11.76% of 17 valid configurations; too few have a time to estimate"},
     ),
     # what the fastest share, and the best of an earlier search does not
     (
@@ -227,8 +230,8 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["beware  times of the last round are 2 times those of the search"]),
-        ((2.0, 1.0), (8.0, 5.0), ["beware  times of the last round are 0.62 times those of the search"]),
+        ((1.0, 2.0), (4.0, 8.4), ["warning times of the last round are 2 times those of the search"]),
+        ((2.0, 1.0), (8.0, 5.0), ["warning times of the last round are 0.62 times those of the search"]),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),

@@ -139,7 +139,8 @@ def test_what_follows_a_size_is_no_tile(tmp_path):
     assert not [one for one in lint(bound(tmp_path, text), SOURCE, ()) if one.kind == "untried_edge"]
 
 
-def test_a_search_begins_with_what_looks_wrong_about_the_source(folder, monkeypatch, capsys):
+@pytest.mark.parametrize("command", [("search", "--budget", "1"), ("ladder",)])
+def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, monkeypatch, capsys):
     folder.space.write_text(
         SPACE.replace("  B: [0, 1, 2]\n", "  B: [0, 1, 2]\n  ORDER: [rows, columns]\n").replace(
             "B: 0}", "B: 0, ORDER: rows}"
@@ -147,7 +148,7 @@ def test_a_search_begins_with_what_looks_wrong_about_the_source(folder, monkeypa
     )
     folder.write(KERNEL.replace("B + 1.0", "B + (2.0 if ORDER == ORDER_ROW else 1.0)"))
     monkeypatch.chdir(folder.path)
-    assert main(["search", "double.yaml", "--device", "fake", "--budget", "1"]) == 1
+    assert main([*command, "double.yaml", "--device", "fake"]) == 1
     said = capsys.readouterr().err
     warning = "warning: ORDER_ROW: used in the source, but nothing defines it; did you mean ORDER_ROWS?"
     assert warning in said.splitlines()
