@@ -139,7 +139,7 @@ def adopt_from_a_cache(case: LeftOut) -> Outcome:
 
 def _adopted(case: LeftOut, priors: Sequence[SourceResults]) -> Outcome:
     target = load(case.file)
-    run = replay(target, make_searcher(ADOPTION, priors=priors), budget=RUNS, seed=0)
+    run = replay(target, make_searcher(ADOPTION, sources=priors), budget=RUNS, seed=0)
     return Outcome(max(case.target.share(target.space.config(row)) for row in run.rows))
 
 

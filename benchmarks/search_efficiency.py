@@ -88,7 +88,7 @@ def scored(
     others = [] if known is None else [loaded(other) for other in files]
     priors = priors_for(recorded, others, known or 0)
     runs = [
-        replay(recorded, make_searcher(engine, strategy or None, priors=priors), budget=budget, seed=seed)
+        replay(recorded, make_searcher(engine, strategy or None, sources=priors), budget=budget, seed=seed)
         for seed in range(seeds)
     ]
     return efficiency(recorded, runs)

@@ -85,8 +85,8 @@ def result_json(result: Result) -> dict[str, Any]:
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
         "priors": {source.source: len(source.results) for source in result.sources},
-        "chance_of_faster": result.stopping_estimate.chance,
-        "expected_gain": result.stopping_estimate.gain,
+        "chance_of_faster": result.stopping_estimate.improvement_probability,
+        "expected_gain": result.stopping_estimate.expected_improvement,
         "cache_file": str(result.cache_file),
         "journal": str(result.journal),
     }
@@ -280,14 +280,14 @@ def _learnt(result: Result) -> list[str]:
 
 def _explored(estimate: StoppingEstimate, objective: Objective) -> str:
     """How much of the space was tried, and what the rest promises."""
-    if estimate.seen == estimate.valid:
+    if estimate.tried == estimate.valid:
         return f"explored all {estimate.valid:,} valid configurations"
-    share = _percent(estimate.seen / estimate.valid, 2)
+    share = _percent(estimate.tried / estimate.valid, 2)
     text = f"explored {share} of {estimate.valid:,} valid configurations"
-    if estimate.chance is None:
+    if estimate.improvement_probability is None:
         return f"{text}; too few have a time to estimate what the others promise"
     better = "faster" if objective is Objective.TIME else "better"
-    return f"{text}; {_percent(estimate.chance)} chance that an untried one is at least {FASTER:.0%} {better}"
+    return f"{text}; {_percent(estimate.improvement_probability)} chance that an untried one is at least {FASTER:.0%} {better}"
 
 
 def _percent(share: float, digits: int = 0) -> str:

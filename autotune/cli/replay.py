@@ -74,7 +74,7 @@ def run(parsed: argparse.Namespace) -> None:
         engine, strategy = choose_engine(_options(parsed), len(recorded.space))
         runs = []
         for seed in range(parsed.seeds):
-            searcher = make_searcher(engine, strategy, priors=priors)
+            searcher = make_searcher(engine, strategy, sources=priors)
             runs.append(replay(recorded, searcher, budget=parsed.budget, seed=seed))
             print(f"{recorded.name}: seed {seed + 1} of {parsed.seeds}", file=sys.stderr)
         label = ":".join(filter(None, (engine, strategy or default_strategy(engine))))

@@ -13,16 +13,16 @@ from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.random_search import RandomSearch
 
 
-def _surrogate(priors: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
+def _surrogate(sources: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
     from autotune.searchers.surrogate import SurrogateSearch
 
-    return SurrogateSearch(priors, stop_when_unlikely=stop_when_unlikely)
+    return SurrogateSearch(sources, stop_when_unlikely=stop_when_unlikely)
 
 
-def _adopt(priors: Sequence[SourceResults]) -> Searcher:
+def _adopt(sources: Sequence[SourceResults]) -> Searcher:
     from autotune.searchers.few_shot import AdoptionSearch
 
-    return AdoptionSearch(priors)
+    return AdoptionSearch(sources)
 
 
 def _kernel_tuner(strategy: str) -> Searcher:
@@ -39,22 +39,27 @@ def _optuna(strategy: str) -> Searcher:
 
 @dataclass(frozen=True)
 class _Engine:
-    """How a searcher is made of a strategy, of priors and of whether to stop early.
+    """How to make a searcher, and what the engine can do.
 
-    The first strategy is the default.
-
-    `packages`: what a strategy needs beyond the plain dependencies, as module and distribution name.
+    Attributes:
+        make: of a strategy, the sources and `stop_when_unlikely`.
+        strategies: their names, the default one first; empty if there is no choice.
+        packages: module and distribution of optional packages, by the strategy that needs them.
+        uses_sources: whether it learns from results of other devices.
+        can_stop: whether it estimates when to stop.
     """
 
     make: Callable[[str, Sequence[SourceResults], bool], Searcher]
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    learns: bool = False  # from priors
-    has_model: bool = False  # of the space: knows when to stop
+    uses_sources: bool = False
+    can_stop: bool = False
 
 
 _ENGINES = {
-    "surrogate": _Engine(lambda _, priors, stop: _surrogate(priors, stop), learns=True, has_model=True),
+    "surrogate": _Engine(
+        lambda _, sources, stop: _surrogate(sources, stop), uses_sources=True, can_stop=True
+    ),
     "exhaustive": _Engine(lambda *_: ExhaustiveSearch()),
     "random": _Engine(lambda *_: RandomSearch()),
     "kernel_tuner": _Engine(
@@ -72,7 +77,7 @@ _ENGINES = {
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
-    "adopt": _Engine(lambda _, priors, __: _adopt(priors), learns=True),
+    "adopt": _Engine(lambda _, sources, __: _adopt(sources), uses_sources=True),
 }
 
 
@@ -80,13 +85,20 @@ def make_searcher(
     engine: str,
     strategy: str | None = None,
     *,
-    priors: Sequence[SourceResults] = (),
+    sources: Sequence[SourceResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
-    """A searcher; without a strategy, the engine's default one. Priors are for those that learn from them.
+    """Make a searcher.
 
-    Raises InputError for an unknown engine or strategy, for a strategy whose package is not installed, and
-    for an engine that cannot tell when a better configuration is unlikely.
+    Args:
+        engine: one of `engine_names()`.
+        strategy: one of the engine's strategies; None for its default.
+        sources: results of other devices, for engines that learn from them.
+        stop_when_unlikely: end the search when an improvement is unlikely.
+
+    Raises:
+        InputError: for an unknown engine or strategy, a strategy whose package is not installed, and an
+            engine that cannot tell when to stop.
     """
     if engine not in _ENGINES:
         raise InputError(f"unknown engine {engine!r}{hint(engine, engine_names())}")
@@ -100,15 +112,15 @@ def make_searcher(
     if module and find_spec(module) is None:
         missing = f"needs {package}, which is not installed: pip install {package}"
         raise InputError(f"engine {engine}: strategy {chosen} {missing}")
-    if stop_when_unlikely and not _ENGINES[engine].has_model:
-        able = ", ".join(name for name, other in _ENGINES.items() if other.has_model)
+    if stop_when_unlikely and not _ENGINES[engine].can_stop:
+        able = ", ".join(name for name, other in _ENGINES.items() if other.can_stop)
         raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
-    return _ENGINES[engine].make(chosen, priors, stop_when_unlikely)
+    return _ENGINES[engine].make(chosen, sources, stop_when_unlikely)
 
 
 def learns_from_sources(engine: str) -> bool:
-    """Whether searchers of this engine make use of what other devices know; an unknown one does not."""
-    return engine in _ENGINES and _ENGINES[engine].learns
+    """Whether an engine learns from results of other devices; False for an unknown one."""
+    return engine in _ENGINES and _ENGINES[engine].uses_sources
 
 
 def engine_names() -> tuple[str, ...]:
@@ -117,10 +129,10 @@ def engine_names() -> tuple[str, ...]:
 
 
 def strategy_names(engine: str) -> tuple[str, ...]:
-    """The strategies of an engine in alphabetical order; none for an engine that has no choice."""
+    """The strategies of an engine in alphabetical order; empty if it has no choice."""
     return tuple(sorted(_ENGINES[engine].strategies))
 
 
 def default_strategy(engine: str) -> str:
-    """The strategy that an engine uses when none is named; empty where there is no choice."""
+    """The strategy that an engine uses when none is named; empty if it has no choice."""
     return next(iter(_ENGINES[engine].strategies), "")

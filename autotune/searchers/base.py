@@ -1,6 +1,6 @@
-"""The one method every searcher has, what it is handed, and what it may be told of other devices.
+"""The interface of searchers: what one does, what it is given, and results of other devices to start from.
 
-A searcher proposes configurations and reads trials. It never sees kernels, devices, journals or caches.
+A searcher proposes configurations and reads trials. It knows no kernels, devices, journals or caches.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from autotune.hardware.names import Traits
 from autotune.space import Space
 
 Evaluate = Callable[[Sequence[Config]], list[Trial]]
-"""Answers with one trial per configuration, in order. A configuration outside the space is answered
-PRUNED and costs nothing, one asked before costs nothing. Raises BudgetSpent: let it pass through."""
+"""Returns one trial per configuration, in order. A configuration outside the space is PRUNED; that, or asking
+for one again, costs no budget. Raises BudgetSpent: let it pass through."""
 
-_NOT_KNOWN = Traits()
+_UNKNOWN = Traits()
 
 
 @dataclass(frozen=True)
 class SourceResults:
-    """What is known of the same kernel elsewhere: on another device, or for another problem.
+    """Results of the same kernel on another device or for another problem.
 
-    `results` are configurations with their time in milliseconds, None for a failure; `traits` are those of
-    the device.
+    Attributes:
+        source: the device and problem, for messages.
+        results: configurations with their time in milliseconds, None for a failure.
+        traits: of the device.
     """
 
     source: str
     results: tuple[tuple[Config, float | None], ...]
-    traits: Traits = _NOT_KNOWN
+    traits: Traits = _UNKNOWN
 
 
 class Searcher(Protocol):
-    """A way to choose which configurations to try."""
+    """Chooses which configurations to try."""
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose until there is nothing left to propose, or `evaluate` raises BudgetSpent."""

@@ -1,9 +1,9 @@
-"""A good configuration within a few runs, of a space that was searched on other devices or for other sizes.
+"""Few-shot search: a good configuration within some ten runs, by results of other devices or sizes.
 
-This device is taken to resemble one of the known ones, nobody knows which: its times are that device's, by a
-constant factor, and a difference that is alike for like configurations. How large differences are, and which
-parameters cause them, is what the known devices differ by among themselves. Each run is the one that promises
-most: another device's best of its kind, or a relative of what is best here so far.
+The times here are taken to be those of one of the source devices, nobody knows which, times a constant factor
+and a difference that is similar for similar configurations. How large differences are, and which parameters
+cause them, is estimated from how the sources differ from each other. Each run has the greatest expected
+improvement among the sources' local optima and neighbours of the best so far.
 """
 
 from __future__ import annotations
@@ -19,52 +19,49 @@ from autotune.core.records import DeviceInfo
 from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.surrogate.encoding import Axis, Floats, Positions, axes_of, positions_of
+from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions, axes_of, positions_of
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space import Space
 
-LESS_TRUST = 0.25  # in a device of another architecture, and once more in one of another vendor
-OPENING = 4  # devices whose best is tried in any case
-KINDS = 8  # of a device: each is the best among all that differ from it in one parameter
-FASTEST = 2000  # of a device, that kinds are looked for among
-RELATIVES = 2  # parameters in which a relative of the best differs at most
-COMPARED = 60  # of each device's fastest, that devices are compared by
-MIN_COMPARED = 8  # configurations that two devices are compared by
-USUAL_SPREAD = 0.3  # of log times between two devices, where nothing can be compared
+LESS_WEIGHT = 0.25  # of a source of another architecture, and once more of another vendor
+MAX_BESTS = 4  # sources whose best is always tried
+MAX_OPTIMA = 8  # local optima of a source
+MAX_FASTEST = 2000  # configurations of a source among which local optima are searched
+NEIGHBOUR_CHANGES = 2  # parameters in which a neighbour of the best differs at most
+MAX_COMPARED = 60  # fastest configurations of each source that sources are compared on
+MIN_COMPARED = 8  # configurations that two sources must share to be compared
+DEFAULT_SPREAD = 0.3  # of log times between two devices, where no sources can be compared
 MIN_SPREAD = 0.05
 NOISE = 0.02  # of log times
-RATES = (0.02, 3.0)  # how fast likeness decays along a parameter, from hardly at all to at once
-
-BENEFIT_OF_DOUBT = 0.5  # counts as so many that work and are alike
-
-Rows = NDArray[np.intp]
+RATES = (0.02, 3.0)  # bounds of a parameter's correlation decay, from hardly any to immediate
+PRIOR_SUCCESSES = 0.5  # successful similar runs that are assumed of every configuration
 
 
 class AdoptionSearch:
-    """Starts from the best of other devices and corrects on what it sees; the seed plays no part."""
+    """Starts from the best of other devices and corrects on what it measures; ignores the seed."""
 
-    def __init__(self, priors: Sequence[SourceResults] = ()) -> None:
-        self._priors = tuple(priors)
+    def __init__(self, sources: Sequence[SourceResults] = ()) -> None:
+        self._sources = tuple(sources)
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose one at a time until BudgetSpent is raised; a random search where nothing is known."""
-        known = [_SourceDevice(space, prior) for prior in self._priors]
-        known = [one for one in known if len(one.fastest)]
-        if known:
-            _Course(space, evaluate, known).run()
+        """Propose one configuration at a time until BudgetSpent; without sources, search at random."""
+        sources = [_Source(space, results) for results in self._sources]
+        sources = [source for source in sources if len(source.fastest)]
+        if sources:
+            _Run(space, evaluate, sources).search()
         else:
             RandomSearch().search(space, evaluate, seed=seed)
 
 
-class _SourceDevice:
-    """What is known of one device: the log of each row's time over its best's, nan where there is none."""
+class _Source:
+    """The results of one source by row; `log` is each time's logarithm over the best's, nan where unknown."""
 
-    def __init__(self, space: Space, prior: SourceResults) -> None:
-        self.trust = _trust(space.device, prior.traits)
+    def __init__(self, space: Space, results: SourceResults) -> None:
+        self.weight = _source_weight(space.device, results.traits)
         self.log = np.full(len(space), np.nan)
         self.failed = np.zeros(len(space), dtype=bool)
-        for config, time_ms in prior.results:
+        for config, time_ms in results.results:
             row = space.index(config)
             if row is not None and time_ms is not None and time_ms > 0:
                 self.log[row] = np.log(time_ms)
@@ -75,16 +72,17 @@ class _SourceDevice:
         self.log -= self.log[self.fastest[:1]].sum()
 
     @property
-    def guess(self) -> Floats:
-        """The same with the slowest time in the place of those that are not known."""
+    def complete_log(self) -> Floats:
+        """`log` with the slowest time where it is unknown."""
         return np.where(np.isnan(self.log), np.nanmax(self.log), self.log)
 
-    def kinds(self, positions: Positions) -> list[int]:
+    def local_optima(self, positions: Positions) -> list[int]:
         """Rows such that no faster one differs in a single parameter, fastest first."""
+        fastest = self.fastest[:MAX_FASTEST]
+        among = positions[fastest]
         found: list[int] = []
-        among = positions[self.fastest[:FASTEST]]
-        for place, row in enumerate(self.fastest[:FASTEST]):
-            if len(found) == KINDS:
+        for place, row in enumerate(fastest):
+            if len(found) == MAX_OPTIMA:
                 break
             if not ((among[:place] != among[place]).sum(axis=1) <= 1).any():
                 found.append(int(row))
@@ -93,136 +91,138 @@ class _SourceDevice:
 
 @dataclass(frozen=True, eq=False)
 class _Difference:
-    """How the log times of two devices differ: the variance, and how fast likeness decays by parameter."""
+    """How the log times of two devices differ: variance, and the correlation's decay by parameter."""
 
     variance: float
     rates: Floats
 
     def covariance(self, axes: Sequence[Axis], positions: Positions, place: Positions) -> Floats:
-        """Of every position's difference with that of one; half of a distance is being different at all."""
-        away = [
+        """Of the difference at every position with that at `place`."""
+        distances = [  # half for being different at all, half by distance
             0.5 * (axis.distances[at][column] + (column != at))
             for axis, column, at in zip(axes, positions.T, place, strict=True)
         ]
-        return np.asarray(self.variance * np.exp(-(self.rates @ np.array(away).reshape(len(axes), -1))))
+        return np.asarray(self.variance * np.exp(-(self.rates @ np.array(distances).reshape(len(axes), -1))))
 
 
-class _Course:
-    """One search."""
+class _Run:
+    """The state of one search."""
 
-    def __init__(self, space: Space, evaluate: Evaluate, known: list[_SourceDevice]) -> None:
+    def __init__(self, space: Space, evaluate: Evaluate, sources: list[_Source]) -> None:
         self._space, self._evaluate = space, evaluate
         self._axes = axes_of(space.parameters)
         self._positions = positions_of(space.rows, self._axes)
-        self._known = sorted(known, key=lambda one: -one.trust)
-        self._trust = np.array([one.trust for one in self._known])
-        self._trust /= self._trust.sum()
-        self._expected = np.column_stack([one.guess for one in self._known])
-        self._works = 1.0 - np.column_stack([one.failed for one in self._known]) @ self._trust
-        self._kinds = [one.kinds(self._positions) for one in self._known]
-        self._difference = _difference(self._known, self._kinds, self._positions)
-        self._seen = History()
-        self._columns: list[Floats] = []  # covariances with each configuration that was tried
+        sources = sorted(sources, key=lambda source: -source.weight)
+        self._weights = np.array([source.weight for source in sources])
+        self._weights /= self._weights.sum()
+        self._source_logs = np.column_stack([source.complete_log for source in sources])
+        self._success = 1.0 - np.column_stack([source.failed for source in sources]) @ self._weights
+        self._optima = [source.local_optima(self._positions) for source in sources]
+        self._difference = _estimate_difference(sources, self._optima, self._positions)
+        self._history = History()
+        self._covariances: list[Floats] = []  # of all rows with each configuration that was tried
         self._left = np.ones(len(space), dtype=bool)
 
-    def run(self) -> None:
-        """Until everything was tried, or BudgetSpent is raised."""
-        for kinds in self._kinds[:OPENING]:
-            if self._left[kinds[0]]:
-                self._try(kinds[0])
+    def search(self) -> None:
+        """Search until everything was tried, or BudgetSpent is raised."""
+        for optima in self._optima[:MAX_BESTS]:
+            if self._left[optima[0]]:
+                self._try(optima[0])
         while self._left.any():
-            pool = self._candidates()
-            self._try(int(pool[np.argmax(self._promise(pool))]))
+            candidates = self._candidates()
+            self._try(int(candidates[np.argmax(self._expected_improvement(candidates))]))
 
     def _try(self, row: int) -> None:
-        self._seen.add([row], self._evaluate([self._space.config(row)]))
+        self._history.add([row], self._evaluate([self._space.config(row)]))
         self._left[row] = False
-        self._columns.append(self._difference.covariance(self._axes, self._positions, self._positions[row]))
+        covariance = self._difference.covariance(self._axes, self._positions, self._positions[row])
+        self._covariances.append(covariance)
 
-    def _candidates(self) -> Rows:
-        """The rows to choose from: kinds, and relatives of the best; without any, all that are left."""
+    def _candidates(self) -> Indices:
+        """Untried local optima and neighbours of the best; if there are none, all untried rows."""
         chosen = np.zeros(len(self._left), dtype=bool)
-        chosen[np.concatenate(self._kinds)] = True
-        if not self._seen.failed.all():
-            best = self._positions[self._seen.rows[np.nanargmin(self._seen.log_ms)]]
-            chosen |= (self._positions != best).sum(axis=1) <= RELATIVES
+        chosen[np.concatenate(self._optima)] = True
+        if not self._history.failed.all():
+            best = self._positions[self._history.rows[np.nanargmin(self._history.log_ms)]]
+            chosen |= (self._positions != best).sum(axis=1) <= NEIGHBOUR_CHANGES
         rows = np.flatnonzero(chosen & self._left)
         return rows if len(rows) else np.flatnonzero(self._left)
 
-    def _promise(self, pool: Rows) -> Floats:
-        """Expected improvement of each, over all devices that this one may resemble, if it works."""
-        columns = np.column_stack(self._columns)
-        failed = self._seen.failed
-        works = self._works[pool] * (1.0 - self._failing(columns[pool], failed))
+    def _expected_improvement(self, candidates: Indices) -> Floats:
+        """Expected improvement of each candidate, averaged over the sources by how likely each is the one."""
+        covariances = np.column_stack(self._covariances)
+        failed = self._history.failed
+        success = self._success[candidates] * (1.0 - self._failure(covariances[candidates], failed))
         if failed.all():
-            return np.asarray(works * np.exp(-(self._expected[pool] @ self._trust)))
-        rows, log_ms, columns = self._seen.rows[~failed], self._seen.log_ms[~failed], columns[:, ~failed]
-        among = columns[rows] + NOISE**2 * np.eye(len(rows))
-        weights = np.linalg.solve(among, columns[pool].T)
-        of_one = np.linalg.solve(among, np.ones(len(rows)))
+            return np.asarray(success * np.exp(-(self._source_logs[candidates] @ self._weights)))
+        rows, log_ms = self._history.rows[~failed], self._history.log_ms[~failed]
+        covariances = covariances[:, ~failed]
+        among = covariances[rows] + NOISE**2 * np.eye(len(rows))
+        weights = np.linalg.solve(among, covariances[candidates].T)
+        of_ones = np.linalg.solve(among, np.ones(len(rows)))
         # the constant factor is unknown: ordinary kriging, Cressie, Statistics for Spatial Data (1993), 3.2
-        uncertain = 1.0 - columns[pool] @ of_one
-        variance = self._difference.variance - (columns[pool].T * weights).sum(axis=0)
-        variance += uncertain**2 / of_one.sum()
+        uncertain = 1.0 - covariances[candidates] @ of_ones
+        variance = self._difference.variance - (covariances[candidates].T * weights).sum(axis=0)
+        variance += uncertain**2 / of_ones.sum()
         deviation = np.sqrt(np.maximum(variance, 1e-9))
-        gains, evidence = [], []
-        for expected in self._expected.T:
-            residual = log_ms - expected[rows]
-            factor = float(of_one @ residual) / of_one.sum()
-            residual = residual - factor
-            mean = expected[pool] + factor + weights.T @ residual
-            gains.append(np.exp(log_expected_improvement(log_ms.min(), mean, deviation)))
-            evidence.append(-0.5 * float(residual @ np.linalg.solve(among, residual)))
-        likely = self._trust * np.exp(np.array(evidence) - max(evidence))
-        return np.asarray((likely / likely.sum()) @ np.array(gains) * works)
+        improvements, log_likelihoods = [], []
+        for source_log in self._source_logs.T:
+            residual = log_ms - source_log[rows]
+            log_factor = float(of_ones @ residual) / of_ones.sum()
+            residual = residual - log_factor
+            mean = source_log[candidates] + log_factor + weights.T @ residual
+            improvements.append(np.exp(log_expected_improvement(log_ms.min(), mean, deviation)))
+            log_likelihoods.append(-0.5 * float(residual @ np.linalg.solve(among, residual)))
+        likely = self._weights * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
+        return np.asarray((likely / likely.sum()) @ np.array(improvements) * success)
 
-    def _failing(self, columns: Floats, failed: NDArray[np.bool_]) -> Floats:
-        """The chance to fail, by what became of those that are alike; of nothing alike it is none."""
-        alike = columns / self._difference.variance
-        return np.asarray(alike[:, failed].sum(axis=1) / (alike.sum(axis=1) + BENEFIT_OF_DOUBT))
+    def _failure(self, covariances: Floats, failed: NDArray[np.bool_]) -> Floats:
+        """Probability to fail by what became of similar configurations; 0 without similar ones."""
+        correlation = covariances / self._difference.variance
+        return np.asarray(correlation[:, failed].sum(axis=1) / (correlation.sum(axis=1) + PRIOR_SUCCESSES))
 
 
-def _trust(here: DeviceInfo, there: Traits) -> float:
-    """How much a device counts before anything was tried."""
+def _source_weight(here: DeviceInfo, there: Traits) -> float:
+    """How much a source counts before anything was tried."""
     traits = traits_of(here)
     if traits.vendor is None or traits.vendor != there.vendor:
-        return LESS_TRUST**2
-    return 1.0 if traits.architecture == there.architecture else LESS_TRUST
+        return LESS_WEIGHT**2
+    return 1.0 if traits.architecture == there.architecture else LESS_WEIGHT
 
 
-def _difference(
-    known: Sequence[_SourceDevice], kinds: Sequence[list[int]], positions: Positions
+def _estimate_difference(
+    sources: Sequence[_Source], optima: Sequence[list[int]], positions: Positions
 ) -> _Difference:
-    """What pairs of known devices differ by; with too little in common, what single ones vary by.
-
-    The variogram along each parameter, from pairs of configurations that differ in nothing else. Source:
-    Matheron, Principles of geostatistics, Economic Geology 58 (1963).
-    """
-    fast = [one.fastest[:COMPARED] for one in known]
-    at = np.unique(np.concatenate([*fast, *(np.array(rows) for rows in kinds)]))
-    pairs = [one.log - other.log for one, other in combinations(known, 2)]
+    """How pairs of sources differ; with too little in common, how single ones vary."""
+    fast = [source.fastest[:MAX_COMPARED] for source in sources]
+    at = np.unique(np.concatenate([*fast, *(np.array(rows) for rows in optima)]))
+    pairs = [one.log - other.log for one, other in combinations(sources, 2)]
     pairs = [log for log in pairs if (~np.isnan(log[at])).sum() >= MIN_COMPARED]
     if pairs:
         return _variogram(pairs, at, positions, MIN_SPREAD)
-    return _variogram([one.log for one in known], at, positions, USUAL_SPREAD)
+    return _variogram([source.log for source in sources], at, positions, DEFAULT_SPREAD)
 
 
-def _variogram(logs: Sequence[Floats], at: Rows, positions: Positions, least: float) -> _Difference:
-    variance = max(float(np.mean([np.nanvar(log[at]) for log in logs])), least**2)
+def _variogram(logs: Sequence[Floats], at: Indices, positions: Positions, min_spread: float) -> _Difference:
+    """Variance and decay rates from pairs of configurations that differ in one parameter only.
+
+    Source: Matheron, Principles of geostatistics, Economic Geology 58 (1963).
+    """
+    variance = max(float(np.mean([np.nanvar(log[at]) for log in logs])), min_spread**2)
     total, count = np.zeros(positions.shape[1]), np.zeros(positions.shape[1])
     for log in logs:
-        for squares, axes in _steps(log, at, positions):
-            # half of four variances is more than any variogram needs to have: an outlier is no rule
+        for squares, axes in _single_changes(log, at, positions):
+            # a variogram needs no more than half of four variances: limits the effect of outliers
             total += np.bincount(axes, np.minimum(squares, 4 * variance) / 2, len(total))
             count += np.bincount(axes, minlength=len(total))
     seen = count > 0
     share = np.where(seen, total / np.maximum(count, 1), 0.0) / variance
-    share[~seen] = share[seen].mean() if seen.any() else USUAL_SPREAD
+    share[~seen] = share[seen].mean() if seen.any() else DEFAULT_SPREAD
     return _Difference(variance, np.clip(-np.log(np.maximum(1 - share, 1e-3)), *RATES))
 
 
-def _steps(log: Floats, at: Rows, positions: Positions) -> Iterator[tuple[Floats, Rows]]:
-    """For each row that is known, the squared differences to those one parameter away, and which it is."""
+def _single_changes(log: Floats, at: Indices, positions: Positions) -> Iterator[tuple[Floats, Indices]]:
+    """For each known row of `at`, squared differences to rows one parameter away, and that parameter."""
     rows = np.flatnonzero(~np.isnan(log))
     among = positions[rows]
     for row in at[~np.isnan(log[at])]:

@@ -72,7 +72,7 @@ def search(
     engine, strategy = choose_engine(options, len(task.space))
     if sources is None:
         sources = _sources(task, options, engine)
-    searcher = make_searcher(engine, strategy, priors=sources, stop_when_unlikely=options.stop_when_unlikely)
+    searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
     strategy = strategy or default_strategy(engine)
     root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
     _require_valid_default(task)

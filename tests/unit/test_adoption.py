@@ -42,7 +42,7 @@ def prior(device="NVIDIA A40", among=CONFIGS, traits=AMPERE, **bowl):
 
 
 def tried(target, priors, budget=10, seed=0):
-    run = replay(target, make_searcher("adopt", priors=priors), budget=budget, seed=seed)
+    run = replay(target, make_searcher("adopt", sources=priors), budget=budget, seed=seed)
     return [target.space.config(row) for row in run.rows]
 
 
@@ -105,7 +105,7 @@ def test_it_goes_on_until_nothing_is_left_and_lets_the_end_of_the_budget_through
         raise BudgetSpent
 
     with pytest.raises(BudgetSpent):
-        make_searcher("adopt", priors=(prior(),)).search(target.space, spent, seed=0)
+        make_searcher("adopt", sources=(prior(),)).search(target.space, spent, seed=0)
 
 
 def test_the_seed_plays_no_part_and_the_order_of_what_is_known_neither():

@@ -26,7 +26,7 @@ SMALLEST = {  # every other script needs a GPU, and is asked for its help where 
     "kills": "--kills 3",
     "loader": "--runs 1 --kernels 2 --gpus 2",
     "noise": "double.yaml --device fake --pairs 1 --budget 3",
-    "outlook": "recorded --seeds 1",
+    "stopping_estimate": "recorded --seeds 1",
     "production_opencl": "",
     "search_efficiency": f"{RECORDED} --budget 12 --seeds 1 --searchers surrogate random",
     "side_by_side": "double.yaml --device fake --at-once 2 --searches 2 --budget 2",

@@ -1,4 +1,4 @@
-"""The parts of the default search: encoding, kernel, posterior, design, pool, transfer, outlook."""
+"""The parts of the default search: encoding, kernel, posterior, design, candidates, transfer, stopping."""
 
 from dataclasses import replace
 
@@ -10,10 +10,17 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate import SurrogateSearch, stopping_estimate
-from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidates, spread
+from autotune.searchers.surrogate import StoppingEstimate, SurrogateSearch, stopping_estimate
+from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
-from autotune.searchers.surrogate.gaussian_process import Kernel, Posterior, _Objective, fit, hyper_prior
+from autotune.searchers.surrogate.gaussian_process import (
+    Kernel,
+    Posterior,
+    _NegativeLogPosterior,
+    default_hyper_prior,
+    fit,
+)
+from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
@@ -86,10 +93,10 @@ def test_the_gradient_of_the_fit_is_that_of_its_loss(space):
     rng = np.random.default_rng(0)
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows[rng.choice(len(space), 20, replace=False)], axes)
-    targets, functions = rng.standard_normal(20), rng.standard_normal((20, 2))
-    before = hyper_prior(len(axes), 2)
-    objective = _Objective(axes, before, positions, targets, functions)
-    values = before.mean + 0.3 * rng.standard_normal(len(before.mean))
+    targets, basis = rng.standard_normal(20), rng.standard_normal((20, 2))
+    prior = default_hyper_prior(len(axes), 2)
+    objective = _NegativeLogPosterior(axes, prior, positions, targets, basis)
+    values = prior.mean + 0.3 * rng.standard_normal(len(prior.mean))
     numeric = approx_fprime(values, lambda v: objective(v)[0], 1e-6)
     assert np.allclose(objective(values)[1], numeric, rtol=1e-3, atol=1e-3)
 
@@ -98,13 +105,13 @@ def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
     rng = np.random.default_rng(1)
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows, axes)
-    functions = rng.standard_normal((len(positions), 1))
-    kernel = Kernel(axes, hyper_prior(len(axes), 1).mean)
+    basis = rng.standard_normal((len(positions), 1))
+    kernel = Kernel(axes, default_hyper_prior(len(axes), 1).mean)
     points = [int(point) for point in rng.choice(len(positions), 40, replace=False)]
     measured = rng.standard_normal((40, 2))
     whole, grown = (
-        Posterior(kernel, positions, functions, points),
-        Posterior(kernel, positions, functions, []),
+        Posterior(kernel, positions, basis, points),
+        Posterior(kernel, positions, basis, []),
     )
     for point in points:
         grown.add(point)
@@ -119,9 +126,9 @@ def test_a_fit_finds_out_which_parameters_matter(space):
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows[rng.choice(len(space), 80, replace=False)], axes)
     targets = np.where(positions[:, 4] == 1, 1.0, -1.0)  # PAD alone
-    before = hyper_prior(len(axes))
-    kernel, _ = fit(Kernel(axes, before.mean), before, positions, targets, np.empty((80, 0)))
-    correlations = [table.min() for table in kernel.tables()]
+    prior = default_hyper_prior(len(axes))
+    kernel, _ = fit(Kernel(axes, prior.mean), prior, positions, targets, np.empty((80, 0)))
+    correlations = [table.min() for table in kernel.correlations()]
     assert correlations[4] < 0.6 < min(correlations[:4])
 
 
@@ -137,7 +144,7 @@ def test_expected_improvement_is_exact_and_finite_far_away():
 def test_a_design_begins_in_the_middle_and_covers_every_value(space):
     axes = axes_of(space.parameters)
     positions = positions_of(space.rows, axes)
-    order = list(spread(axes, positions, positions[:0], np.random.default_rng(0)))
+    order = list(maximin_order(axes, positions, positions[:0], np.random.default_rng(0)))
     assert sorted(order) == list(range(len(space)))
     first = positions[order[0]]
     assert first[0] in (2, 3) and first[1] in (2, 3) and first[2] in (1, 2)
@@ -149,10 +156,10 @@ def test_a_large_space_is_looked_at_around_the_best_of_it():
     parameters = tuple(Parameter(name, tuple(range(1, 13))) for name in "ABCD")
     large = recorded_space("large", unknown_device("Some GPU", "some-gpu"), parameters, configs(parameters))
     axes = axes_of(large.parameters)
-    wanted = np.array([7, 9000])
-    rows = candidates(large.rows, axes, wanted, np.random.default_rng(0))
-    assert MAX_CANDIDATES / 2 < len(rows) <= MAX_CANDIDATES + len(wanted) < len(large)
-    assert np.array_equal(rows, np.unique(rows)) and np.isin(wanted, rows).all()
+    required = np.array([7, 9000])
+    rows = candidate_set(large.rows, axes, required, np.random.default_rng(0))
+    assert MAX_CANDIDATES / 2 < len(rows) <= MAX_CANDIDATES + len(required) < len(large)
+    assert np.array_equal(rows, np.unique(rows)) and np.isin(required, rows).all()
     apart = (large.rows != large.rows[9000]).sum(axis=1)
     assert np.isin(np.flatnonzero(apart == 1), rows).all()
 
@@ -237,18 +244,20 @@ def test_it_stops_when_nothing_better_is_likely(space):
     assert min(times) < 1.01 * min(t for c in space if not isinstance(t := valley(128, 4)(c), Status))
 
 
-def test_an_outlook_says_what_is_left(space):
+def test_a_stopping_estimate_says_what_is_left(space):
     evaluate = InProcessEvaluator(space, valley(128, 4))
     some = evaluate(list(space)[:40])
     early = stopping_estimate(space, some)
-    assert early.seen == 40 and early.chance > 0.5 and early.gain > 0.1
+    assert early.tried == 40
+    assert early.improvement_probability > 0.5 and early.expected_improvement > 0.1
     best_ms = min(trial.time_ms for trial in some if trial.time_ms)
     bounded = stopping_estimate(space, some, floor=0.95 * best_ms)
-    assert bounded.chance == early.chance and 0.02 < bounded.gain < 0.0501
-    assert stopping_estimate(space, some, floor=0.995 * best_ms).chance == 0.0
-    assert stopping_estimate(space, some[:2]).chance is None
+    assert bounded.improvement_probability == early.improvement_probability
+    assert 0.02 < bounded.expected_improvement < 0.0501
+    assert stopping_estimate(space, some, floor=0.995 * best_ms).improvement_probability == 0.0
+    assert stopping_estimate(space, some[:2]).improvement_probability is None
     whole = stopping_estimate(space, evaluate(list(space)))
-    assert (whole.seen, whole.chance, whole.gain) == (len(space), 0.0, 0.0)
+    assert whole == StoppingEstimate(len(space), len(space), 0.0, 0.0)
 
 
 def test_a_summary_names_the_sources():

@@ -1,4 +1,4 @@
-"""The project's own search: a model of the whole space that learns from other devices."""
+"""The default search: a surrogate model of the whole space that learns from other devices."""
 
 from autotune.searchers.surrogate.search import SurrogateSearch
 from autotune.searchers.surrogate.stopping import FASTER, StoppingEstimate, stopping_estimate

@@ -1,71 +1,29 @@
-"""Points to begin with: one in the middle, then each as far as can be from all before it."""
+"""The configurations that a model predicts: the whole space, or of a large one a part around the best."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
-from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
+from autotune.searchers.surrogate.encoding import Axis, Indices
 from autotune.space.enumeration import Rows, find_rows
 
-TIE = 1e-9
-
-
-def spread(
-    axes: Sequence[Axis], positions: Positions, apart_from: Positions, rng: np.random.Generator
-) -> Iterator[int]:
-    """Candidates in the order of a space-filling design, each once; those equally good in random order.
-
-    positions (candidates, axes); apart_from: positions already tried. With none of those the first point
-    lies in the middle of every axis that has one: extreme values are the ones that go wrong together.
-    Source: greedy maximin design, Johnson, Moore and Ylvisaker, J. Stat. Plan. Inference 26 (1990).
-    """
-    nearest = np.full(len(positions), np.inf)
-    for tried in apart_from:
-        np.minimum(nearest, _distances(axes, positions, tried), out=nearest)
-    if not len(apart_from):
-        nearest = -_from_middle(axes, positions)
-    left = np.ones(len(positions), dtype=bool)
-    for number in range(len(positions)):
-        farthest = nearest[left].max()
-        point = int(rng.choice(np.flatnonzero(left & (nearest >= farthest - TIE))))
-        yield point
-        left[point] = False
-        if number == 0 and not len(apart_from):
-            nearest = np.full(len(positions), np.inf)
-        np.minimum(nearest, _distances(axes, positions, positions[point]), out=nearest)
-
-
-def _distances(axes: Sequence[Axis], positions: Positions, point: Positions) -> Floats:
-    columns = zip(axes, positions.T, point, strict=True)
-    return np.asarray(np.sum([axis.distances[place][column] for axis, column, place in columns], axis=0))
-
-
-def _from_middle(axes: Sequence[Axis], positions: Positions) -> Floats:
-    columns = [(axis, column) for axis, column in zip(axes, positions.T, strict=True) if axis.is_ordinal]
-    away = [np.abs(axis.places - 0.5)[column] for axis, column in columns]
-    return np.sum(away, axis=0) if away else np.zeros(len(positions))
-
-
-Indices = NDArray[np.intp]
-MAX_CANDIDATES = 12_000  # candidates: with a few hundred measurements some milliseconds for each new one
-CENTRES = 20  # of the fastest: their neighbours are all candidates
+MAX_CANDIDATES = 12_000  # a few hundred measurements then cost some milliseconds each
+CENTRES = 20  # fastest configurations whose neighbours are all candidates
 JUMPS = 100  # random changes of two or three parameters around each centre
 
 
-def candidates(rows: Rows, axes: tuple[Axis, ...], wanted: Indices, rng: np.random.Generator) -> Indices:
-    """Ascending row numbers. `wanted` rows, best first, are among them, and those near the first of them."""
+def candidate_set(rows: Rows, axes: tuple[Axis, ...], required: Indices, rng: np.random.Generator) -> Indices:
+    """Row numbers of the candidates, ascending: `required` (best first), their neighbours and random rows."""
     if len(rows) <= MAX_CANDIDATES:
         return np.arange(len(rows))
-    near = _neighbours(rows, axes, wanted[:CENTRES], rng)
-    anywhere = rng.integers(0, len(rows), MAX_CANDIDATES - min(len(near) + len(wanted), MAX_CANDIDATES // 2))
-    return np.unique(np.concatenate([wanted, near[: MAX_CANDIDATES // 2], anywhere]))
+    near = _neighbours(rows, axes, required[:CENTRES], rng)
+    count = MAX_CANDIDATES - min(len(near) + len(required), MAX_CANDIDATES // 2)
+    anywhere = rng.integers(0, len(rows), count)
+    return np.unique(np.concatenate([required, near[: MAX_CANDIDATES // 2], anywhere]))
 
 
 def _neighbours(rows: Rows, axes: tuple[Axis, ...], centres: Indices, rng: np.random.Generator) -> Indices:
-    """Valid rows that differ from a centre in one parameter, and some that differ in two or three."""
+    """All valid rows that differ from a centre in one parameter, and some that differ in two or three."""
     changed = []
     for centre in rows[centres]:
         for axis in axes:

@@ -1,4 +1,4 @@
-"""How far apart the values of a parameter are: on an axis if they are numbers, all alike if they are not."""
+"""Distances between the values of a parameter: numbers lie on an axis, other values are categories."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from autotune.core.records import Parameter, Value
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Positions = NDArray[np.intp]  # (rows, axes): position of each value in its parameter's list
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One parameter that varies: where its values lie in 0 to 1, and how far each is from each.
+    """One parameter with several values: their places in 0 to 1 and their distances, shape (values, values).
 
-    `distances` has shape (values, values). Names, booleans and pairs are categories: 0 or 1 apart, with
-    their place on the axis of no meaning.
+    Names, booleans and pairs are categories, all at distance 1; their places mean nothing.
     """
 
     column: int
@@ -38,7 +38,7 @@ def axes_of(parameters: Sequence[Parameter]) -> tuple[Axis, ...]:
 
 
 def positions_of(rows: NDArray[np.unsignedinteger], axes: Sequence[Axis]) -> Positions:
-    """The columns of the axes, in the machine's own number format."""
+    """The columns of rows that belong to axes, as native integers."""
     return np.ascontiguousarray(rows[:, [axis.column for axis in axes]], dtype=np.intp)
 
 
@@ -48,7 +48,7 @@ def _axis(column: int, values: Sequence[Value]) -> Axis:
         places = np.linspace(0.0, 1.0, len(values))
         return Axis(column, places, 1.0 - np.eye(len(values)), is_ordinal=False)
     raw = np.array(numbers, dtype=float)
-    # block sizes, tiles and unrolling act by factors; with zeros and signs only the order is left
+    # block sizes, tiles and unrolling act by factors; with zeros or negative values only the order counts
     scale = np.log(raw) if raw.min() > 0 else np.argsort(np.argsort(raw)).astype(float)
     places = (scale - scale.min()) / np.ptp(scale)
     return Axis(column, places, np.abs(places[:, None] - places), is_ordinal=True)

@@ -1,9 +1,9 @@
-"""The covariance of two configurations: a product over the parameters, one small table for each.
+"""Gaussian process with a product kernel over the parameters, and basis functions from other devices.
 
-Between two values of a parameter the correlation is 1 - depth + depth * Matern-5/2 of their distance, so
-a parameter that hardly matters keeps everything correlated, and one that matters still leaves something
-in common (an ANOVA kernel: main effects and interactions; Rasmussen and Williams, Gaussian Processes for
-Machine Learning, 2006, sections 4.2 and 5.4). Beside it stand known functions with weights to be found.
+The correlation of two values of a parameter is 1 - depth + depth * Matern-5/2 of their distance. A parameter
+that hardly matters leaves all configurations correlated, and one that matters still leaves some correlation
+(an ANOVA kernel: main effects and interactions; Rasmussen and Williams, Gaussian Processes for Machine
+Learning, 2006, sections 4.2 and 5.4). Basis functions have weights with a normal prior (section 2.7).
 """
 
 from __future__ import annotations
@@ -20,39 +20,40 @@ from scipy.optimize import minimize
 from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
 
 MIN_NOISE = 1e-6
-STEPS = 25  # of the optimiser, from the values found last time
+MIN_VARIANCE = 1e-6
+MAX_ITERATIONS = 25  # of the optimiser, which starts from the previous fit
 ROOT_5 = math.sqrt(5.0)
 
 
 @dataclass(frozen=True, eq=False)
 class HyperPrior:
-    """Hyperparameters before any data: normal, all on scales without bounds.
+    """Independent normal priors of a kernel's hyperparameters, all of them on unbounded scales.
 
-    In order: log variance, log noise variance, log length for each axis, logit of the depth for each
-    axis, log variance of the weight of each known function.
+    In order: log variance, log noise variance, log length of each axis, logit of the depth of each axis, log
+    variance of the weight of each basis function.
     """
 
     mean: Floats
     spread: Floats
 
 
-def hyper_prior(axes: int, functions: int = 0, *, noise: float = 0.01) -> HyperPrior:
-    """What is assumed of any kernel: smooth over most of an axis, every parameter may matter."""
-    mean = [0.0, math.log(noise), *[math.log(0.7)] * axes, *[2.0] * axes, *[2 * math.log(0.5)] * functions]
-    spread = [0.7, 1.5, *[1.0] * axes, *[1.5] * axes, *[1.0] * functions]
+def default_hyper_prior(axes: int, basis: int = 0, *, noise: float = 0.01) -> HyperPrior:
+    """Assume that times are smooth over most of an axis and that every parameter may matter."""
+    mean = [0.0, math.log(noise), *[math.log(0.7)] * axes, *[2.0] * axes, *[2 * math.log(0.5)] * basis]
+    spread = [0.7, 1.5, *[1.0] * axes, *[1.5] * axes, *[1.0] * basis]
     return HyperPrior(np.array(mean), np.array(spread))
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Hyperparameters in the order of `Belief`, over some axes."""
+    """A covariance function over some axes; `values` are hyperparameters in the order of `HyperPrior`."""
 
     axes: Sequence[Axis]
     values: Floats
 
     @property
     def variance(self) -> float:
-        """Variance of the unknown part."""
+        """Variance of the process without the basis functions."""
         return math.exp(self.values[0])
 
     @property
@@ -62,22 +63,22 @@ class Kernel:
 
     @property
     def weights(self) -> Floats:
-        """Prior variance of the weight of each known function."""
+        """Prior variance of the weight of each basis function."""
         return np.exp(self.values[2 + 2 * len(self.axes) :])
 
-    def tables(self) -> list[Floats]:
+    def correlations(self) -> list[Floats]:
         """For each axis the correlation of its values, shape (values, values)."""
-        return [table for table, _, _ in self.tables_and_slopes()]
+        return [correlation for correlation, _, _ in self.correlations_with_gradients()]
 
     def covariance(self, left: Positions, right: Positions) -> Floats:
-        """Of the unknown part, for every pair: (left, axes) and (right, axes) give (left, right)."""
+        """Covariance without the basis functions: (left, axes) and (right, axes) give (left, right)."""
         covariance = np.full((len(left), len(right)), self.variance)
-        for table, rows, columns in zip(self.tables(), left.T, right.T, strict=True):
-            covariance *= table[rows][:, columns]
+        for correlation, rows, columns in zip(self.correlations(), left.T, right.T, strict=True):
+            covariance *= correlation[rows][:, columns]
         return covariance
 
-    def tables_and_slopes(self) -> list[tuple[Floats, Floats, Floats]]:
-        """Each table with its derivatives by log length and by the logit of the depth."""
+    def correlations_with_gradients(self) -> list[tuple[Floats, Floats, Floats]]:
+        """For each axis its correlations with their derivatives by log length and by logit of the depth."""
         count = len(self.axes)
         lengths, logits = np.exp(self.values[2 : 2 + count]), self.values[2 + count : 2 + 2 * count]
         found = []
@@ -92,61 +93,68 @@ class Kernel:
 
 
 def fit(
-    kernel: Kernel, before: HyperPrior, positions: Positions, targets: Floats, functions: Floats
+    start: Kernel, prior: HyperPrior, positions: Positions, targets: Floats, basis: Floats
 ) -> tuple[Kernel, float]:
-    """The most probable hyperparameters given targets, from those of `kernel` on, and what speaks for them.
+    """Find the most probable hyperparameters given some measurements.
 
-    The latter is the log of likelihood times prior, up to a constant for the number of targets.
+    Args:
+        start: the kernel whose hyperparameters the optimiser starts from.
+        prior: the prior of the hyperparameters.
+        positions: of the measured configurations, shape (n, axes).
+        targets: measured values, shape (n,), with a mean of about 0.
+        basis: values of the basis functions, shape (n, functions).
 
-    positions (n, axes), targets (n,) with mean about 0, functions (n, functions).
+    Returns:
+        The kernel, and the log of likelihood times prior, up to a constant for the number of targets.
     """
-    objective = _Objective(kernel.axes, before, positions, targets, functions)
-    bounds = list(zip(before.mean - 4 * before.spread, before.mean + 4 * before.spread, strict=True))
-    found = minimize(
-        objective, kernel.values, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS}
-    )
-    return replace(kernel, values=found.x), -float(found.fun)
+    objective = _NegativeLogPosterior(start.axes, prior, positions, targets, basis)
+    bounds = list(zip(prior.mean - 4 * prior.spread, prior.mean + 4 * prior.spread, strict=True))
+    options = {"maxiter": MAX_ITERATIONS}
+    found = minimize(objective, start.values, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return replace(start, values=found.x), -float(found.fun)
 
 
-class _Objective:
-    """Negative log posterior of hyperparameters, with its gradient."""
+class _NegativeLogPosterior:
+    """The negative log posterior of hyperparameters, with its gradient."""
 
     def __init__(
         self,
         axes: Sequence[Axis],
-        before: HyperPrior,
+        prior: HyperPrior,
         positions: Positions,
         targets: Floats,
-        functions: Floats,
+        basis: Floats,
     ) -> None:
         self._axes = axes
-        self._before = before
+        self._prior = prior
         self._targets = targets
-        self._outer = [np.outer(function, function) for function in functions.T]
-        self._pairs = [
+        self._outer = [np.outer(function, function) for function in basis.T]
+        self._pairs = [  # for each axis the index into its flat table of correlations, shape (n, n)
             column[:, None] * len(axis.places) + column
             for axis, column in zip(axes, positions.T, strict=True)
         ]
 
     def __call__(self, values: Floats) -> tuple[float, Floats]:
         kernel, count = Kernel(self._axes, values), len(self._axes)
-        tables = kernel.tables_and_slopes()
+        tables = kernel.correlations_with_gradients()
         factors = [table.ravel()[pairs] for (table, _, _), pairs in zip(tables, self._pairs, strict=True)]
         product = np.full((len(self._targets),) * 2, kernel.variance)
         for factor in factors:
             product *= factor
-        whole = product + sum(w * outer for w, outer in zip(kernel.weights, self._outer, strict=True))
-        whole[np.diag_indices_from(whole)] += kernel.noise
+        covariance = product + sum(
+            weight * outer for weight, outer in zip(kernel.weights, self._outer, strict=True)
+        )
+        covariance[np.diag_indices_from(covariance)] += kernel.noise
         try:
-            root = cholesky(whole, lower=True, check_finite=False)
+            root = cholesky(covariance, lower=True, check_finite=False)
         except LinAlgError:
             return 1e10, np.zeros_like(values)
-        inverse = cho_solve((root, True), np.eye(len(whole)), check_finite=False)
+        inverse = cho_solve((root, True), np.eye(len(covariance)), check_finite=False)
         solved = inverse @ self._targets
-        away = (values - self._before.mean) / self._before.spread
-        loss = 0.5 * self._targets @ solved + np.log(np.diag(root)).sum() + 0.5 * away @ away
+        deviation = (values - self._prior.mean) / self._prior.spread
+        loss = 0.5 * self._targets @ solved + np.log(np.diag(root)).sum() + 0.5 * deviation @ deviation
         by_entry = 0.5 * (inverse - np.outer(solved, solved))
-        gradient = away / self._before.spread
+        gradient = deviation / self._prior.spread
         gradient[0] += (by_entry * product).sum()
         gradient[1] += np.trace(by_entry) * (kernel.noise - MIN_NOISE)
         for index, ((_, by_length, by_logit), factor) in enumerate(zip(tables, factors, strict=True)):
@@ -159,29 +167,38 @@ class _Objective:
         return float(loss), gradient
 
 
-MIN_VARIANCE = 1e-6
-
-
 class Posterior:
-    """A Gaussian process on candidates, conditioned on some of them.
+    """A Gaussian process over candidates, conditioned on some of them.
 
-    Where conditioned does not depend on what was measured there, so `variance` is known as soon as a point
-    is proposed, and any number of quantities measured at the same points share the work of `means`.
-    Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1.
+    The variance depends on where was measured and not on the results, so it is known as soon as a point is
+    proposed, and several quantities measured at the same points share one factorisation. Source: Rasmussen
+    and Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1.
     """
 
-    def __init__(self, kernel: Kernel, positions: Positions, functions: Floats, points: list[int]) -> None:
-        """Of positions (candidates, axes) and functions (candidates, functions); points: those measured."""
+    def __init__(self, kernel: Kernel, positions: Positions, basis: Floats, points: list[int]) -> None:
+        """Condition on some candidates.
+
+        Args:
+            kernel: the covariance function.
+            positions: of the candidates, shape (candidates, axes).
+            basis: values of the basis functions, shape (candidates, functions).
+            points: indices of the measured candidates.
+        """
         self.points = list(points)
-        self._kernel, self._noise, self._weights = kernel, kernel.noise, kernel.weights
+        self.kernel, self._noise, self._weights = kernel, kernel.noise, kernel.weights
         self._positions = positions
-        self._functions = functions
-        self.variance = kernel.variance + functions**2 @ self._weights
-        self._root = np.zeros((0, 0))
-        # root^-1 times the covariance of points and candidates: most of the work is to read it
+        self._basis = basis
+        self.variance = kernel.variance + basis**2 @ self._weights
+        self._root = np.zeros((0, 0))  # Cholesky factor of the points' covariance
+        # root^-1 times the covariance of points and candidates; single precision, as reading it dominates
         self._cross = np.empty((0, len(positions)), dtype=np.float32)
         if points:
-            self._start(points)
+            cross = self._covariance(points)
+            among = cross[:, points]
+            among[np.diag_indices_from(among)] += self._noise
+            self._root = cholesky(among, lower=True, check_finite=False)
+            self._cross = self._solve(cross).astype(np.float32)
+            self._reduce_variance(self._cross)
 
     def add(self, point: int) -> None:
         """Condition on one more candidate."""
@@ -193,52 +210,43 @@ class Posterior:
         self._root[count, :count] = link
         self._root[count, count] = corner
         self._cross[count] = (covariance - link.astype(np.float32) @ self._cross[:count]) / corner
-        self._narrow(self._cross[count : count + 1])
+        self._reduce_variance(self._cross[count : count + 1])
         self.points.append(point)
 
     def means(self, measured: Floats) -> Floats:
-        """Expected quantities at every candidate, before any data 0.
+        """Expected quantities at every candidate, 0 without data.
 
-        measured (points,) gives (candidates,), (points, quantities) gives (quantities, candidates).
+        Shape (points,) gives (candidates,), and (points, quantities) gives (quantities, candidates).
         """
         solved = self._solve(measured).T.astype(np.float32)
         return np.asarray(solved @ self._cross[: len(self.points)], dtype=float)
 
     def joint_covariance(self, candidates: NDArray[np.intp]) -> Floats:
         """Covariance of some candidates, given the points."""
-        positions, functions = self._positions[candidates], self._functions[candidates]
-        before = self._kernel.covariance(positions, positions) + (functions * self._weights) @ functions.T
+        positions, basis = self._positions[candidates], self._basis[candidates]
+        prior = self.kernel.covariance(positions, positions) + (basis * self._weights) @ basis.T
         cross = self._cross[: len(self.points), candidates].astype(float)
-        return np.asarray(before - cross.T @ cross)
-
-    def _start(self, points: list[int]) -> None:
-        cross = self._covariance(points)
-        among = cross[:, points]
-        among[np.diag_indices_from(among)] += self._noise
-        self._root = cholesky(among, lower=True, check_finite=False)
-        self._cross = self._solve(cross).astype(np.float32)
-        self._narrow(self._cross)
+        return np.asarray(prior - cross.T @ cross)
 
     def _solve(self, right: Floats) -> Floats:
-        """The root of the points' covariance, inverted, times something."""
         count = len(self.points)
         root = self._root[:count, :count]
         return np.asarray(solve_triangular(root, right, lower=True, check_finite=False))
 
     def _covariance(self, points: list[int]) -> Floats:
-        covariance = self._kernel.covariance(self._positions[points], self._positions)
-        if self._functions.shape[1]:
-            covariance += (self._functions[points] * self._weights) @ self._functions.T
+        covariance = self.kernel.covariance(self._positions[points], self._positions)
+        if self._basis.shape[1]:
+            covariance += (self._basis[points] * self._weights) @ self._basis.T
         return covariance
 
-    def _narrow(self, cross: NDArray[np.float32]) -> None:
+    def _reduce_variance(self, cross: NDArray[np.float32]) -> None:
         self.variance = np.maximum(self.variance - np.einsum("ij,ij->j", cross, cross), MIN_VARIANCE)
 
     def _reserve(self, count: int) -> None:
         if count <= len(self._cross):
             return
-        size, now = max(32, count * 3 // 2), len(self._cross)
+        size, used = max(32, count * 3 // 2), len(self._cross)
         cross = np.empty((size, self._cross.shape[1]), dtype=np.float32)
         root = np.zeros((size, size))
-        cross[:now], root[:now, :now] = self._cross, self._root
+        cross[:used], root[:used, :used] = self._cross, self._root
         self._cross, self._root = cross, root

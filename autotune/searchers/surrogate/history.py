@@ -1,4 +1,4 @@
-"""What a search has found out so far, as columns."""
+"""The trials of a search so far, as arrays."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.trials import Trial
-from autotune.searchers.surrogate.encoding import Floats
+from autotune.searchers.surrogate.encoding import Floats, Indices
 
 MIN_SCORE = 1e-9  # keeps logarithms finite
 MIN_S = 1e-6
 
 
 class History:
-    """Rows of the space with the logs of their time or other score (nan: failed) and cost (nan: unknown)."""
+    """Evaluated rows of the space, with the logarithms of score and cost."""
 
     def __init__(self) -> None:
         self._rows: list[int] = []
@@ -27,15 +27,15 @@ class History:
         return len(self._rows)
 
     def add(self, rows: Sequence[int], trials: Sequence[Trial]) -> None:
-        """Note what became of each row."""
+        """Append the trial of each row."""
         for row, trial in zip(rows, trials, strict=True):
             self._rows.append(row)
-            self._log_ms.append(math.nan if trial.score is None else _log(trial.score, MIN_SCORE))
-            self._log_cost.append(_log(trial.cost_s, MIN_S) if trial.cost_s > 0 else math.nan)
+            self._log_ms.append(math.nan if trial.score is None else math.log(max(trial.score, MIN_SCORE)))
+            self._log_cost.append(math.log(max(trial.cost_s, MIN_S)) if trial.cost_s > 0 else math.nan)
 
     @property
-    def rows(self) -> NDArray[np.intp]:
-        """Rows of the space, in the order in which they were tried."""
+    def rows(self) -> Indices:
+        """Rows of the space, in the order of evaluation."""
         return np.array(self._rows, dtype=np.intp)
 
     @property
@@ -45,14 +45,10 @@ class History:
 
     @property
     def log_cost(self) -> Floats:
-        """Natural logarithm of the seconds that each took to find out; nan where that is not known."""
+        """Natural logarithm of the seconds that each trial took; nan where unknown."""
         return np.array(self._log_cost)
 
     @property
     def failed(self) -> NDArray[np.bool_]:
-        """Which of them have no time."""
+        """Which trials have no score."""
         return np.isnan(self.log_ms)
-
-
-def _log(value: float, smallest: float) -> float:
-    return math.log(max(value, smallest))

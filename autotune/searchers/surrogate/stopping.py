@@ -1,4 +1,4 @@
-"""What is left to find: the chance that something untried is faster, and what trying it all would bring."""
+"""When to stop: the probability that an untried configuration is faster, and the time it would save."""
 
 from __future__ import annotations
 
@@ -15,47 +15,58 @@ from autotune.searchers.surrogate.model import Hyperparameters, Model
 from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space
 
-FASTER = 0.01  # what counts as faster: by this share of the time
+FASTER = 0.01  # share of the time by which something counts as faster
 UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
 DRAWS = 500
-MIN_TIMES = 5
+MIN_TIMED = 5
 
 
 @dataclass(frozen=True)
 class StoppingEstimate:
-    """How much of a space was seen, and what the rest promises according to a model of the trials.
+    """How much of a space was tried, and what the rest promises according to a model of the trials.
 
-    `chance`: that something untried is at least 1% faster than the best; `gain`: share of the best's time
-    that trying everything is expected to save. Both None where too few trials have a time.
+    Attributes:
+        tried: configurations that were tried.
+        valid: configurations of the space.
+        improvement_probability: that an untried one is at least 1% faster than the best.
+        expected_improvement: share of the best time that trying all of them is expected to save. Both are
+            None where too few trials have a time.
     """
 
-    seen: int
+    tried: int
     valid: int
-    chance: float | None
-    gain: float | None
+    improvement_probability: float | None
+    expected_improvement: float | None
 
 
 def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0) -> StoppingEstimate:
-    """The outlook after some trials of a space, by whichever searcher they were chosen.
+    """Estimate what is left to find after some trials, whichever searcher chose them.
 
-    No score below `floor` is possible, whatever the model makes of it.
+    Args:
+        space: the space that was searched.
+        trials: of the search; those outside the space do not count.
+        floor: the best score that is possible on the device.
     """
-    rows = [row for trial in trials if (row := space.index(trial.config)) is not None]
-    if len(rows) == len(space):
-        return StoppingEstimate(len(rows), len(space), 0.0, 0.0)
-    seen = History()
-    seen.add(rows, [trial for trial in trials if trial.config in space])
-    if (~seen.failed).sum() < MIN_TIMES:
-        return StoppingEstimate(len(rows), len(space), None, None)
+    trial_of = {row: trial for trial in trials if (row := space.index(trial.config)) is not None}
+    if len(trial_of) == len(space):
+        return StoppingEstimate(len(space), len(space), 0.0, 0.0)
+    history = History()
+    history.add(list(trial_of), list(trial_of.values()))
+    if (~history.failed).sum() < MIN_TIMED:
+        return StoppingEstimate(len(trial_of), len(space), None, None)
     axes, rng = axes_of(space.parameters), np.random.default_rng(0)
-    model = Model(space.rows, axes, TransferModel(space, axes, (), rng), seen, Hyperparameters(), rng)
+    transfer = TransferModel(space, axes, (), rng)
+    model = Model(space.rows, axes, transfer, history, Hyperparameters(), rng)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
-    least_log = math.log(floor / best) if 0 < floor <= best else -math.inf
-    return StoppingEstimate(len(rows), len(space), *improvement(model, seen, least_log))
+    log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
+    return StoppingEstimate(len(trial_of), len(space), *improvement(model, history, log_floor))
 
 
-def improvement(model: Model, seen: History, least_log: float = -math.inf) -> tuple[float, float]:
-    """`chance` and `gain` of an outlook; the same for the same model. Nothing lies below `least_log`."""
-    logs = np.maximum(model.sample_best(seen, DRAWS, np.random.default_rng(0)), least_log)
+def improvement(model: Model, history: History, log_floor: float = -math.inf) -> tuple[float, float]:
+    """Improvement probability and expected improvement, the same for the same model.
+
+    log_floor: of the best possible score over the best one so far.
+    """
+    logs = np.maximum(model.sample_best(history, DRAWS, np.random.default_rng(0)), log_floor)
     saved = -np.expm1(np.minimum(logs, 0.0))
     return float((saved >= FASTER).mean()), float(saved.mean())
