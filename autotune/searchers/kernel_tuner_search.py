@@ -1,7 +1,7 @@
-"""Kernel Tuner's strategies, run over the evaluator: they propose, and do nothing else.
+"""Kernel Tuner's strategies as searchers: they only propose configurations.
 
-The one module that touches the library's inner seam (1.5): a runner of our own, its options, its table of
-strategies, and its search space, handed over ready-made because its own parser of constraints is not exact.
+The one module that uses the library's internals (version 1.5): its runner class, options, table of strategies
+and search space. The search space is built here, because the library's parser of constraints is not exact.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from autotune.space import Space
 
 Point = tuple[Value, ...]
 
-MIN_SPACE = 64  # below it several strategies crash or never return; it is tried whole instead
-MAX_STALL = 500  # requests in a row with nothing new that end a run: some would never end
-LAST_STALL = 3 * MAX_STALL  # the same, over as many runs as it takes, for the search
+MIN_SPACE = 64  # several strategies crash or never return on smaller ones, which are tried exhaustively
+MAX_STALL = 500  # requests in a row without a new configuration that end a run: some would never end
+MAX_TOTAL_STALL = 3 * MAX_STALL  # the same, over several runs, that end the search
 DEFECTS = {
     "pyatf_strategies": "breaks down before its first proposal with pyatf 0.0.13",
-    "bayes_opt": "takes every failed configuration for a time of 1.8e308 ms, which ruins its model",
+    "bayes_opt": "records a failed configuration as a time of 1.8e308 ms, which ruins its model",
     **dict.fromkeys(
         ("greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls"),
-        "loses its way between neighbours and is no better than random search",
+        "handles neighbours wrongly and is no better than random search",
     ),
 }
-# How a defect in a strategy shows; an error of the evaluator's own is told apart and passes through.
+# Errors that a defect in a strategy raises; those of the evaluator pass through.
 BREAKDOWNS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class KernelTunerSearch:
-    """Runs a strategy, and again from another start when it ends early, until nothing new comes of it."""
+    """Runs a strategy repeatedly with other seeds until it proposes nothing new."""
 
     def __init__(self, strategy: str) -> None:
         self._strategy = strategy
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose until the space has been seen, or 1500 requests in a row brought nothing new.
+        """Propose until the space was tried, or 1500 requests in a row had no new configuration.
 
-        BudgetSpent passes through. Warns of strategies that are broken in the pinned version.
+        BudgetSpent passes through. Warn of strategies that are broken in the pinned version.
         """
         if len(space) < MIN_SPACE:
             evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), evaluate)
@@ -60,12 +60,12 @@ class KernelTunerSearch:
             warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)
         runner = _EvaluateRunner(space, evaluate)
         with _seeded_globals(seed):
-            while runner.seen < len(space) and runner.requests - runner.last_new < LAST_STALL:
-                runner.began = runner.requests
+            while runner.evaluated < len(space) and runner.requests - runner.last_new < MAX_TOTAL_STALL:
+                runner.run_start = runner.requests
                 self._run_once(runner, seed)
                 if runner.spent is not None:
                     raise runner.spent
-                if runner.requests == runner.began:  # it broke down before it asked for anything
+                if runner.requests == runner.run_start:  # it broke down before its first proposal
                     return
                 seed += 1
 
@@ -80,19 +80,21 @@ class KernelTunerSearch:
         except BREAKDOWNS as error:
             if runner.evaluating:
                 raise
-            reason = f"broke down and starts again ({type(error).__name__}: {error})"
+            reason = f"broke down and is restarted ({type(error).__name__}: {error})"
             warnings.warn(f"Kernel Tuner's {self._strategy} {reason}", stacklevel=3)
 
 
 class _EvaluateRunner(Runner):  # type: ignore[misc]
-    """Answers a strategy's requests from `evaluate`; each configuration is handed on once."""
+    """Answers a strategy's requests; each configuration is evaluated once."""
 
-    max_threads = 1024  # read by bayes_opt, to no effect: the space is built here
+    max_threads = 1024  # read by bayes_opt, without effect: the space is built here
 
     def __init__(self, space: Space, evaluate: Evaluate) -> None:
         super().__init__()
         self.dev = self
-        self.requests = self.last_new = self.began = 0  # in all; up to the last new one; before this run
+        self.requests = 0
+        self.last_new = 0  # requests up to the last new configuration
+        self.run_start = 0  # requests before this run of the strategy
         self.size = len(space)
         self.evaluating = False
         self.spent: BudgetSpent | None = None
@@ -105,42 +107,42 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         self._evaluate = evaluate
 
     @property
-    def seen(self) -> int:
-        """How many configurations have been evaluated."""
+    def evaluated(self) -> int:
+        """Number of configurations that were evaluated."""
         return len(self._outcomes)
 
     def searchspace(self) -> Any:
-        """The space for one run of a strategy: it keeps state, which must not leak into the next run."""
+        """A search space for one run of a strategy: it has state, which must not leak into the next run."""
         cache = {row: dict(zip(self.tune_params, point, strict=True)) for point, row in self._rows.items()}
         return Searchspace(None, None, None, from_cache={"tune_params": self.tune_params, "cache": cache})
 
     def get_device_info(self) -> Any:
-        """What strategies may ask of a device."""
+        """The device of the runner interface."""
         return self.dev
 
     def get_environment(self, tuning_options: Any) -> dict[str, Any]:
-        """Nothing: results are kept by the evaluator."""
+        """Empty: the evaluator records the environment."""
         return {}
 
     def run(self, parameter_space: Iterable[Any], tuning_options: Any) -> list[dict[str, Any]]:
-        """One result per request, in order; raises StopCriterionReached when there is no going on."""
+        """One result per request, in order; raises StopCriterionReached to end the run."""
         points = [tuple(point) for point in parameter_space]
         new = [p for p in points if p in self._rows and p not in self._outcomes]
         self.requests += len(points)
         if new:
             self.last_new = self.requests
-        stalled = self.requests - max(self.last_new, self.began) >= MAX_STALL
-        if self.spent is not None or self.seen == self.size or stalled:
+        stalled = self.requests - max(self.last_new, self.run_start) >= MAX_STALL
+        if self.spent is not None or self.evaluated == self.size or stalled:
             raise util.StopCriterionReached("nothing new, or nothing left to spend")
         try:
-            self._try(new)
+            self._evaluate_points(new)
         except BudgetSpent as error:
             self.spent = error
             raise util.StopCriterionReached("the budget is spent") from error
         unknown = {"__error__": util.InvalidConfig()}
         return [dict(zip(self.tune_params, p, strict=True)) | self._outcomes.get(p, unknown) for p in points]
 
-    def _try(self, points: list[Point]) -> None:
+    def _evaluate_points(self, points: list[Point]) -> None:
         self.evaluating = True
         trials = self._evaluate([self._space.config(self._rows[point]) for point in points])
         self.evaluating = False
@@ -148,11 +150,11 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
 
 
 def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
-    """What strategies read of the options of a tuning run; the budget is the evaluator's, not theirs."""
+    """The options of a tuning run that strategies read; the evaluator keeps the budget."""
     own = Options() if strategy == "brute_force" else Options(max_fevals=runner.size)
-    if strategy in ("firefly_algorithm", "pso"):  # their own default is not honoured
+    if strategy in ("firefly_algorithm", "pso"):  # ignore their own default
         own["constraint_aware"] = True
-    if strategy == "diff_evo":  # takes 16 points per parameter, and breaks where there are not so many
+    if strategy == "diff_evo":  # its 16 points per parameter are too many for small spaces
         own["popsize"] = max(1, min(16, runner.size // (2 * len(runner.tune_params))))
     return Options(
         tune_params=runner.tune_params,
@@ -178,7 +180,7 @@ def _outcome(trial: Trial) -> dict[str, Any]:
 
 @contextmanager
 def _seeded_globals(seed: int) -> Iterator[None]:
-    """Seed the two global generators, the only ones most strategies draw from, and put them back after."""
+    """Seed the global generators, which most strategies use, and restore them afterwards."""
     before, before_numpy = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed % 2**32)

@@ -1,7 +1,4 @@
-"""Optuna's samplers, kept to valid configurations that have not been asked for yet.
-
-The one module that knows Optuna: how a proposal becomes a row of the space, and what a sampler learns.
-"""
+"""Optuna's samplers as searchers, restricted to valid configurations that were not tried yet."""
 
 from __future__ import annotations
 
@@ -25,85 +22,85 @@ from autotune.searchers.base import Evaluate
 from autotune.searchers.exhaustive import BATCH, evaluate_rows
 from autotune.space import Space
 
-MIN_MS = 1e-6  # a cycle or so of any clock: keeps the logarithm finite
+MIN_MS = 1e-6  # keeps the logarithm finite
 
 
 @dataclass(frozen=True)
-class _Recipe:
-    """How one of Optuna's samplers is made and asked."""
+class _SamplerSettings:
+    """How to make one of Optuna's samplers, of a seed, and how to use it."""
 
     make: Callable[[int], BaseSampler]
-    startup: int = 0  # first points, drawn uniformly from the space and asked for all at once
-    batch: int = 1  # points asked for at once after that
-    ordered: bool = False  # positions on an axis, for samplers that make little or nothing of categories
+    startup: int = 0  # first points, drawn uniformly and evaluated in one batch
+    batch: int = 1  # points per batch after that
+    ordered: bool = False  # positions are integers, for samplers that handle categories badly
     objectives: int = 1  # 2: time and energy
 
 
-# Measured on recorded spaces as score over time (0 random search, 1 the optimum at once). TPE: multivariate
-# 0.50, parameter by parameter 0.43, startup left to its own proposals 0.37. NSGA-II: 20 a generation 0.34,
-# Optuna's 50 too many for a search of some hundred trials, 0.24.
-_RECIPES = {
-    "tpe": _Recipe(
+# Scores over time on recorded spaces (0: random, 1: the optimum at once). TPE: multivariate 0.50,
+# parameter by parameter 0.43, with its own startup 0.37. NSGA-II: 0.34 with a population of 20, 0.24 with
+# Optuna's default of 50, too many for a search of some hundred trials.
+_SAMPLERS = {
+    "tpe": _SamplerSettings(
         lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=False), startup=10
     ),
-    "gp": _Recipe(lambda seed: optuna.samplers.GPSampler(seed=seed), startup=10),
-    "nsgaii": _Recipe(
+    "gp": _SamplerSettings(lambda seed: optuna.samplers.GPSampler(seed=seed), startup=10),
+    "nsgaii": _SamplerSettings(
         lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20), startup=20, batch=5
     ),
-    "nsgaii_pareto": _Recipe(
+    "nsgaii_pareto": _SamplerSettings(
         lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20),
         startup=20,
         batch=5,
         objectives=2,
     ),
-    "cmaes": _Recipe(
+    "cmaes": _SamplerSettings(
         lambda seed: optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False),
         startup=10,
         ordered=True,
     ),
-    "qmc": _Recipe(
+    "qmc": _SamplerSettings(
         lambda seed: optuna.samplers.QMCSampler(seed=seed, scramble=True, warn_independent_sampling=False),
         batch=BATCH,
         ordered=True,
     ),
-    "random": _Recipe(lambda seed: optuna.samplers.RandomSampler(seed=seed), batch=BATCH),
+    "random": _SamplerSettings(lambda seed: optuna.samplers.RandomSampler(seed=seed), batch=BATCH),
 }
 
 
 class OptunaSearch:
-    """Asks one of Optuna's samplers until every valid configuration has been tried."""
+    """Follows one of Optuna's samplers until every valid configuration was tried."""
 
     def __init__(self, sampler: str) -> None:
-        self._recipe = _RECIPES[sampler]
+        self._settings = _SAMPLERS[sampler]
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose each valid configuration once at most; BudgetSpent passes through."""
-        recipe, rng = self._recipe, np.random.default_rng(seed)
-        if len(space) <= max(recipe.startup, 1):  # nothing would be left to learn for
+        """Propose every valid configuration once; BudgetSpent passes through."""
+        settings, rng = self._settings, np.random.default_rng(seed)
+        if len(space) <= max(settings.startup, 1):  # the startup would be the whole space
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
             return
-        free = FreeRows(space.rows, rng, ordered=recipe.ordered)
+        free = FreeRows(space.rows, rng, ordered=settings.ordered)
         with quiet():
-            sampler = _KeptToFreeRows(recipe.make(seed), space, free, recipe)
-            study = optuna.create_study(sampler=sampler, directions=["minimize"] * recipe.objectives)
-        wanted = recipe.startup or recipe.batch
+            sampler = _NearestFreeRowSampler(settings.make(seed), space, free, settings)
+            study = optuna.create_study(sampler=sampler, directions=["minimize"] * settings.objectives)
+        batch = settings.startup or settings.batch
         worst: list[float] | None = None
         while free.count:
-            count = min(wanted, free.count)
+            count = min(batch, free.count)
             asked = [(study.ask(sampler.distributions), sampler.row) for _ in range(count)]
-            answers = evaluate([space.config(row) for _, row in asked])
-            told = [_values(answer, recipe.objectives) for answer in answers]
-            known = [values for values in (worst, *told) if values is not None]
+            trials = evaluate([space.config(row) for _, row in asked])
+            found = [_objective_values(trial, settings.objectives) for trial in trials]
+            known = [values for values in (worst, *found) if values is not None]
             worst = [max(column) for column in zip(*known, strict=True)] if known else None
-            for (trial, _), values in zip(asked, told, strict=True):
-                _tell(study, trial, values, worst)
-            wanted = recipe.batch
+            for (optuna_trial, _), values in zip(asked, found, strict=True):
+                _tell(study, optuna_trial, values, worst)
+            batch = settings.batch
 
 
-def _values(trial: Trial, objectives: int) -> list[float] | None:
-    """What is minimised: the logarithm of the score, for models of it are of use where it matters, below.
+def _objective_values(trial: Trial, objectives: int) -> list[float] | None:
+    """The values to minimise: the logarithm of the score, or with two objectives of time and energy.
 
-    With two objectives, of time and of energy; without a counter all energies are the same.
+    Logarithms make models precise where scores are low. Without an energy counter all energies are equal.
     """
     if trial.score is None or trial.measurement is None:
         return None
@@ -112,28 +109,30 @@ def _values(trial: Trial, objectives: int) -> list[float] | None:
 
 
 def _tell(study: Study, trial: optuna.Trial, values: list[float] | None, worst: list[float] | None) -> None:
-    """Tell a failure as the worst value so far.
+    """Report a trial; a failure counts as the worst value so far, if there is one.
 
-    Every sampler here goes by ranks or fits a model to the values: this ranks a failure last and leaves the
-    scale alone. Told as Optuna's FAIL it would be ignored, and its neighbourhood tried again: TPE then
-    scores 0.43 where it scores 0.50 with the penalty. Before the first success there is no such value.
+    All samplers use ranks or fit a model to the values: this ranks a failure last and keeps the scale. They
+    would ignore Optuna's state FAIL and try the same neighbourhood again: TPE then scores 0.43, not 0.50.
     """
-    told = worst if values is None else values
-    study.tell(trial, told, state=TrialState.FAIL if told is None else TrialState.COMPLETE)
+    reported = worst if values is None else values
+    state = TrialState.FAIL if reported is None else TrialState.COMPLETE
+    study.tell(trial, reported, state=state)
 
 
-class _KeptToFreeRows(BaseSampler):
-    """Puts the nearest free row in the place of each proposal of another sampler.
+class _NearestFreeRowSampler(BaseSampler):
+    """Replaces each proposal of another sampler by the nearest valid row that was not tried yet.
 
-    The study then holds what was really run, with everything the other sampler notes down for itself, so
-    it learns from that and no invalid or repeated point costs anything. A parameter's value is its position.
+    The study then holds what was evaluated, so the other sampler learns from it, and no invalid or repeated
+    point is evaluated. A parameter's value in the study is its position.
     """
 
-    def __init__(self, sampler: BaseSampler, space: Space, free: FreeRows, recipe: _Recipe) -> None:
-        self.row = -1  # the row that the latest trial stands for
+    def __init__(
+        self, sampler: BaseSampler, space: Space, free: FreeRows, settings: _SamplerSettings
+    ) -> None:
+        self.row = -1  # of the latest trial
         self.distributions: dict[str, BaseDistribution] = {
             parameter.name: IntDistribution(0, len(parameter.values) - 1)
-            if recipe.ordered
+            if settings.ordered
             else CategoricalDistribution(range(len(parameter.values)))
             for parameter in space.parameters
             if len(parameter.values) > 1
@@ -141,16 +140,16 @@ class _KeptToFreeRows(BaseSampler):
         self._sampler = sampler
         self._space = space
         self._free = free
-        self._startup = recipe.startup
+        self._startup = settings.startup
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """All parameters are settled together."""
+        """All parameters are sampled together."""
         return self.distributions
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The positions of the row taken; the other sampler is asked in startup too, for it keeps count."""
+        """Positions of a free row; the other sampler is asked in startup too, as it counts its proposals."""
         jointly = self._sampler.infer_relative_search_space(study, trial)
         proposal = self._sampler.sample_relative(study, trial, jointly)
         for name, distribution in search_space.items():
@@ -167,23 +166,23 @@ class _KeptToFreeRows(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Passed on; no parameter is left over for it."""
+        """Ask the other sampler; no parameter is left for it."""
         return self._sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Passed on."""
+        """Call the other sampler."""
         self._sampler.before_trial(study, trial)
 
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """Passed on."""
+        """Call the other sampler."""
         self._sampler.after_trial(study, trial, state, values)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Optuna's log lines and its remarks on experimental features from the user."""
+    """Suppress Optuna's log lines and its warnings of experimental features."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -195,24 +194,24 @@ def quiet() -> Iterator[None]:
 
 
 class FreeRows:
-    """The valid rows that have not been asked for."""
+    """The valid rows that were not tried yet."""
 
     def __init__(self, rows: NDArray[Any], rng: np.random.Generator, *, ordered: bool) -> None:
         self.count = len(rows)
         self._rng = rng
         self._taken = np.zeros(len(rows), dtype=bool)
         self._ordered = ordered
-        self._columns = np.ascontiguousarray(rows.T)  # a parameter's positions lie together: fast to scan
+        self._columns = np.ascontiguousarray(rows.T)  # one parameter's positions are contiguous: fast to scan
 
     def take_any(self) -> int:
-        """One of them, uniformly."""
+        """Take one at random."""
         return self._take(np.flatnonzero(~self._taken))
 
     def take_nearest(self, positions: Sequence[int]) -> int:
-        """The one nearest to a point that may be invalid or taken; one at random of those equally near.
+        """Take the row nearest to a point, which may be invalid or taken; ties are broken at random.
 
-        Distance: the number of parameters that differ (Hamming), or, where positions are ordered, the sum
-        of the differences as shares of each parameter's range. Takes a millisecond per million values.
+        Distance: the number of parameters that differ (Hamming), or for ordered positions the sum of the
+        differences as shares of each parameter's range. Takes a millisecond per million values.
         """
         distance = np.zeros(len(self._taken), dtype=np.float32)
         for column, position in zip(self._columns, positions, strict=True):

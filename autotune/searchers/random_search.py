@@ -1,4 +1,4 @@
-"""Valid configurations drawn uniformly, none twice: the yardstick for every other searcher."""
+"""Random search without repetition: the baseline of every other searcher."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autotune.space import Space
 
 
 class RandomSearch:
-    """Tries the whole space in an order that the seed decides."""
+    """Tries the whole space in random order."""
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose every configuration once; BudgetSpent passes through."""

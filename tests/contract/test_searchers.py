@@ -106,7 +106,7 @@ def test_a_strategy_that_breaks_down_starts_again_and_says_so(tmp_path):
     values = list(range(1, 81))
     isolated = make_space(tmp_path, f"  A: {values}\n  B: {values}\n", "  - A == B\n", "{A: 1, B: 1}")
     evaluate = InProcessEvaluator(isolated, lambda config: float(config["A"]), budget=10)
-    with pytest.warns(UserWarning, match="greedy_ils broke down and starts again"):
+    with pytest.warns(UserWarning, match="greedy_ils broke down and is restarted"):
         spend(make_searcher("kernel_tuner", "greedy_ils"), evaluate)
     assert len(evaluate.tried) == 10
 
