@@ -287,7 +287,8 @@ def _explored(estimate: StoppingEstimate, objective: Objective) -> str:
     if estimate.improvement_probability is None:
         return f"{text}; too few have a time to estimate what the others promise"
     better = "faster" if objective is Objective.TIME else "better"
-    return f"{text}; {_percent(estimate.improvement_probability)} chance that an untried one is at least {FASTER:.0%} {better}"
+    chance = _percent(estimate.improvement_probability)
+    return f"{text}; {chance} chance that an untried one is at least {FASTER:.0%} {better}"
 
 
 def _percent(share: float, digits: int = 0) -> str:
