@@ -1,17 +1,16 @@
 """Exact construction of all valid configurations without visiting the whole Cartesian product.
 
-Every constraint is split at its `and`s. Each part becomes a truth table over the product of the values
-of only the parameters it reads; parameters are then joined one at a time, and every part filters the
-rows as soon as its parameters are all there. So the result is that of plain evaluation, at the price of
-a table look-up. A part that reads too many parameters for a table is evaluated on the combinations that
-are left of the rows.
+Every constraint is split at its `and`s. Each part becomes a truth table over only the parameters it reads.
+Parameters are then joined one at a time, and every part filters the rows as soon as all its parameters are
+joined. The result is that of plain evaluation, at the price of a table look-up. A part that reads too many
+parameters for a table is evaluated on the distinct combinations among the remaining rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,22 +31,24 @@ class Limits:
 
     rows: int = 30_000_000
     table: int = 1_000_000  # combinations; a table of this size takes about 0.2 s
-    chunk: int = 1_000_000  # candidate rows looked at in one go
+    chunk: int = 1_000_000  # candidate rows filtered at a time
 
 
 LIMITS = Limits()
-MAX_COUNT = 2**62  # that 64 bits count without a doubt
+COUNTING_LIMITS = Limits(rows=5_000_000)
+_MAX_ROW_NUMBER = 2**62  # fits into 64 bits
 
 
 class TooManyRows(Exception):
-    """More rows than the limit are left while joining; the caller knows whose they are."""
+    """Joining the parameters takes more rows than the limit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One condition on the parameters at `columns`, which are in ascending order.
 
-    `derived` are the names to evaluate first, in order; failing to do so breaks the rule.
+    `derived` are the names to evaluate first, in order. An expression that cannot be evaluated does not
+    hold, so a negated rule, which is satisfied where the expression does not hold, is satisfied there.
     """
 
     expression: Expression
@@ -56,47 +57,39 @@ class Rule:
     columns: tuple[int, ...]
     constants: Mapping[str, Any]
     tables: Tables
+    is_negated: bool = False
+
+    @property
+    def negation(self) -> Rule:
+        """The rule that is satisfied where this one is violated."""
+        return replace(self, is_negated=not self.is_negated)
 
     @cached_property
     def combinations(self) -> int:
-        """Size of the product of the values it depends on."""
+        """How many combinations of values its parameters have."""
         return math.prod(len(parameter.values) for parameter in self.parameters)
-
-    def verdicts(self, combinations: Iterable[Sequence[Value]]) -> Iterator[bool]:
-        """Whether each combination of values satisfies the rule."""
-        values = dict(self.constants)
-        names = [parameter.name for parameter in self.parameters]
-        for combination in combinations:
-            values.update(zip(names, combination, strict=True))
-            try:
-                for name, expression in self.derived:
-                    values[name] = expression(values)
-            except ExpressionError:
-                yield False
-            else:
-                yield self.expression.holds(values)
 
     @cached_property
     def table(self) -> NDArray[np.bool_] | None:
-        """The verdicts on all combinations, one axis per parameter; None where that takes too long."""
-        verdicts = np.ones([len(parameter.values) for parameter in self.parameters], np.bool_)
+        """Which combinations satisfy it, one axis for each parameter; None where that takes too long."""
+        holds = np.ones([len(parameter.values) for parameter in self.parameters], np.bool_)
         try:
             for name, _ in self.derived:
-                known = self.tables.of_derived(name)
-                verdicts &= known.where([value is not Failed for value in known.values], self.columns)
-            known = self.tables.of(self.expression)
-            return verdicts & known.where(
-                [value is not Failed and bool(value) for value in known.values], self.columns
-            )
+                values = self.tables.of_derived(name)
+                holds &= values.where([value is not Failed for value in values.values], self.columns)
+            values = self.tables.of(self.expression)
         except TooManyOperands:
             return None
+        is_true = [value is not Failed and bool(value) for value in values.values]
+        holds &= values.where(is_true, self.columns)
+        return ~holds if self.is_negated else holds
 
     def is_tabled(self, limits: Limits) -> bool:
-        """Whether `allows` may be asked; `keep` always may."""
+        """Whether the rule has a table within the limits, which `allows` needs and `keep` does not."""
         return self.combinations <= limits.table and self.table is not None
 
     def share(self, limits: Limits) -> float:
-        """Of the combinations, those that satisfy it; 1 where nobody knows."""
+        """The share of combinations that satisfy it; 1 without a table."""
         return self._share if self.is_tabled(limits) else 1.0
 
     @cached_property
@@ -104,32 +97,44 @@ class Rule:
         return 1.0 if self.table is None else float(self.table.mean())
 
     def allows(self, rows: Rows, column: int) -> NDArray[np.bool_]:
-        """Of shape (rows, values of the parameter at `column`): which of them may be added to which row."""
+        """Which values of the parameter at `column` each row may take: shape (rows, values)."""
         assert self.table is not None
         table = np.moveaxis(self.table, self.columns.index(column), -1)
-        place = np.zeros(len(rows), np.intp)
+        index = np.zeros(len(rows), np.intp)
         others = (other for other in self.columns if other != column)
         for other, length in zip(others, table.shape[:-1], strict=True):
-            place = place * length + rows[:, other]
-        return table.reshape(-1, table.shape[-1])[place]
+            index = index * length + rows[:, other]
+        return np.take(table.reshape(-1, table.shape[-1]), index, axis=0)
 
     def keep(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows satisfy the rule; every distinct combination is evaluated once."""
         if not self.columns:
             return np.full(len(rows), self.table)
-        distinct, place = np.unique(_keys(rows[:, self.columns]), return_inverse=True)
+        distinct, index = np.unique(_row_bytes(rows[:, self.columns]), return_inverse=True)
         positions = distinct.view(rows.dtype).reshape(len(distinct), len(self.columns))
         domains = [parameter.values for parameter in self.parameters]
         combinations = (
             [domain[position] for domain, position in zip(domains, row, strict=True)]
             for row in positions.tolist()
         )
-        return np.fromiter(self.verdicts(combinations), np.bool_, len(distinct))[place]
+        return np.fromiter(map(self._is_satisfied, combinations), np.bool_, len(distinct))[index]
+
+    def _is_satisfied(self, combination: Sequence[Value]) -> bool:
+        values = dict(self.constants)
+        values.update(
+            (parameter.name, value) for parameter, value in zip(self.parameters, combination, strict=True)
+        )
+        try:
+            for name, expression in self.derived:
+                values[name] = expression(values)
+        except ExpressionError:
+            return self.is_negated
+        return self.expression.holds(values) is not self.is_negated
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What expressions are about: parameters, derived names in their order, and names with fixed values."""
+    """What the expressions of a space may read: parameters, derived names in order, and constants."""
 
     parameters: Sequence[Parameter]
     derived: Mapping[str, Expression]
@@ -144,17 +149,17 @@ class Scope:
         return self._rule(expression, expression.names)
 
     def rules(self, expression: Expression) -> list[Rule]:
-        """One rule per part between `and`s: together they are the expression."""
+        """The expression as one rule for each part between its `and`s."""
         return [self.rule(part) for part in conjuncts(expression)]
 
     def derived_rules(self) -> list[Rule]:
-        """One rule per derived name: that it can be evaluated."""
+        """One rule for each derived name, satisfied where the name can be evaluated."""
         return [self._rule(parse("True"), {name}) for name in self.derived]
 
     def _rule(self, expression: Expression, names: Iterable[str]) -> Rule:
-        """A rule that needs `names`; a derived name stands for the names it reads."""
+        """A rule on the parameters that `names` stand for, directly or through derived names."""
         needed = set(names)
-        for name in reversed(tuple(self.derived)):  # it reads earlier ones only
+        for name in reversed(tuple(self.derived)):  # derived names read earlier ones only
             if name in needed:
                 needed |= self.derived[name].names
         columns = [column for column, item in enumerate(self.parameters) if item.name in needed]
@@ -171,49 +176,81 @@ class Scope:
 def enumerate_rows(parameters: Sequence[Parameter], rules: Sequence[Rule], limits: Limits = LIMITS) -> Rows:
     """All rows that satisfy every rule, in lexicographic order of the positions.
 
-    Shape (valid, parameters), in the smallest unsigned type that holds every position, big-endian so
-    that the order of a row's bytes is the order of the rows. Raises TooManyRows.
+    Returns:
+        Shape (valid, parameters), in the smallest unsigned type that holds every position, big-endian so
+        that rows compare as their bytes do.
+
+    Raises:
+        TooManyRows: There are more than `limits.rows`, or joining the parameters takes as many.
     """
+    rows = _constrained_rows(parameters, rules, limits)
+    for column in _free_columns(parameters, rules):
+        rows = _join(rows, column, len(parameters[column].values), (), limits)
+    return rows[np.argsort(_row_numbers(rows))]
+
+
+def count_rows(
+    parameters: Sequence[Parameter], rules: Sequence[Rule], limits: Limits = COUNTING_LIMITS
+) -> int | None:
+    """How many rows satisfy every rule; None where too many would have to be enumerated.
+
+    Parameters that no rule reads are not enumerated: they multiply the count.
+    """
+    try:
+        rows = _constrained_rows(parameters, rules, limits)
+    except TooManyRows:
+        return None
+    return len(rows) * math.prod(len(parameters[column].values) for column in _free_columns(parameters, rules))
+
+
+def _constrained_rows(parameters: Sequence[Parameter], rules: Sequence[Rule], limits: Limits) -> Rows:
+    """The rows that satisfy every rule, unsorted, with 0 for every parameter that no rule reads."""
     lengths = [len(parameter.values) for parameter in parameters]
-    is_possible = all(rule.share(limits) > 0 for rule in rules)
     dtype = np.min_scalar_type(max(lengths) - 1).newbyteorder(">")
+    is_possible = all(rule.share(limits) > 0 for rule in rules)
     rows = np.zeros((int(is_possible), len(parameters)), dtype)
     joined: set[int] = set()
     for column in _join_order(lengths, rules, limits):
         joined.add(column)
-        complete = [rule for rule in rules if completes(rule, column, joined)]
+        complete = [rule for rule in rules if _completes(rule, column, joined)]
         rows = _join(rows, column, lengths[column], complete, limits)
-    return rows[np.argsort(numbered(rows))]
+    return rows
+
+
+def _free_columns(parameters: Sequence[Parameter], rules: Sequence[Rule]) -> list[int]:
+    """The columns of the parameters that no rule reads."""
+    constrained = {column for rule in rules for column in rule.columns}
+    return [column for column in range(len(parameters)) if column not in constrained]
 
 
 def find_row(rows: Rows, row: Sequence[int]) -> int | None:
     """Index of a row among sorted ones by bisection; None when it is not there."""
-    key = _keys(np.array([row], rows.dtype))
-    index = int(np.searchsorted(_keys(rows), key)[0])
+    key = _row_bytes(np.array([row], rows.dtype))
+    index = int(np.searchsorted(_row_bytes(rows), key)[0])
     return index if index < len(rows) and rows[index].tolist() == list(row) else None
 
 
-def find_rows(rows: Rows, wanted: Rows) -> NDArray[np.intp]:
-    """Index of each of many rows among sorted ones; -1 where it is not there."""
-    if not len(wanted):
+def find_rows(rows: Rows, queries: Rows) -> NDArray[np.intp]:
+    """Index of each query among sorted rows; -1 where it is not there."""
+    if not len(queries):
         return np.empty(0, dtype=np.intp)
-    sought, known = _keys(wanted.astype(rows.dtype)), _keys(rows)
-    found = np.minimum(np.searchsorted(known, sought), len(rows) - 1)
-    return np.where(known[found] == sought, found, -1)
+    sorted_keys, keys = _row_bytes(rows), _row_bytes(queries.astype(rows.dtype))
+    found = np.minimum(np.searchsorted(sorted_keys, keys), len(rows) - 1)
+    return np.where(sorted_keys[found] == keys, found, -1)
 
 
-def _keys(rows: Rows) -> NDArray[np.bytes_]:
+def _row_bytes(rows: Rows) -> NDArray[np.bytes_]:
     """Each row as one byte string; a view when the rows are contiguous, so sorting it sorts them."""
     rows = np.ascontiguousarray(rows)
     return rows.view(f"S{rows.shape[1] * rows.itemsize}").reshape(len(rows))
 
 
-def numbered(rows: Rows) -> NDArray[np.int64]:
-    """A number for each row, in the order of the rows; the same for equal rows only."""
+def _row_numbers(rows: Rows) -> NDArray[np.int64]:
+    """A number for each row: in the order of the rows, and equal for equal rows only."""
     numbers, limit = np.zeros(len(rows), np.int64), 1
     for column in rows.T:
         length = int(column.max(initial=0)) + 1
-        if limit * length > MAX_COUNT:
+        if limit * length > _MAX_ROW_NUMBER:
             numbers, limit = np.unique(numbers, return_inverse=True)[1], len(rows)
         numbers *= length
         numbers += column
@@ -221,49 +258,48 @@ def numbered(rows: Rows) -> NDArray[np.int64]:
     return numbers
 
 
-def completes(rule: Rule, column: int, joined: set[int]) -> bool:
-    """Whether the parameter at `column`, the last of those that are joined, is the last that a rule reads."""
+def _completes(rule: Rule, column: int, joined: set[int]) -> bool:
+    """Whether joining `column` last has made a rule's parameters complete."""
     return column in rule.columns and joined.issuperset(rule.columns)
 
 
 def _join_order(lengths: Sequence[int], rules: Sequence[Rule], limits: Limits) -> Iterator[int]:
-    """Next the parameter that is expected to multiply the rows by the least; those in no rule last."""
+    """The constrained columns, always next the one that is expected to multiply the rows by the least."""
     constrained = {column for rule in rules for column in rule.columns}
     joined: set[int] = set()
 
     def growth(column: int) -> tuple[float, int]:
         after = joined | {column}
-        shares = (rule.share(limits) for rule in rules if completes(rule, column, after))
+        shares = (rule.share(limits) for rule in rules if _completes(rule, column, after))
         return lengths[column] * math.prod(shares), column
 
     while constrained - joined:
         column = min(constrained - joined, key=growth)
         joined.add(column)
         yield column
-    yield from (column for column in range(len(lengths)) if column not in constrained)
 
 
 def _join(rows: Rows, column: int, length: int, rules: Sequence[Rule], limits: Limits) -> Rows:
-    """The rows with every value of one more parameter that its newly complete rules allow."""
-    fast = [rule for rule in rules if rule.is_tabled(limits)]
-    slow = [rule for rule in rules if not rule.is_tabled(limits)]
+    """The rows with every value of one more parameter that the rules it completes allow."""
+    tabled = [rule for rule in rules if rule.is_tabled(limits)]
+    others = [rule for rule in rules if not rule.is_tabled(limits)]
     if not rules and len(rows) * length > limits.rows:
         raise TooManyRows
     parts, candidates = [rows[:0]], 0
     step = max(1, limits.chunk // length)
     for start in range(0, len(rows), step):
-        part = _extend(rows[start : start + step], column, length, fast)
+        part = _extend(rows[start : start + step], column, length, tabled)
         candidates += len(part)
         if candidates > limits.rows:
             raise TooManyRows
-        for rule in slow:
+        for rule in others:
             part = part[rule.keep(part)]
         parts.append(part)
-    return np.concatenate(parts, dtype=rows.dtype)  # whose byte order would otherwise become native
+    return np.concatenate(parts, dtype=rows.dtype)  # which would otherwise become native in byte order
 
 
 def _extend(rows: Rows, column: int, length: int, rules: Iterable[Rule]) -> Rows:
-    """The rows with every value of one more parameter, as far as the rules' tables allow."""
+    """The rows with every value of one more parameter that the rules' tables allow."""
     keep = np.ones((len(rows), length), np.bool_)
     for rule in rules:
         keep &= rule.allows(rows, column)

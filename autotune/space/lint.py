@@ -17,7 +17,8 @@ from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import C_TYPES, macro_name
 from autotune.core.text import bare_code, nearest
 from autotune.errors import ExpressionError
-from autotune.space.space import Rules, Space
+from autotune.space.rules import Rules
+from autotune.space.space import Space
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
@@ -27,10 +28,10 @@ _OF_THE_COMPILER = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 @dataclass(frozen=True)
 class ConstraintReport:
-    """What one constraint does; None where counting would take too long.
+    """What one constraint removes; None where counting takes too long.
 
-    `removes_alone` counts combinations of the Cartesian product; `appear_without` counts configurations
-    that become valid when it is left out.
+    `removes_alone` counts the combinations of the Cartesian product that violate it; `appear_without` counts
+    the configurations that become valid without it.
     """
 
     text: str
@@ -40,8 +41,8 @@ class ConstraintReport:
 
     @property
     def never_removes(self) -> bool:
-        """Whether it excludes nothing at all here."""
-        return (self.appear_without if self.removes_alone is None else self.removes_alone) == 0
+        """Whether every combination satisfies it on this device."""
+        return self.removes_alone == 0
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,12 @@ class Finding:
 def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
     """What each constraint of a space removes, in the order of the file."""
     rules = Rules(space.spec, space.device, space.problem)
-    reports = []
-    for number, appear in enumerate(rules.appearing()):
-        constraint = space.spec.constraints[number]
-        left = rules.satisfying(number)
-        removes_alone = None if left is None else space.cartesian - left
-        reports.append(ConstraintReport(constraint.text, constraint.line, removes_alone, appear))
-    return tuple(reports)
+    return tuple(
+        ConstraintReport(
+            constraint.text, constraint.line, rules.violating(number), rules.violating_only(number)
+        )
+        for number, constraint in enumerate(space.spec.constraints)
+    )
 
 
 def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:

@@ -17,17 +17,9 @@ from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.space.counting import Condition, count_rows
-from autotune.space.enumeration import (
-    LIMITS,
-    Rows,
-    Rule,
-    Scope,
-    TooManyRows,
-    enumerate_rows,
-    find_row,
-)
+from autotune.space.enumeration import Rows, find_row
 from autotune.space.limits import device_limits
+from autotune.space.rules import Rules
 from autotune.space.spec import SpaceSpec
 
 _ROWS_PER_BATCH = 4096
@@ -70,83 +62,6 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
         line, reason = rules.contradiction()
         raise SpaceError(f"{spec.path}:{line}: no configuration is valid on {device.name}: {reason}")
     return Space(spec, device, problem, rows)
-
-
-class Rules:
-    """The conditions of a space, and the device's own, as rules on its parameters for one problem."""
-
-    def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> None:
-        self._spec = spec
-        derived = {name: parse(text) for name, text in spec.derived.items()}
-        constants = plan.device_values(device) | dict(problem.sizes) | {"DTYPE": problem.dtype}
-        self._scope = Scope(spec.parameters, derived, constants)
-        self._derived = self._scope.derived_rules()
-        self._parts = [self._scope.rules(parse(constraint.text)) for constraint in spec.constraints]
-        self._limits = [self._scope.rule(limit) for limit in device_limits(spec.launch, device)]
-
-    def rows(self) -> Rows:
-        """The valid rows; raises SpaceError for too many."""
-        rules = [*self._derived, *self._limits, *(rule for parts in self._parts for rule in parts)]
-        try:
-            return enumerate_rows(self._spec.parameters, rules)
-        except TooManyRows:
-            problem = f"more than {LIMITS.rows:,} configurations are left; constrain more or drop values"
-            raise SpaceError(f"{self._spec.path}:{self._first_line}: {problem}") from None
-
-    def satisfying(self, constraint: int) -> int | None:
-        """How many combinations satisfy one constraint, whatever others say; None if that takes too long."""
-        parts = self._parts[constraint]
-        if not all(rule.is_tabled(LIMITS) for rule in parts):
-            return None
-        return count_rows(self._lengths, [Condition(rule) for rule in parts])[0]
-
-    def appearing(self) -> list[int | None]:
-        """How many more configurations each constraint allows if left out; None if that takes too long."""
-        return self._counts()[1:]
-
-    def _counts(self) -> list[int | None]:
-        """How many the constraints allow, then `appearing`; the device's limits may say the same again."""
-        conditions = [Condition(rule) for rule in self._derived]
-        for number, parts in enumerate(self._parts, 1):
-            conditions += [Condition(rule, number) for rule in parts]
-        return count_rows(self._lengths, conditions, len(self._parts))
-
-    @property
-    def _lengths(self) -> list[int]:
-        return [len(parameter.values) for parameter in self._spec.parameters]
-
-    def contradiction(self) -> tuple[int, str]:
-        """Line and wording of why nothing is valid: a derived name, a constraint, or all of them together."""
-        for rule in self._derived:
-            if count_rows(self._lengths, [Condition(rule)])[0] == 0:
-                return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
-        for number, constraint in enumerate(self._spec.constraints):
-            if self.satisfying(number) == 0:
-                return constraint.line, f"nothing satisfies {constraint.text!r}"
-        reason = "the constraints exclude each other"
-        allowed, *appearing = (count or 0 for count in self._counts())
-        if allowed:
-            limits = " and ".join(rule.expression.text for rule in self._limits)
-            return self._first_line, f"{allowed:,} satisfy the constraints, but none of them {limits}"
-        if not any(appearing):
-            return self._first_line, reason
-        most = max(appearing)
-        without = self._spec.constraints[appearing.index(most)]
-        return without.line, f"{reason}; {most:,} would be valid without {without.text!r}"
-
-    def _failure(self, rule: Rule) -> str:
-        """Why the default cannot evaluate the derived names that a rule reads."""
-        values = dict(rule.constants) | dict(self._spec.default)
-        try:
-            for name, expression in rule.derived:
-                values[name] = expression(values)
-        except ExpressionError as error:
-            return str(error)
-        return rule.derived[-1][0]
-
-    @property
-    def _first_line(self) -> int:
-        return self._spec.constraints[0].line if self._spec.constraints else 1
 
 
 class Space:

@@ -1,0 +1,92 @@
+"""The constraints of a space and the limits of its device as rules for one problem: enumerated and counted."""
+
+from __future__ import annotations
+
+from autotune.core import launch_plan as plan
+from autotune.core.expressions import parse
+from autotune.core.records import DeviceInfo
+from autotune.core.trials import Problem
+from autotune.errors import ExpressionError, SpaceError
+from autotune.space.enumeration import LIMITS, Rows, Rule, Scope, TooManyRows, count_rows, enumerate_rows
+from autotune.space.limits import device_limits
+from autotune.space.spec import SpaceSpec
+
+
+class Rules:
+    """Everything that a valid configuration of a space has to satisfy on a device for a problem."""
+
+    def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> None:
+        self._spec = spec
+        derived = {name: parse(text) for name, text in spec.derived.items()}
+        constants = plan.device_values(device) | dict(problem.sizes) | {"DTYPE": problem.dtype}
+        scope = Scope(spec.parameters, derived, constants)
+        constraints = [parse(constraint.text) for constraint in spec.constraints]
+        self._derived = scope.derived_rules()
+        self._constraints = [scope.rule(constraint) for constraint in constraints]
+        self._parts = [scope.rules(constraint) for constraint in constraints]
+        self._limits = [scope.rule(limit) for limit in device_limits(spec.launch, device)]
+
+    def rows(self) -> Rows:
+        """The valid rows; raises SpaceError for too many."""
+        try:
+            return enumerate_rows(self._spec.parameters, [*self._required(), *self._limits])
+        except TooManyRows:
+            problem = f"more than {LIMITS.rows:,} configurations are left; constrain more or drop values"
+            raise SpaceError(f"{self._spec.path}:{self._first_line}: {problem}") from None
+
+    def violating(self, constraint: int) -> int | None:
+        """How many of all combinations violate a constraint; None where that takes too long to count."""
+        return self._count([], constraint)
+
+    def violating_only(self, constraint: int) -> int | None:
+        """How many combinations violate one constraint and satisfy the others: valid ones if it is dropped.
+
+        The device's limits do not count, because a constraint may repeat them. None where that takes too long.
+        """
+        return self._count(self._required(without=constraint), constraint)
+
+    def _count(self, required: list[Rule], violated: int) -> int | None:
+        negation = self._constraints[violated].negation
+        if not negation.is_tabled(LIMITS):
+            return None
+        return count_rows(self._spec.parameters, [*required, negation])
+
+    def contradiction(self) -> tuple[int, str]:
+        """Line and reason of an empty space: a derived name, one constraint, or several together."""
+        for rule in self._derived:
+            if rule.share(LIMITS) == 0:
+                return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
+        for constraint, rule in zip(self._spec.constraints, self._constraints, strict=True):
+            if rule.share(LIMITS) == 0:
+                return constraint.line, f"nothing satisfies {constraint.text!r}"
+        allowed = count_rows(self._spec.parameters, self._required())
+        if allowed != 0:
+            count = "configurations" if allowed is None else f"{allowed:,}"
+            limits = " and ".join(rule.expression.text for rule in self._limits)
+            return self._first_line, f"{count} satisfy the constraints, but none of them {limits}"
+        reason = "the constraints exclude each other"
+        counts = [self.violating_only(number) or 0 for number in range(len(self._constraints))]
+        if not any(counts):
+            return self._first_line, reason
+        most = max(counts)
+        dropped = self._spec.constraints[counts.index(most)]
+        return dropped.line, f"{reason}; {most:,} would be valid without {dropped.text!r}"
+
+    def _required(self, without: int | None = None) -> list[Rule]:
+        """The rules of the derived names and the constraints, but one where asked for."""
+        parts = [rule for number, rules in enumerate(self._parts) if number != without for rule in rules]
+        return [*self._derived, *parts]
+
+    def _failure(self, rule: Rule) -> str:
+        """Why the derived names of a rule cannot be evaluated, for the default."""
+        values = dict(rule.constants) | dict(self._spec.default)
+        try:
+            for name, expression in rule.derived:
+                values[name] = expression(values)
+        except ExpressionError as error:
+            return str(error)
+        return rule.derived[-1][0]
+
+    @property
+    def _first_line(self) -> int:
+        return self._spec.constraints[0].line if self._spec.constraints else 1
