@@ -200,7 +200,8 @@ def count_rows(
         rows = _constrained_rows(parameters, rules, limits)
     except TooManyRows:
         return None
-    return len(rows) * math.prod(len(parameters[column].values) for column in _free_columns(parameters, rules))
+    free = _free_columns(parameters, rules)
+    return len(rows) * math.prod(len(parameters[column].values) for column in free)
 
 
 def _constrained_rows(parameters: Sequence[Parameter], rules: Sequence[Rule], limits: Limits) -> Rows:

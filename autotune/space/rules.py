@@ -1,4 +1,4 @@
-"""The constraints of a space and the limits of its device as rules for one problem: enumerated and counted."""
+"""The constraints of a space and the limits of its device as rules: enumerated and counted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Rules:
     def violating_only(self, constraint: int) -> int | None:
         """How many combinations violate one constraint and satisfy the others: valid ones if it is dropped.
 
-        The device's limits do not count, because a constraint may repeat them. None where that takes too long.
+        The device's limits do not count, because a constraint may repeat them. None where counting takes
+        too long.
         """
         return self._count(self._required(without=constraint), constraint)
 
