@@ -144,7 +144,7 @@ def _check(
             partial(cuda_compiler, architecture.name, space.spec.compiler),
             workers=workers,
             timeout_s=settings.timeout_s,
-            kept=settings.kept,
+            binaries=settings.kept,
             environment=cold_environment(opened.enter_context(scratch_folder())),
         )
         opened.callback(pool.close)

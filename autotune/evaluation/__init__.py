@@ -1,4 +1,4 @@
-"""One configuration: compiled, verified, timed and written to the journal.
+"""Compile, verify and time one configuration at a time, and write each result to the journal.
 
-The evaluator and the worker run in the parent process; `device_process` is what runs in the child.
+The evaluator and the worker run in the parent process, `device_process` runs in the child.
 """

@@ -1,7 +1,7 @@
-"""Memory of one problem on one device: inputs, guard zones around every array, and the expected results.
+"""Device memory of one problem: its arrays between guard zones, and the expected results.
 
-Arrays stay allocated from one configuration to the next. Every array has a pristine image on the device,
-guard zones and poison included, so one device copy puts it back whatever a kernel did to it.
+Arrays stay allocated from one configuration to the next. Each has a pristine image on the device, guard zones
+and poison included, so one copy restores it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.work_item import Array, ProblemInstance
 
-GUARD_BYTES = 16_384  # a whole block of 1024 threads writing 16 bytes each past the end is still caught
-SMALL = 2**-10  # of the memory: scratch arrays up to it stay beside those of other shapes,
-MAX_SMALL = 4  # so many of them
+GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
+SMALL_SHARE = 2**-10  # of the memory: arrays up to this size stay allocated beside others of the same name,
+MAX_SMALL = 4  # at most this many of them
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
-_READ_BYTES = 2**22  # what is brought to the host at once to compare an image
-# What an output holds before a run, by the problem's seed, as the byte that is repeated. A kernel that leaves
-# out the initial value of a maximum, a minimum or a sum is right by luck under some of them, not under all.
+_READ_BYTES = 2**22  # per transfer to the host when an image is compared there
+# The byte that fills an output before a run; the problem's seed chooses one. A kernel that sets no
+# initial value for a maximum, a minimum or a sum may be right by luck under one of them, but not under all.
 POISON_FLOAT = (0xFF, 0x7B, 0xFB)  # NaN, huge and huge negative: finite in every precision, half included
 POISON_INTEGER = (0xA5, 0x5A, 0x00)  # negative where there is a sign, positive, and no more than any unsigned
-WRONG_BYTES = 2**18  # what is put into an output before a timed run: little beside what a run moves
+WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
 
 
 class GuardedBuffer:
-    """One array in device memory between two guard zones, with its pristine image and its expected result.
+    """One array in device memory, with its pristine image and its expected result.
 
-    All three are images: the array with its guard zones, so that one comparison sees everything.
+    All three include the guard zones on either side, so that one comparison checks everything.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class GuardedBuffer:
         self._initial = self._poison(seed) if content is None else _as_bytes(content)
         self._pristine = self._image(self._initial)
         self._memory = device.allocate(self._image_bytes)
-        self._right = None if expected is None else _as_bytes(expected)
-        self._expected = None if self._right is None else self._image(self._right)
+        self._expected_bytes = None if expected is None else _as_bytes(expected)
+        self._expected = None if expected is None else self._image(_as_bytes(expected))
         self._wrong = self._wrong_content() if array.role == "out" else None
         self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
         self.restore()
@@ -70,47 +70,47 @@ class GuardedBuffer:
             self.is_pristine = True
 
     def alter(self) -> None:
-        """Put back the initial content, but the first elements in the place of the last: another input."""
+        """Restore the initial content, then copy its first half over its second: another legal input."""
         self.restore()
         half = self.count // 2
         self._put(self._pristine, self.count - half, half, source_offset=GUARD_BYTES)
 
-    def put_right(self) -> None:
-        """Make the content right but for some elements in its second half, which stay as a run left them."""
+    def write_expected_part(self) -> None:
+        """Write the expected result except for a quarter in its second half, which stays as a run left it."""
         first = self.count - self.count // 2
         end = first + self.count // 4 + 1
         for start, stop in ((0, first), (end, self.count)):
             self._put(self._expected, start, max(0, stop - start), GUARD_BYTES + start * self.item_bytes)
 
     def spoil(self, turn: int) -> None:
-        """Put plausible wrong values into a part of an output, another part in every turn."""
+        """Write plausible wrong values into a part of an output, another part in every turn."""
         if self._wrong is not None and self.count:
             length = wrong_bytes(self.array) // self.item_bytes
             start = turn * length % self.count
             self._put(self._wrong, start, min(length, self.count - start))
 
     def against_initial(self) -> ArrayComparison:
-        """What tells whether anything, guard zones included, differs from the initial content."""
+        """The comparison with the initial content, guard zones included."""
         count = self._image_bytes // np.dtype(self._word).itemsize
         return ArrayComparison(self._memory, self._pristine, self._word, count)
 
     def against_expected(self, rtol: float, atol: float) -> ArrayComparison:
-        """What tells whether the content is right, where a right one is known, and the guard zones whole."""
-        known = self._expected is not None
-        expected = self._expected if known else self._pristine
+        """The comparison with the expected result, if there is one, and with whole guard zones."""
+        is_compared = self._expected is not None
+        expected = self._expected if is_compared else self._pristine
         count, ends = self.count + 2 * self.guard_items, self.guard_items
         return ArrayComparison(
-            self._memory, expected, self.array.dtype, count, rtol, atol, ends, inside=known
+            self._memory, expected, self.array.dtype, count, rtol, atol, ends, inside=is_compared
         )
 
     def guards(self) -> tuple[Bytes, Bytes]:
-        """The guard zones below and above the array, as they are now."""
+        """Read the guard zones below and above the array."""
         return self._guards(self._memory)
 
     def is_trustworthy(self) -> bool:
-        """Whether the images are what they were made as: a write far from any array may have hit them."""
+        """Whether the images are as they were made; a write far from any array may have hit them."""
         return self._holds(self._pristine, self._initial) and (
-            self._right is None or self._holds(self._expected, self._right)
+            self._expected_bytes is None or self._holds(self._expected, self._expected_bytes)
         )
 
     def index_of(self, change: Difference) -> int:
@@ -118,13 +118,13 @@ class GuardedBuffer:
         return change[0] * np.dtype(self._word).itemsize // self.item_bytes - self.guard_items
 
     def values_at(self, index: int) -> tuple[Any, Any]:
-        """What an element is, and what it is expected to be."""
+        """Read one element's actual and expected value."""
         offset_bytes = GUARD_BYTES + index * self.item_bytes
         pages = [
             self._page(buffer, offset_bytes, self.item_bytes) for buffer in (self._memory, self._expected)
         ]
-        found, wanted = (page[skip:].view(self.array.dtype)[0] for skip, page in pages)
-        return found, wanted
+        found, expected = (page[skip:].view(self.array.dtype)[0] for skip, page in pages)
+        return found, expected
 
     @property
     def _word(self) -> str:
@@ -136,7 +136,7 @@ class GuardedBuffer:
         return below, tail[content:]
 
     def _holds(self, image: Buffer, content: Bytes) -> bool:
-        """Whether an image has this content between whole guard zones, by the host's own copy."""
+        """Whether an image equals this content of the host between whole guard zones."""
         for start in range(0, content.size, _READ_BYTES):
             part = content[start : start + _READ_BYTES]
             region = self._device.region(image, GUARD_BYTES + start, part.size)
@@ -145,20 +145,20 @@ class GuardedBuffer:
         return all(np.array_equal(zone, self.guard) for zone in self._guards(image))
 
     def _page(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> tuple[int, Bytes]:
-        """Read from the page that an offset lies in; the first number is how many bytes precede it."""
+        """Read from the start of the page of an offset; also return the number of bytes before the offset."""
         skip = offset_bytes % PAGE_BYTES
         page = self._device.region(buffer, offset_bytes - skip, skip + size_bytes)
         return skip, self._device.read(page, skip + size_bytes)
 
     def _put(self, source: Buffer, start: int, count: int, source_offset: int = 0) -> None:
-        """Copy so many elements into the array, from one on."""
+        """Copy `count` elements into the array, beginning with element `start`."""
         if count:
             self.is_pristine = False
             at = GUARD_BYTES + start * self.item_bytes
             self._device.copy(self._memory, source, count * self.item_bytes, at, source_offset)
 
     def _image(self, content: Bytes) -> Buffer:
-        """Device memory with the content between two guard zones."""
+        """Allocate device memory that holds the content between two guard zones."""
         image = self._device.allocate(self._image_bytes)
         skip = self.size_bytes % PAGE_BYTES  # regions start at whole pages
         for start, zone in (
@@ -174,10 +174,10 @@ class GuardedBuffer:
         return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), self.size_bytes)  # takes no memory
 
     def _wrong_content(self) -> Buffer | None:
-        """Values that a result might have, none of them right in its own place."""
-        if self._right is None:
+        """Plausible values, each of them wrong in its place; None without an expected result."""
+        if self._expected_bytes is None:
             return None
-        values = self._right[: wrong_bytes(self.array)].view(self.array.dtype)
+        values = self._expected_bytes[: wrong_bytes(self.array)].view(self.array.dtype)
         if values.dtype.kind == "f":
             with np.errstate(over="ignore"):
                 values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
@@ -189,16 +189,16 @@ class GuardedBuffer:
 
 
 def wrong_bytes(array: Array) -> int:
-    """How much device memory the wrong values of an output take."""
+    """Device memory of an output's wrong values."""
     item_bytes = np.dtype(array.dtype).itemsize
     return item_bytes * min(math.prod(array.shape), WRONG_BYTES // item_bytes)
 
 
 def _guard(array: Array, seed: int) -> Bytes:
-    """What a guard zone holds: numbers that spoil a result into which they are read, one way or another.
+    """The content of a guard zone: values that spoil a result if they are read.
 
-    A maximum leaves NaN out, and a product with 0 is spoilt by NaN and infinities only. So they alternate,
-    and every seed begins with another one. An output's differ from an input's: copying them is seen.
+    A maximum ignores NaN, and a product with 0 is spoilt by NaN and infinities only. So these alternate, and
+    each seed begins with another one. Outputs begin with another one than inputs, so that copying is noticed.
     """
     dtype = np.dtype(array.dtype)
     if dtype.kind == "f":
@@ -214,15 +214,15 @@ def _as_bytes(content: NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(content).reshape(-1).view(np.uint8)
 
 
-def device_bytes(case: ProblemInstance) -> int:
-    """What the arrays of a case take of a device's memory at least, guard zones included.
+def device_bytes(problem: ProblemInstance) -> int:
+    """Lower bound of the device memory that a problem's arrays take, guard zones included.
 
-    Each has an image for the runs and a pristine one; an output has a third, of what is expected, and a few
+    Each array has one image for runs and a pristine one; an output also has its expected result and a few
     wrong values.
     """
-    used = {name for launch in case.launches for name in launch.arguments}
+    used = {name for launch in problem.launches for name in launch.arguments}
     total = 0
-    for array in case.arrays:
+    for array in problem.arrays:
         if array.name in used or array.role == "out":
             image_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize + 2 * GUARD_BYTES
             total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
@@ -237,34 +237,34 @@ class ProblemBuffers:
         self._seed = data.problem.seed
         self._inputs = data.inputs
         self._expected = data.expected
-        self._guarded: dict[Array, GuardedBuffer] = {}  # those that were used last are last
+        self._guarded: dict[Array, GuardedBuffer] = {}  # in the order of their latest use
 
-    def guarded_buffers(self, case: ProblemInstance) -> tuple[GuardedBuffer, ...]:
-        """The arrays a case's launches touch, and every output that the reference knows."""
-        used = {name for launch in case.launches for name in launch.arguments} | set(self._expected)
-        return tuple(self._guarded_buffer(array) for array in case.arrays if array.name in used)
+    def guarded_buffers(self, problem: ProblemInstance) -> tuple[GuardedBuffer, ...]:
+        """The arrays that the launches use, and every output that the reference returns."""
+        used = {name for launch in problem.launches for name in launch.arguments} | set(self._expected)
+        return tuple(self._guarded_buffer(array) for array in problem.arrays if array.name in used)
 
-    def run(self, program: Program, case: ProblemInstance, repeats: int = 1) -> float:
-        """Run a case's plan over its arrays as they are; device time in ms. Raises what the device raises."""
-        guarded_buffers = self.guarded_buffers(case)
+    def run(self, program: Program, problem: ProblemInstance, repeats: int = 1) -> float:
+        """Run the launch plan on the arrays as they are; return its time in ms. Raises as `Device.run`."""
+        guarded_buffers = self.guarded_buffers(problem)
         for guarded in guarded_buffers:
             guarded.is_pristine = False
         arguments: dict[str, Buffer | np.generic] = {
             guarded.array.name: guarded.region for guarded in guarded_buffers
         }
-        for scalar in case.scalars:
+        for scalar in problem.scalars:
             arguments[scalar.name] = np.dtype(scalar.dtype).type(scalar.value)
-        time_ms = self._device.run(program, case.launches, arguments, repeats)
+        time_ms = self._device.run(program, problem.launches, arguments, repeats)
         if not math.isfinite(time_ms):
-            raise LaunchError(f"the device says that it took {time_ms} ms")
+            raise LaunchError(f"the device reports a run time of {time_ms} ms")
         return time_ms
 
-    def check(self, case: ProblemInstance, guarded_buffers: Sequence[GuardedBuffer]) -> bool:
-        """Whether memory is what a right run leaves behind: inputs unchanged, outputs right, guards whole."""
+    def check(self, problem: ProblemInstance, guarded_buffers: Sequence[GuardedBuffer]) -> bool:
+        """Whether inputs are unchanged, outputs right and guard zones whole."""
         comparisons = [
             guarded.against_initial()
             if guarded.array.role == "in"
-            else guarded.against_expected(case.rtol, case.atol)
+            else guarded.against_expected(problem.rtol, problem.atol)
             for guarded in guarded_buffers
         ]
         differences = self._device.compare(comparisons)
@@ -273,7 +273,7 @@ class ProblemBuffers:
         return not any(differences)
 
     def difference(self, comparison: ArrayComparison) -> Difference | None:
-        """The outcome of one comparison."""
+        """Carry out one comparison; None if the arrays agree."""
         return self._device.compare([comparison])[0]
 
     def _guarded_buffer(self, array: Array) -> GuardedBuffer:
@@ -286,9 +286,9 @@ class ProblemBuffers:
         return guarded
 
     def _make_room(self, array: Array) -> None:
-        """Drop arrays of the same name: large ones, for two may not fit, and of small ones all but a few."""
+        """Free arrays of the same name: large ones, because two may not fit, and all but a few small ones."""
         others = [other for other in self._guarded if other.name == array.name]
-        limit_bytes = SMALL * self._device.info.memory_bytes
+        limit_bytes = SMALL_SHARE * self._device.info.memory_bytes
         large = [other for other in others if self._guarded[other].size_bytes > limit_bytes]
         for other in large or others[: 1 - MAX_SMALL]:
             del self._guarded[other]

@@ -1,7 +1,6 @@
-"""A pool of compiler processes: sources in, binaries or failures out, ahead of the device.
+"""A pool of compiler processes that compile sources to binaries or failures, ahead of the device.
 
-Each thread of the pool owns one child process, so a compiler that crashes or never ends takes one
-process group with it and nothing else.
+Each thread of the pool uses one child process, so a compiler that crashes or hangs costs only that process.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
     from autotune.compilers.nvrtc import CudaCompiler
 
 Compilation = Binary | Failure
-COMPILER_PROCESS = "compiler"  # of the processes that may be kept ready
+COMPILER_PROCESS = "compiler"  # the kind of process, for those started ahead
 
 
 class CompilerPool:
-    """Compiles with `workers` processes and a limit of `timeout_s` seconds each.
+    """Compiles sources in `workers` processes, with a time limit of `timeout_s` each.
 
-    Every process opens a compiler with `open_compiler`; `kept` is the folder of binaries from earlier runs,
-    None for no such folder.
+    Every process opens its compiler with `open_compiler`. `binaries` is a folder of binaries for later
+    searches; None keeps none.
     """
 
     def __init__(
@@ -43,16 +42,16 @@ class CompilerPool:
         *,
         workers: int,
         timeout_s: float,
-        kept: Path | None = None,
+        binaries: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._open_compiler = open_compiler
-        self._kept = kept
+        self._binaries = binaries
         self._timeout_s = timeout_s
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
         self._idle: SimpleQueue[Child] = SimpleQueue()
-        self._lock = Lock()  # of the set of children, which does not change once it is being closed
+        self._lock = Lock()  # of the set of children, which does not change during `close`
         self._closing = False
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
@@ -60,11 +59,11 @@ class CompilerPool:
         self.workers = workers
 
     def submit(self, source: str, options: Sequence[str]) -> Future[Compilation]:
-        """Queue one source; the future never raises, a failure is its value."""
+        """Queue one source; the future never raises, its result may be a Failure."""
         return self._threads.submit(self._compile, source, tuple(options))
 
     def close(self) -> None:
-        """Drop what is queued and kill the processes, busy or not."""
+        """Cancel what is queued and kill the processes."""
         with self._lock:
             self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -74,11 +73,11 @@ class CompilerPool:
 
     def _start(self) -> Child:
         return Child(
-            _open, self._open_compiler, self._kept, environment=self._environment, kind=COMPILER_PROCESS
+            _open, self._open_compiler, self._binaries, environment=self._environment, kind=COMPILER_PROCESS
         )
 
     def _compile(self, source: str, options: tuple[str, ...]) -> Compilation:
-        """Compile in one of the children; once more in a fresh one where the machine may be at fault."""
+        """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
         compiled = self._attempt(source, options)
         if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
             return self._attempt(source, options)
@@ -107,7 +106,7 @@ class CompilerPool:
         return Failure(status, detail, by_machine=error.by_machine)
 
     def _replacement(self, child: Child) -> Child:
-        """A fresh child in the place of one; that one, dead, once the pool is being closed."""
+        """Kill a child and return a fresh one, or the dead one while the pool closes."""
         child.kill()
         with self._lock:
             if self._closing:
@@ -119,9 +118,9 @@ class CompilerPool:
 
 
 def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable[[], Compiler]:
-    """How a child opens the compiler of a device; for CUDA, of that kind, without waking the driver up.
+    """Return the function with which a child opens a device's compiler; `kind` is nvrtc or nvcc, for CUDA.
 
-    Raises what opening it raises when something has to be installed first.
+    Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
     if BACKENDS[address.backend].dialect == "cuda":
         cuda_compiler(device.architecture, kind)
@@ -130,19 +129,19 @@ def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable
 
 
 def device_compiler(address: Address) -> Compiler:
-    """The compiler of a device of this machine."""
+    """Open the compiler of a device of this machine."""
     return backend(address.backend).open_compiler(address.index)
 
 
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
-    """What results call the compiler of a device, its version included; raises as `compiler_opener` does."""
+    """The name and version of a device's compiler; raises as `compiler_opener` does."""
     if BACKENDS[address.backend].dialect == "cuda":
         return cuda_compiler(device.architecture, kind).name
     return driver_compiler(device)
 
 
 def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:
-    """A compiler for NVIDIA GPUs of an architecture, whether there is one or not: `nvrtc` or `nvcc`.
+    """Open a compiler for an NVIDIA architecture, `nvrtc` or `nvcc`; needs no GPU.
 
     Raises MissingExtra without NVRTC, and SetupError without nvcc.
     """
@@ -154,9 +153,9 @@ def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | Nvcc
     return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
 
 
-def _open(open_compiler: Callable[[], Compiler], kept: Path | None) -> Compiler:
+def _open(open_compiler: Callable[[], Compiler], binaries: Path | None) -> Compiler:
     compiler = open_compiler()
-    return compiler if kept is None else CachedCompiler(compiler, BinaryCache(kept))
+    return compiler if binaries is None else CachedCompiler(compiler, BinaryCache(binaries))
 
 
 def _compile(compiler: Compiler, source: str, options: tuple[str, ...]) -> Compilation:

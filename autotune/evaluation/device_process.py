@@ -1,7 +1,6 @@
-"""The worker's side: a device, the memory of each problem, and the jobs that use them.
+"""The device process: an open device, the memory of each problem, and the functions that use them.
 
-Every function here runs in the worker's child. What a kernel can do to itself comes back as an Outcome;
-what breaks the process is the parent's business.
+A configuration's failure is returned as a value. An error that breaks the process is handled by the worker.
 """
 
 from __future__ import annotations
@@ -25,51 +24,52 @@ from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 
 
 class DeviceState:
-    """State of the child: one open device, workspaces by problem, the programs of finalists.
+    """State of the device process: the open device, buffers by problem, and programs that stay loaded.
 
-    The data of the first cases stay on the host. In device memory are only the arrays of what is held.
+    The data of the first problems stay on the host. Device memory holds only the problems placed last.
     """
 
-    def __init__(self, address: Address, reference: Path, cases: tuple[ProblemInstance, ...]) -> None:
-        """Open the device and prepare the cases; raises SetupError when the reference is broken."""
+    def __init__(self, address: Address, reference: Path, problems: tuple[ProblemInstance, ...]) -> None:
+        """Open the device and prepare the problems; raises SetupError when the reference is broken."""
         self._reference = reference
-        self._held: dict[str, ProblemBuffers] = {}
+        self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
-        with ThreadPoolExecutor(1) as drawing:  # while the device is opened
-            data = {case.data_key: drawing.submit(self._data, case) for case in cases}
+        with ThreadPoolExecutor(1) as thread:  # prepares the data while the device is opened
+            data = {problem.data_key: thread.submit(self._data, problem) for problem in problems}
             self.device = backend(address.backend).open_device(address.index)
             self._prepared = {key: future.result() for key, future in data.items()}
-        self.compared = frozenset(name for problem in self._prepared.values() for name in problem.expected)
+        self.compared = frozenset(name for data in self._prepared.values() for name in data.expected)
 
-    def hold(self, cases: tuple[ProblemInstance, ...]) -> None:
-        """Have the arrays of these cases in device memory, and of no others.
+    def place(self, problems: tuple[ProblemInstance, ...]) -> None:
+        """Allocate the arrays of these problems in device memory and free those of all others.
 
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
-        for key in self._held.keys() - {case.data_key for case in cases}:
-            del self._held[key]  # first, for two problems may not fit in the device's memory
+        for key in self._placed.keys() - {problem.data_key for problem in problems}:
+            del self._placed[key]  # first: old and new problems may not fit in memory together
         self.device.forget()
-        for case in cases:
-            key = case.data_key
-            if key not in self._held:
-                self._held[key] = ProblemBuffers(self.device, self._prepared.get(key) or self._data(case))
-            self._held[key].guarded_buffers(case)
+        for problem in problems:
+            key = problem.data_key
+            if key not in self._placed:
+                data = self._prepared.get(key) or self._data(problem)
+                self._placed[key] = ProblemBuffers(self.device, data)
+            self._placed[key].guarded_buffers(problem)
 
-    def workspace(self, case: ProblemInstance) -> ProblemBuffers:
-        """The workspace of a case's problem, the only one from now on if it was not held."""
-        if case.data_key not in self._held:
-            self.hold((case,))
-        return self._held[case.data_key]
+    def buffers(self, problem: ProblemInstance) -> ProblemBuffers:
+        """Return the buffers of a problem; place it alone if it has none yet."""
+        if problem.data_key not in self._placed:
+            self.place((problem,))
+        return self._placed[problem.data_key]
 
-    def _data(self, case: ProblemInstance) -> ProblemData:
-        return prepare(case.problem, case.arrays, self._reference)
+    def _data(self, problem: ProblemInstance) -> ProblemData:
+        return prepare(problem.definition, problem.arrays, self._reference)
 
-    def has(self, binary: Binary) -> bool:
-        """Whether the program of a binary is kept loaded."""
+    def is_loaded(self, binary: Binary) -> bool:
+        """Whether the program of a binary stays loaded."""
         return binary.sha256 in self._programs
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
-        """Load a binary; only those are kept loaded that take turns with others."""
+        """Load a binary; `keep` it loaded for configurations that run again and again."""
         program = self._programs.get(binary.sha256)
         if program is None:
             program = self.device.load(binary)
@@ -78,84 +78,84 @@ class DeviceState:
         return program
 
 
-def ready(state: DeviceState) -> frozenset[str]:
-    """Wait until the device, inputs and references are ready; the arrays that a reference returns."""
+def compared_outputs(state: DeviceState) -> frozenset[str]:
+    """Wait until device, inputs and references are ready; return the arrays that the reference returns."""
     return state.compared
 
 
-def hold(state: DeviceState, cases: tuple[ProblemInstance, ...]) -> None:
-    """Put the arrays of these cases, and of no others, in place; raises what `DeviceState.hold` raises."""
-    state.hold(cases)
+def place(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
+    """Place problems in device memory; raises what `DeviceState.place` raises."""
+    state.place(problems)
     if state.device.info.kind == "gpu":
-        state.device.flush_cache()  # what it takes of the memory is missing now or never
+        state.device.flush_cache()  # allocates its buffer now, so that a lack of memory shows here
 
 
-def run_job(state: DeviceState, job: WorkItem) -> Outcome:
-    """Verify on every size, run once on the main one, time it there, then look at what all runs left."""
-    known = job.incumbent and job.incumbent.measurement
-    control = Control(known, partial(_beside, state, job)) if known else None
+def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
+    """Verify a configuration on every problem, time it on the last, and verify what the timed runs left."""
+    incumbent = item.incumbent and item.incumbent.measurement
+    control = Control(incumbent, partial(_incumbent_stopwatch, state, item)) if incumbent else None
     try:
-        program = state.program(job.binary)
-        for case in job.checks:
-            verdict = verify(program, case, state.workspace(case))
+        program = state.program(item.binary)
+        for problem in item.checks:
+            verdict = verify(program, problem, state.buffers(problem))
             if verdict.failure is not None:
                 return Outcome(verdict.failure)
-        workspace = state.workspace(job.case)
-        verdict = attempt(program, job.case, workspace, inputs=False)
+        buffers = state.buffers(item.problem)
+        verdict = attempt(program, item.problem, buffers, inputs=False)
         if verdict.failure is not None:
             return Outcome(verdict.failure)
-        stopwatch = Stopwatch(state.device, program, job.case, workspace, repeatable=verdict.repeatable)
-        measurement = measure(stopwatch, job, verdict.run_ms, control)
+        stopwatch = Stopwatch(state.device, program, item.problem, buffers, repeatable=verdict.repeatable)
+        measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
-        failure = check(job.case, workspace) or _impossible(measurement, job.floor_ms)
+        failure = check(item.problem, buffers) or _impossible(measurement, item.floor_ms)
         return Outcome(failure, measurement)
     except LaunchError as error:
         is_doubtful = control is not None and control.is_running
         return Outcome(replace(_refused(error), is_doubtful=is_doubtful))
 
 
-def _beside(state: DeviceState, job: WorkItem) -> Stopwatch | None:
-    """The stopwatch of a job's incumbent; None where it is not at hand, or computes another problem."""
-    incumbent = job.incumbent
-    if incumbent is None or incumbent.binary is None or incumbent.case.data_key != job.case.data_key:
+def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
+    """The incumbent's stopwatch; None without its binary, for another problem, or without memory for it."""
+    incumbent = item.incumbent
+    if incumbent is None or incumbent.binary is None or incumbent.problem.data_key != item.problem.data_key:
         return None
-    workspace = state.workspace(job.case)
+    buffers = state.buffers(item.problem)
     try:
-        workspace.guarded_buffers(incumbent.case)
-    except OutOfMemory:  # its own scratch arrays have no room beside the others
+        buffers.guarded_buffers(incumbent.problem)
+    except OutOfMemory:  # its own scratch arrays do not fit beside the others
         return None
-    is_new = not state.has(incumbent.binary)
+    is_new = not state.is_loaded(incumbent.binary)
     program = state.program(incumbent.binary, keep=True)
     repeatable = incumbent.measurement.batch > 1
-    stopwatch = Stopwatch(state.device, program, incumbent.case, workspace, repeatable=repeatable)
+    stopwatch = Stopwatch(state.device, program, incumbent.problem, buffers, repeatable=repeatable)
     if is_new:
         stopwatch.warm_up(1)
     return stopwatch
 
 
-def verify_once(state: DeviceState, binary: Binary, case: ProblemInstance) -> Verdict:
-    """Check one configuration on one problem, without timing it; its program stays loaded."""
+def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Verdict:
+    """Verify a configuration on one problem without timing it; its program stays loaded."""
     try:
-        return verify(state.program(binary, keep=True), case, state.workspace(case))
+        return verify(state.program(binary, keep=True), problem, state.buffers(problem))
     except LaunchError as error:
         return Verdict(_refused(error), repeatable=False)
 
 
 def sample(
-    state: DeviceState, binary: Binary, case: ProblemInstance, *, count: int, batch: int, repeatable: bool
+    state: DeviceState, binary: Binary, problem: ProblemInstance, *, count: int, batch: int, repeatable: bool
 ) -> tuple[float, ...] | Failure:
-    """Take `count` samples of a verified configuration, in ms, after warming up.
+    """Take `count` samples of a verified configuration, in ms, after a warm-up.
 
-    A Failure when it cannot be launched, or the timed runs leave a wrong result behind.
+    Returns a Failure when it cannot be launched or the timed runs leave a wrong result.
     """
     try:
-        program, workspace = state.program(binary, keep=True), state.workspace(case)
-        stopwatch = Stopwatch(state.device, program, case, workspace, repeatable=repeatable)
+        program, buffers = state.program(binary, keep=True), state.buffers(problem)
+        stopwatch = Stopwatch(state.device, program, problem, buffers, repeatable=repeatable)
         stopwatch.batch = batch if repeatable else 1
         stopwatch.warm_up(1)
         samples = tuple(stopwatch.sample_ms() for _ in range(count))
-        return check(case, workspace) or samples
+        return check(problem, buffers) or samples
     except LaunchError as error:
         return _refused(error)
 
@@ -163,27 +163,37 @@ def sample(
 def energy(
     state: DeviceState,
     binary: Binary,
-    case: ProblemInstance,
+    problem: ProblemInstance,
     *,
     run_ms: float,
     seconds: float,
     repeatable: bool,
 ) -> float | Failure | None:
-    """Energy of one run of a verified configuration, in J; None where the device counts none.
+    """Measure the energy of one run of a verified configuration, in J.
 
-    A Failure when it cannot be launched, or the runs leave a wrong result behind.
+    Args:
+        state: Of the device process.
+        binary: The configuration's.
+        problem: What it runs on.
+        run_ms: How long a run takes.
+        seconds: How long to measure.
+        repeatable: Whether runs can follow each other without a restore.
+
+    Returns:
+        None if the device has no energy counter; a Failure when the configuration cannot be launched or the
+        runs leave a wrong result.
     """
     try:
-        program, workspace = state.program(binary, keep=True), state.workspace(case)
-        stopwatch = Stopwatch(state.device, program, case, workspace, repeatable=repeatable)
+        program, buffers = state.program(binary, keep=True), state.buffers(problem)
+        stopwatch = Stopwatch(state.device, program, problem, buffers, repeatable=repeatable)
         energy_j = stopwatch.energy_j(run_ms, seconds)
-        return check(case, workspace) or energy_j
+        return check(problem, buffers) or energy_j
     except LaunchError as error:
         return _refused(error)
 
 
 def conditions(state: DeviceState) -> Mapping[str, Value]:
-    """How the device does at the moment, as far as it tells."""
+    """The device's present conditions, such as clocks and temperature."""
     return state.device.conditions()
 
 
@@ -192,10 +202,11 @@ def _refused(error: LaunchError) -> Failure:
 
 
 def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
-    fastest_ms = measurement.median_ms
-    if fastest_ms > 0 and fastest_ms >= floor_ms:
+    """A failure if the median is 0 or below the time that moving the bytes takes at least."""
+    median_ms = measurement.median_ms
+    if median_ms > 0 and median_ms >= floor_ms:
         return None
     detail = (
-        f"{fastest_ms:.6f} ms is less than the {floor_ms:.6f} ms that moving its bytes takes: not believed"
+        f"{median_ms:.6f} ms is less than the {floor_ms:.6f} ms that moving its bytes takes: not believed"
     )
     return Failure(Status.MEASUREMENT_ERROR, detail)

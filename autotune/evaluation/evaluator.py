@@ -1,6 +1,6 @@
-"""From configurations to trials: dedupe, compile ahead, verify and time, journal, budget.
+"""Turns configurations into trials: compiles ahead, verifies, times, journals, keeps the budget.
 
-This is the only place where a search spends anything. A searcher hands in configurations and gets trials.
+A searcher passes configurations and receives trials. Only this module spends the budget.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
-from autotune.evaluation.device_process import run_job
+from autotune.evaluation.device_process import run_work_item
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, Outcome
@@ -23,7 +23,7 @@ from autotune.evaluation.worker import Worker
 
 MIN_TIMEOUT_S = 10.0
 COMPILE_AHEAD = 4  # configurations per compiler process
-NO_ENERGY = "the device counts no energy; search for time instead"
+NO_ENERGY = "the device has no energy counter; search for time instead"
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
 
@@ -32,17 +32,17 @@ OnTrial = Callable[[Trial], None]
 
 @dataclass(frozen=True)
 class _Ready:
-    """A candidate whose compilation is under way, or a trial that needs none; known: from the journal."""
+    """A configuration that is being compiled, or a trial that needs no run."""
 
     instance: KernelInstance | None
     compilation: Future[Compilation] | None
     trial: Trial | None
-    is_known: bool
+    is_journaled: bool  # the trial is an earlier run's
 
 
 @dataclass(frozen=True)
 class _Pending:
-    """A configuration that is on the device."""
+    """A configuration that runs on the device."""
 
     ready: _Ready
     instance: KernelInstance
@@ -50,7 +50,7 @@ class _Pending:
 
 
 class Evaluator:
-    """Callable that a searcher is handed: `evaluate(configs) -> trials`."""
+    """The function that a searcher receives: `evaluate(configs) -> trials`."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Evaluator:
         journal: Journal,
         budget: Budget,
         *,
-        protocol: MeasurementPolicy,
+        policy: MeasurementPolicy,
         timeout_s: float,
         on_trial: OnTrial,
         objective: Objective = Objective.TIME,
@@ -70,7 +70,7 @@ class Evaluator:
         self._worker = worker
         self._journal = journal
         self._budget = budget
-        self._protocol = protocol
+        self._policy = policy
         self._timeout_s = timeout_s
         self._on_trial = on_trial
         self._objective = objective
@@ -87,11 +87,11 @@ class Evaluator:
 
     @property
     def spent_s(self) -> float:
-        """Wall time of this search, with what its resumed trials took when they were run."""
+        """Wall time of this search, including the time that its resumed trials took."""
         return time.perf_counter() - self._started + self._resumed_s
 
     def __call__(self, configs: Sequence[Config]) -> list[Trial]:
-        """One trial per configuration, in order; raises BudgetSpent once nothing more may be spent."""
+        """Return one trial per configuration, in order; raise BudgetSpent when the budget is used up."""
         answers: dict[Config, Trial] = {}
         fresh: dict[Config, None] = {}  # in order, each once
         for config in configs:
@@ -112,14 +112,14 @@ class Evaluator:
         return [self.trials.get(config) or answers[config] for config in configs]
 
     def admit(self, config: Config, *, charged: bool) -> Trial:
-        """Evaluate one valid configuration even when nothing is left to spend."""
+        """Evaluate one valid configuration, even beyond the budget."""
         if config not in self.trials:
             self._charged += charged
             self._evaluate([config], None)
         return self.trials[config]
 
     def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
-        """One at a time on the device, while the next ones are prepared and compiled."""
+        """Run one at a time on the device while the next ones are compiled."""
         for ready in self._compiled_ahead(configs):
             compiled = ready.compilation.result() if ready.compilation is not None else None
             self._collect()
@@ -131,7 +131,7 @@ class Evaluator:
         self._collect()
 
     def _submit(self, ready: _Ready, compiled: Compilation | None) -> None:
-        """Send one configuration to the device, unless its trial is known without it."""
+        """Send one configuration to the device, unless its trial is known without a run."""
         if ready.trial is not None:
             self._record(ready.trial, ready)
             return
@@ -140,34 +140,37 @@ class Evaluator:
         if isinstance(compiled, Failure):
             self._record(self._trial(instance, None, Outcome(compiled), ""), ready)
             return
-        twin = self._binaries.get(_same(instance, _short(compiled)))
-        if twin is not None:
-            outcome, detail = Outcome(None, twin.measurement), f"same binary and launches as {twin.config}"
+        earlier = self._binaries.get(_run_key(instance, _short(compiled)))
+        if earlier is not None:
+            detail = f"same binary and launches as {earlier.config}"
+            outcome = Outcome(None, earlier.measurement)
             self._record(self._trial(instance, compiled, outcome, detail), ready)
             return
-        job = instance.job(compiled, self._protocol, self._incumbent, self._journal.batch)
-        failure = self._worker.prepare(*job.checks, job.case)
+        item = instance.work_item(compiled, self._policy, self._incumbent, self._journal.batch)
+        failure = self._worker.prepare(*item.checks, item.problem)
         if failure is not None:
             self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
             return
-        timeout_s = self._timeout_s + self._protocol.energy_limit_s
-        alone = job.alone()
-        self._worker.begin(run_job, job, timeout_s=timeout_s, alone=None if alone is None else (alone,))
+        timeout_s = self._timeout_s + self._policy.energy_limit_s
+        alone = item.alone()
+        self._worker.begin(
+            run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,)
+        )
         self._pending = _Pending(ready, instance, compiled)
 
     def _collect(self) -> None:
-        """Wait for the configuration on the device, if there is one, and record its trial."""
+        """Wait for the configuration on the device, if any, and record its trial."""
         if self._pending is None:
             return
-        flight, self._pending = self._pending, None
+        pending, self._pending = self._pending, None
         answer: Outcome | Failure = self._worker.finish()
         outcome = Outcome(answer) if isinstance(answer, Failure) else answer
         if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
-            self._worker.close()  # how far beyond the guard zone it wrote, nobody knows
+            self._worker.close()  # it may have written beyond the guard zone as well
         cost_s = self._lap_s()
         if self.best is None and outcome.failure is None:
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        self._record(self._trial(flight.instance, flight.binary, outcome, "", cost_s), flight.ready)
+        self._record(self._trial(pending.instance, pending.binary, outcome, "", cost_s), pending.ready)
 
     def _trial(
         self,
@@ -208,14 +211,14 @@ class Evaluator:
         return self._lap_began - began
 
     def _record(self, trial: Trial, ready: _Ready) -> None:
-        if ready.is_known:
+        if ready.is_journaled:
             self.resumed += 1
             self._resumed_s += trial.cost_s
         else:
             self._journal.append(trial)
         if ready.instance is not None and trial.status is Status.OK:
-            self._binaries.setdefault(_same(ready.instance, trial.binary_sha256), trial)
-        if trial.status is Status.OK and trial.score is None:  # its time is right, and stays in the journal
+            self._binaries.setdefault(_run_key(ready.instance, trial.binary_sha256), trial)
+        if trial.status is Status.OK and trial.score is None:  # the journal keeps its time
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
         self.trials[trial.config] = trial
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
@@ -225,9 +228,9 @@ class Evaluator:
     def _compiled_ahead(self, configs: Sequence[Config]) -> Iterator[_Ready]:
         """Keep the compilers a few configurations ahead of the device.
 
-        On a CPU the compilers would disturb the timing, so there a window is compiled before it is timed.
+        On a CPU compilers would disturb the timing, so a whole window is compiled before it is timed.
         """
-        # compiling a whole window would overrun a time limit by as much
+        # a shorter window under a time limit, which compiling a long one would overrun
         ahead = self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
         pending: deque[_Ready] = deque()
         for config in configs:
@@ -242,15 +245,15 @@ class Evaluator:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return _Ready(None, None, trial, is_known=trial.key in self._journal.trials)
-        known = self._journal.trials.get(instance.key)
-        if known is not None:
-            known = replace(known, config=config, objective=self._objective)
-            is_answer = known.score is not None if known.status is Status.OK else not known.by_machine
+            return _Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
+        earlier = self._journal.trials.get(instance.key)
+        if earlier is not None:
+            earlier = replace(earlier, config=config, objective=self._objective)
+            is_answer = earlier.score is not None if earlier.status is Status.OK else not earlier.by_machine
             if is_answer:
-                return _Ready(instance, None, known, is_known=True)
+                return _Ready(instance, None, earlier, is_journaled=True)
         compilation = self._pool.submit(instance.source, instance.options)
-        return _Ready(instance, compilation, None, is_known=False)
+        return _Ready(instance, compilation, None, is_journaled=False)
 
     def _trials_left(self) -> int | None:
         return None if self._budget.trials is None else max(0, self._budget.trials - self._charged)
@@ -260,8 +263,8 @@ def _short(binary: Binary) -> str:
     return binary.sha256[:16]
 
 
-def _same(instance: KernelInstance, binary_sha256: str) -> tuple[str, str]:
-    """What makes two configurations one: the binary, and what is run with it."""
+def _run_key(instance: KernelInstance, binary_sha256: str) -> tuple[str, str]:
+    """Configurations with the same key run the same binary with the same launches and arguments."""
     return binary_sha256, instance.runs
 
 
@@ -269,11 +272,11 @@ def _incumbent(ready: _Ready, trial: Trial) -> Incumbent:
     assert ready.instance is not None and trial.measurement is not None
     compiled = ready.compilation.result() if ready.compilation is not None else None
     binary = compiled if isinstance(compiled, Binary) else None
-    return Incumbent(trial.measurement, binary, ready.instance.case)
+    return Incumbent(trial.measurement, binary, ready.instance.problem)
 
 
 def _drain(pending: deque[_Ready]) -> Iterator[_Ready]:
-    """Wait for every compilation, then hand out all that is pending."""
+    """Wait for all pending compilations, then yield them."""
     wait([ready.compilation for ready in pending if ready.compilation is not None])
     while pending:
         yield pending.popleft()

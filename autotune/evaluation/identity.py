@@ -1,6 +1,6 @@
-"""What journals know their rows by, spelled out: the words here stay when fields and classes get other names.
+"""The keys of trials and the headers of journals, spelled out.
 
-This is version 1. Whoever changes a word of it makes the journals that exist useless.
+This is version 1. Keep its words when fields and classes are renamed: a change invalidates all journals.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def trial_key(
     options: Sequence[str],
     *,
     compiler: str,
-    cases: Iterable[ProblemInstance],
+    problems: Iterable[ProblemInstance],
     environment: Mapping[str, str],
 ) -> str:
-    """Version 1 of what a journal knows an outcome by; whoever changes its words invalidates every journal.
+    """Return the key of a trial, version 1; a change of its words invalidates every journal.
 
     Args:
-        source_sha256: of the kernel's source, with all that it includes.
-        config: the configuration.
-        options: of the compiler.
-        compiler: its name in the space file.
-        cases: what is run, verification first.
-        environment: device, software and compiler version, as `environment` gives them.
+        source_sha256: Of the kernel's source and all that it includes.
+        config: The configuration.
+        options: The compiler's.
+        compiler: Its name in the space file.
+        problems: Those of the verification, then the timed one.
+        environment: Device, software and compiler version, as `environment` returns them.
 
     Returns:
         32 hexadecimal digits.
@@ -46,7 +46,7 @@ def trial_key(
         "config": dict(config),
         "options": options,
         "compiler": compiler,
-        "cases": [case.identity for case in cases],
+        "cases": [problem.identity for problem in problems],
         "environment": environment,
     }
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
@@ -54,7 +54,7 @@ def trial_key(
 
 
 def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dict[str, str]:
-    """What a journal's rows are true of; parameters and constraints may change, for rows carry their own."""
+    """What all rows of a journal share; parameters and constraints may change, since each row has its own."""
     return {
         "kernel": spec.kernel,
         "source": source_sha256[:16],
@@ -66,12 +66,12 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dic
 
 
 def sizes_text(sizes: Sizes) -> str:
-    """Sizes as a journal's header has them, by name: `[('m', 8), ('n', 4096)]`."""
+    """Sizes as in a journal's header, sorted by name: `[('m', 8), ('n', 4096)]`."""
     return "[" + ", ".join(f"('{name}', {size})" for name, size in sorted(sizes.items())) + "]"
 
 
 def header_sizes(header: Mapping[str, Any]) -> Sizes | None:
-    """The sizes in a journal's header; None where there are none."""
+    """The sizes in a journal's header; None if it has none."""
     text = str(header.get("sizes"))
     if re.fullmatch(rf"\[({_SIZE}(, (?=\()|(?=\])))*\]", text) is None:
         return None
@@ -79,7 +79,7 @@ def header_sizes(header: Mapping[str, Any]) -> Sizes | None:
 
 
 def _arguments_text(spec: SpaceSpec) -> str:
-    """Version 1 of what a header says of arguments and verification; its words are no names of today."""
+    """Version 1 of the header's arguments and verification; its words are not today's names."""
 
     def fill_text(fill: Fill | None) -> str:
         return "None" if fill is None else f"Fill(kind={fill.kind!r}, arguments={fill.arguments!r})"

@@ -1,4 +1,4 @@
-"""What a problem consists of on the host: inputs drawn from its seed, and the results a reference expects."""
+"""A problem's data on the host: inputs drawn from its seed, and the results that the reference returns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from autotune.core.trials import Problem
 from autotune.errors import SetupError
 from autotune.evaluation.work_item import Array
 
-_CHUNK = 2**20  # elements that one generator draws; part of what a seed means
+_CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 
 
 @dataclass(frozen=True)
 class ProblemData:
-    """One problem on the host: inputs by name, and what every output that the reference knows should be."""
+    """One problem on the host: inputs and expected outputs by name."""
 
     problem: Problem
     inputs: Mapping[str, NDArray[Any]]
@@ -40,7 +40,7 @@ def prepare(problem: Problem, arrays: tuple[Array, ...], reference: Path) -> Pro
 
 
 def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
-    """Every array that has a fill, by name and read-only; the same for the same seed on every machine."""
+    """Draw every array that has a fill, read-only; the same seed gives the same arrays on every machine."""
     inputs: dict[str, NDArray[Any]] = {}
     for array in arrays:
         if array.fill is not None:
@@ -81,12 +81,12 @@ def _fill(
 
 
 def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any]]) -> NDArray[Any]:
-    """Draw an array in chunks, each with a generator of its own, by as many threads as there are cores."""
+    """Draw an array in chunks, in parallel, each with its own generator."""
     values = np.empty(math.prod(array.shape), array.dtype)
 
     def fill(chunk: int) -> None:
         part = values[chunk * _CHUNK : (chunk + 1) * _CHUNK]
-        # by name, so that an array keeps its content when another one is added before it
+        # seeded by name, so that an array keeps its content when another one is added before it
         generator = np.random.default_rng([seed, zlib.crc32(array.name.encode()), chunk])
         part[:] = draw(generator, part.size)
 
@@ -98,7 +98,7 @@ def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any
 def expected_results(
     path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
 ) -> dict[str, NDArray[Any]]:
-    """Run the user's reference; whatever it raises passes through and is reported as the setup's fault."""
+    """Run the user's reference; what it raises passes through and is reported as a setup error."""
     specification = importlib.util.spec_from_file_location("autotune_reference", path)
     if specification is None or specification.loader is None:
         raise SetupError("not a Python file")
@@ -115,7 +115,7 @@ def expected_results(
 
 
 def _as_declared(result: NDArray[Any], array: Array) -> NDArray[Any]:
-    """A reference's result as flat elements of the array's type; raises SetupError when it does not fit."""
+    """Flatten and convert a reference's result to the array's type; raise SetupError when it does not fit."""
     if result.size != math.prod(array.shape):
         raise SetupError(
             f"reference() gives {result.size} elements for {array.name}, not {math.prod(array.shape)}"

@@ -1,4 +1,4 @@
-"""From a configuration to everything needed to compile and run it, and to the key of its result."""
+"""Turns a configuration into everything needed to compile and run it, and into the key of its trial."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ from autotune.space import Fill, Space
 
 @dataclass(frozen=True)
 class KernelInstance:
-    """One configuration, ready to compile and to run; `key` identifies its outcome."""
+    """One configuration, ready to compile and run; `key` identifies its trial."""
 
     config: Config
     source: str
     options: tuple[str, ...]
     checks: tuple[ProblemInstance, ...]
-    case: ProblemInstance
+    problem: ProblemInstance
     floor_ms: float
     key: str
 
     @cached_property
     def runs(self) -> str:
-        """What is run with the binary: launches, scalars and arrays on every problem."""
-        return json.dumps([item.identity for item in (*self.checks, self.case)])
+        """Identifies what runs with the binary: launches, scalars and arrays of every problem."""
+        return json.dumps([item.identity for item in (*self.checks, self.problem)])
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
-        """Outputs that are not compared, of those it writes; of all where nothing is compared."""
-        case = self.case
-        outputs = [array.name for array in case.arrays if array.role in ("out", "inout")]
-        used = {name for launch in case.launches for name in launch.arguments}
+        """Outputs that it writes and nobody compares; all such outputs if none at all is compared."""
+        problem = self.problem
+        outputs = [array.name for array in problem.arrays if array.role in ("out", "inout")]
+        used = {name for launch in problem.launches for name in launch.arguments}
         some = any(name in compared for name in outputs)
         return tuple(name for name in outputs if name not in compared and (name in used or not some))
 
-    def job(
-        self, binary: Binary, protocol: MeasurementPolicy, incumbent: Incumbent | None, batch: int | None
+    def work_item(
+        self, binary: Binary, policy: MeasurementPolicy, incumbent: Incumbent | None, batch: int | None
     ) -> WorkItem:
-        """The job that verifies and times it."""
-        return WorkItem(binary, self.checks, self.case, protocol, incumbent, batch, self.floor_ms)
+        """The work item that verifies and times it."""
+        return WorkItem(binary, self.checks, self.problem, policy, incumbent, batch, self.floor_ms)
 
 
 class InstanceMaker:
-    """Makes the candidates of one space; pure, so that the same configuration gives the same key."""
+    """Makes the kernel instances of one space; the same configuration always gives the same key."""
 
     def __init__(self, space: Space, source: SourceText, dialect: str, compiler: str) -> None:
         """`compiler` is its name and version."""
@@ -70,56 +70,58 @@ class InstanceMaker:
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
 
     def make(self, config: Config) -> KernelInstance:
-        """Raises ExpressionError when the space's expressions give no usable numbers."""
+        """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        checks = tuple(  # each with another seed, and so with another poison
-            self.case(config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number))
+        checks = tuple(  # each with its own seed, and so with its own poison
+            self.problem_instance(
+                config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number)
+            )
             for number, sizes in enumerate(self._verify_sizes, 1)
             if space.holds(config, sizes)
         )
-        case = self.case(config, space.problem)
+        problem = self.problem_instance(config, space.problem)
         options = space.options(config, self._dialect)
         return KernelInstance(
             config=config,
             source=render(self._source, space.macros(config)),
             options=options,
             checks=checks,
-            case=case,
+            problem=problem,
             floor_ms=self._floor_ms(config),
-            key=self.key(config, options, (*checks, case)),
+            key=self.key(config, options, (*checks, problem)),
         )
 
     def key(
-        self, config: Config, options: tuple[str, ...] = (), cases: tuple[ProblemInstance, ...] = ()
+        self, config: Config, options: tuple[str, ...] = (), problems: tuple[ProblemInstance, ...] = ()
     ) -> str:
-        """What the journal knows an outcome by; without cases, that the configuration cannot be launched."""
+        """The key of a trial in the journal; without problems, of a configuration that cannot be launched."""
         return trial_key(
             self._source.sha256,
             config,
             options,
             compiler=self.space.spec.compiler,
-            cases=cases,
+            problems=problems,
             environment=self._environment,
         )
 
-    def case(self, config: Config, problem: Problem) -> ProblemInstance:
-        """The configuration on one problem; raises ExpressionError."""
+    def problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
+        """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
         try:
-            return self._case(config, problem)
+            return self._problem_instance(config, problem)
         except ExpressionError as error:
             where = f"{self.space.spec.path}: at {size_text(problem.sizes)}"
             raise ExpressionError(f"{where}: {error}") from None
 
-    def _case(self, config: Config, problem: Problem) -> ProblemInstance:
+    def _problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
         space = self.space
         values = space.values(config, problem.sizes)
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         launches = space.launches(config, problem.sizes)
         if not launches:
-            raise ExpressionError("launch: nothing is launched, for no `when` holds")
+            raise ExpressionError("launch: nothing is launched, because no `when` holds")
         fills = {item.name: item.fill for item in space.spec.arguments}
         return ProblemInstance(
-            problem=problem,
+            definition=problem,
             arrays=tuple(_array(item, fills[item.name]) for item in evaluated if item.value is None),
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
@@ -130,7 +132,7 @@ class InstanceMaker:
         )
 
     def _floor_ms(self, config: Config) -> float:
-        """Moving the work's bytes at the memory's bandwidth; 0 where either is unknown."""
+        """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches."""
         bandwidth = self.space.device.memory_bandwidth_bytes_per_s
         work_bytes = work(self.space, config, self.space.problem.sizes).get("bytes")
         fits_in_cache = work_bytes is not None and work_bytes <= 2 * self.space.device.cache_bytes
@@ -140,7 +142,7 @@ class InstanceMaker:
 
 
 def environment(device: DeviceInfo, compiler: str) -> dict[str, str]:
-    """What a time depends on besides the kernel: the device, its software, and the compiler."""
+    """What a time depends on apart from the kernel: device, driver, runtime and compiler."""
     return {
         "device": device.name,
         "backend": device.backend,
@@ -151,7 +153,7 @@ def environment(device: DeviceInfo, compiler: str) -> dict[str, str]:
 
 
 def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
-    """The problem's `bytes` and `flops`, as far as the space states them."""
+    """The problem's `bytes` and `flops`, as far as the space file gives them."""
     values = space.values(config, sizes)
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
 

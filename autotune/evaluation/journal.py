@@ -1,9 +1,9 @@
-"""Append-only record of a search: one JSON line per trial, written before the next trial starts.
+"""The journal of a search: a file with one JSON line per trial, appended before the next trial starts.
 
-Written means handed to the system, which outlives this process; a thread syncs it to the disk.
+A line outlives this process once it is passed to the operating system; a thread syncs it to the disk.
 
-The first line says what the rows are true of: kernel, source, device, problem, arguments. A row is keyed
-by everything that decides its outcome, so a row outlives changes of the space that leave its key alone.
+The first line describes what all rows share: kernel, source, device, problem and arguments. A row's key
+covers everything that its outcome depends on, so a row stays valid as long as its key does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Finals = dict[tuple[str, ...], dict[str, Measurement]]
 
 
 class Journal:
-    """An open journal: `trials` by content key, `finals` by the keys of the finalists that took part."""
+    """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists."""
 
     def __init__(self, path: Path, header: Mapping[str, str], *, fresh: bool = False) -> None:
         """Open or create the file.
@@ -43,7 +43,7 @@ class Journal:
         self._header = dict(header)
         self._file = _open_locked(path)
         self._unsynced = threading.Event()
-        self._sync_error: OSError | None = None  # that nobody has been told of
+        self._sync_error: OSError | None = None  # not raised yet
         self._is_closing = False
         self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
         try:
@@ -58,12 +58,12 @@ class Journal:
 
     @property
     def batch(self) -> int | None:
-        """Runs in a sample that the trials agree on, the most of any; None before one was timed."""
+        """Runs per sample in this journal: the largest of its trials; None before one was timed."""
         timed = (trial.measurement.batch for trial in self.trials.values() if trial.measurement)
         return max(timed, default=None)
 
     def append(self, trial: Trial) -> None:
-        """Write one trial; from now on it outlives this process, and in a moment the machine.
+        """Write one trial.
 
         Raises WriteError when that fails; what was written before is whole.
         """
@@ -71,21 +71,21 @@ class Journal:
         self._write({"trial": encode_trial(trial)})
 
     def append_finals(self, measurements: Mapping[str, Measurement]) -> None:
-        """Write what a final round measured, by content key; raises WriteError when that fails."""
+        """Write the measurements of a last round, by key; raises WriteError when that fails."""
         self.finals[tuple(sorted(measurements))] = dict(measurements)
         self._write({"finals": {key: encode_measurement(value) for key, value in measurements.items()}})
 
     def close(self) -> None:
-        """Close the file, synced to the disk, and free its lock; raises WriteError when a sync failed."""
+        """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
         self._is_closing = True
         self._unsynced.set()
         self._syncer.join()
-        self._sync()  # a row may have come during the last sync
+        self._sync()  # a row may have been added during the last sync
         self._file.close()
         self._tell_of_sync()
 
     def _keep_synced(self) -> None:
-        """Sync what was written without keeping the search waiting: a disk takes longer than many a trial."""
+        """Sync in the background: a disk may take longer than a trial."""
         while not self._is_closing:
             self._unsynced.wait()
             self._unsynced.clear()
@@ -120,7 +120,7 @@ class Journal:
             return
         header, self.trials, self.finals = _rows(lines, self.path)
         if not any(trial.status is Status.OK for trial in self.trials.values()):
-            # the default, which runs first, failed: nothing is lost, and it may have been mended since
+            # the default runs first and failed: nothing is lost, and it may be repaired by now
             if self.trials:
                 self.warning = f"{self.path}: held no trial that succeeded and is started over"
             self.trials.clear()
@@ -137,42 +137,42 @@ class Journal:
         return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        """Write a row in one piece: of one that does not fit nothing stays behind."""
+        """Write a whole row; if the disk is full, remove the part that was written."""
         self._tell_of_sync()
         data = (json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n").encode()
         whole_bytes = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
-            if written < len(data):  # the rest says why
+            if written < len(data):  # writing the rest raises the reason
                 self._file.write(data[written:])
         except OSError as error:
-            with suppress(OSError):  # what is left of the row is dropped by whoever reads it
+            with suppress(OSError):  # a reader drops a partial last row
                 self._file.truncate(whole_bytes)
             raise _unwritable(self.path, error) from None
         self._unsynced.set()
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """Trials of a journal, what a last round found out included; raises as `read_journal` does."""
+    """Read the trials of a journal; raises as `read_journal` does."""
     return read_journal(path)[1]
 
 
 def read_last_round(path: Path) -> dict[str, Measurement]:
-    """What the latest last round measured, by content key; raises as `read_journal` does."""
+    """Read the measurements of the latest last round, by key; raises as `read_journal` does."""
     _, _, finals = _parsed(_text(path), path)
     return next(reversed(finals.values()), {})
 
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
-    """What a journal's rows are true of, and its trials, without locking or changing the file.
+    """Read the header and the trials of a journal, without locking or changing the file.
 
-    Raises InputError when it cannot be read and JournalError when it is no journal.
+    Raises InputError when the file cannot be read and JournalError when it is not a journal.
     """
     return parse_journal(_text(path), path)
 
 
 def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
-    """The same from a journal's text; `path` is named in errors."""
+    """Parse a journal's text into its header and trials; errors name `path`."""
     header, trials, _ = _parsed(text, path)
     return header, list(trials.values())
 
@@ -193,13 +193,13 @@ def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[str, Trial], _F
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
-    """Refuse a file that is something else before anything is changed; an empty one may become a journal."""
+    """Raise JournalError for a file that is not a journal; an empty file may become one."""
     if lines and not lines[0].startswith('{"journal":'):
         raise JournalError(f"{path}:1: not a journal; choose another file")
 
 
 def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
-    """Header, trials by key (a later row replaces an earlier one) and final rounds."""
+    """Return header, trials by key (a later row replaces an earlier one) and last rounds."""
     header, *rows = (_decode(line, number, path) for number, line in enumerate(lines, 1))
     if header.get("journal") != VERSION:
         raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another file")
@@ -245,7 +245,7 @@ def _open_locked(path: Path) -> FileIO:
 
 
 def open_journal(path: Path) -> FileIO:
-    """Open or create a file to append to, without following a link; unbuffered, so nothing is late."""
+    """Open or create a file to append to, unbuffered and without following a link."""
     return FileIO(path, "a+", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 

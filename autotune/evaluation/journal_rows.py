@@ -1,4 +1,4 @@
-"""Rows of a journal: trials and measurements to JSON values and back; what is damaged is refused here."""
+"""Converts trials and measurements to JSON values and back; refuses damaged rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.trials import Measurement, Rule, Status, Trial
 
-_OPTIONAL = {  # what a row says of a trial besides, and the value that is left out
+_OPTIONAL = {  # fields of a trial that are left out of a row at this value
     "detail": "",
     "compile_ms": 0.0,
     "cost_s": 0.0,
@@ -20,11 +20,11 @@ _OPTIONAL = {  # what a row says of a trial besides, and the value that is left 
     "by_machine": False,
     "failed_last_round": False,
 }
-_LAST_ROUND = "last round: "  # how the detail of a trial that failed there began in older journals
+_LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:
-    """A trial as JSON values; fields at their defaults are left out."""
+    """Convert a trial to JSON values; leave out fields at their defaults."""
     row: dict[str, Any] = {"config": dict(trial.config), "key": trial.key, "status": trial.status.value}
     found = {name: (getattr(trial, name), default) for name, default in _OPTIONAL.items()}
     row |= {name: value for name, (value, default) in found.items() if value != default}
@@ -34,7 +34,7 @@ def encode_trial(trial: Trial) -> dict[str, Any]:
 
 
 def decode_trial(row: object) -> Trial:
-    """The inverse of `encode_trial`; raises ValueError for anything else."""
+    """Convert back what `encode_trial` returned; raise ValueError for anything else."""
     trial = values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
     if not trial.detail.startswith(_LAST_ROUND):
         return trial
@@ -42,7 +42,7 @@ def decode_trial(row: object) -> Trial:
 
 
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
-    """A measurement as JSON values; later fields at their defaults are left out."""
+    """Convert a measurement to JSON values; leave out optional fields at their defaults."""
     row = {name: getattr(measurement, name) for name in _MEASUREMENT}
     return {name: value for name, value in row.items() if name not in _LATER or value != _LATER[name]}
 
@@ -50,7 +50,7 @@ def encode_measurement(measurement: Measurement) -> dict[str, Any]:
 def _decode_measurement(row: object, place: str) -> Measurement:
     fields = dict(values.mapping(row, place))
     conditions = fields.get("conditions")
-    if isinstance(conditions, dict) and "noise" in conditions:  # where older journals have it
+    if isinstance(conditions, dict) and "noise" in conditions:  # an older journal
         fields |= {"noise": conditions["noise"]}
         fields["conditions"] = {name: item for name, item in conditions.items() if name != "noise"}
     optional = (*_LATER, "batch", "energy_j", "conditions")
@@ -58,7 +58,7 @@ def _decode_measurement(row: object, place: str) -> Measurement:
 
 
 def _samples(value: object, place: str) -> tuple[float, ...]:
-    """Times in ms, as floats whoever wrote them."""
+    """Times in ms, as floats even where the journal has integers."""
     return tuple(map(float, values.list_of(values.amount)(value, place)))
 
 
@@ -79,7 +79,7 @@ def _rule(value: object, place: str) -> Rule:
 
 _RULES = tuple(rule.value for rule in Rule)
 _STATUSES = tuple(status.value for status in Status)
-_LATER = {"control": None, "chosen_from": 1, "noise": None}  # of a measurement, and what is left out
+_LATER = {"control": None, "chosen_from": 1, "noise": None}  # of a measurement, left out at this value
 _MEASUREMENT: dict[str, values.Read] = {
     "samples_ms": _some_samples,
     "rule": _rule,

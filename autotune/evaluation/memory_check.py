@@ -1,4 +1,4 @@
-"""Whether a problem's arrays fit in a device's memory, and which sizes would."""
+"""Checks that a problem's arrays fit in device memory, and finds sizes that would."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.work_item import ProblemInstance
 
-_FITTING_SHARE = 0.75  # of the memory, for sizes that are offered: others use some of it, too
+_FITTING_SHARE = 0.75  # of the memory, for suggested sizes: other programs use some of it, too
 
 
 @contextmanager
 def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[None]:
-    """Raise NoMemory, with sizes that fit, when the default's arrays take more than the device has.
+    """Raise NoMemory, naming sizes that fit, when the default's arrays take more memory than the device has.
 
-    The same where their bytes would fit, but the device refuses them while this is open.
+    Also raises NoMemory if an allocation fails inside the block.
     """
     device = maker.space.device
     if device_bytes(default) > device.memory_bytes:
@@ -35,7 +35,7 @@ def _too_large(maker: InstanceMaker, default: ProblemInstance, reason: str) -> N
     needed = _gib(device_bytes(default))
     smaller = _fitting_sizes(maker)
     advice = ", such as " + " ".join(f"--size {name}={smaller[name]}" for name in smaller) if smaller else ""
-    sizes = size_text(default.problem.sizes)
+    sizes = size_text(default.definition.sizes)
     return NoMemory(
         f"{maker.space.spec.path}: the arrays for {sizes} take {needed} of device memory, "
         f"and {maker.space.device.name} {reason}; choose a smaller problem with --size{advice}"
@@ -43,17 +43,17 @@ def _too_large(maker: InstanceMaker, default: ProblemInstance, reason: str) -> N
 
 
 def _fitting_sizes(maker: InstanceMaker) -> Sizes | None:
-    """The problem with its largest sizes halved until it fits; None where the default cannot be run then."""
+    """Halve the largest size until the arrays fit; None if the default configuration cannot run then."""
     space = maker.space
     sizes = dict(space.problem.sizes)
     while max(sizes.values()) > 1:
         largest = max(sizes, key=lambda name: sizes[name])
         sizes[largest] //= 2
         try:
-            case = maker.case(space.spec.default, replace(space.problem, sizes=sizes))
+            problem = maker.problem_instance(space.spec.default, replace(space.problem, sizes=sizes))
         except ExpressionError:
             return None
-        fits = device_bytes(case) <= _FITTING_SHARE * space.device.memory_bytes
+        fits = device_bytes(problem) <= _FITTING_SHARE * space.device.memory_bytes
         if fits and space.holds(space.spec.default, sizes):
             return sizes
     return None

@@ -1,7 +1,7 @@
-"""What NVIDIA's compute-sanitizer says of a configuration: accesses out of bounds that no guard zone sees.
+"""Runs a configuration under NVIDIA's compute-sanitizer, which finds accesses that guard zones do not see.
 
-A kernel that reads past its shared memory, or far beyond an array, usually runs and is right by luck. Under
-the sanitizer it runs on small problems and in a process of its own.
+A kernel that reads past its shared memory, or far beyond an array, usually runs, and its result is right by
+luck. The sanitizer runs it on small problems and in a process of its own.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from autotune.evaluation.device_process import DeviceState, verify_once
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
-TIMEOUT_S = 30.0  # for all that is looked at: under the sanitizer a kernel runs up to a hundred times slower
-_FOUND = 86  # the exit code that is asked for when something was found
+TIMEOUT_S = 30.0  # for all problems: under the sanitizer a kernel runs up to a hundred times slower
+_FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
     r"^=+ ((?:Invalid|Misaligned|Program hit|Race|Barrier|Uninitialized).*)$", re.MULTILINE
@@ -39,16 +39,16 @@ class Sanitizer:
     reference: Path
     environment: Mapping[str, str]
 
-    def check(self, binary: Binary, cases: tuple[ProblemInstance, ...]) -> Failure | None:
-        """Run a configuration on some problems; a Failure if the sanitizer finds something.
+    def check(self, binary: Binary, problems: tuple[ProblemInstance, ...]) -> Failure | None:
+        """Run a configuration on some problems; return a Failure if the sanitizer finds something.
 
-        One that does not work here, or does not end in time, finds nothing. What it finds it turns into a
-        failed launch, so a configuration that fails under it is where its verdict is wanted most.
+        A sanitizer that does not work here, or does not end in time, finds nothing. It turns a finding into a
+        failed launch, so errors of the run are ignored and the sanitizer's exit code decides.
         """
         try:
-            code, output = self._run(binary, cases)
+            code, output = self._run(binary, problems)
             if was_killed(code):
-                code, output = self._run(binary, cases)
+                code, output = self._run(binary, problems)
         except ChildTimeout:
             return None
         if code != _FOUND:
@@ -57,24 +57,26 @@ class Sanitizer:
         what = first[1].strip() if first else "an error"
         return Failure(Status.OUT_OF_BOUNDS, f"compute-sanitizer found: {what}")
 
-    def _run(self, binary: Binary, cases: tuple[ProblemInstance, ...]) -> tuple[int, str]:
-        """Exit code and output of the sanitizer; raises ChildTimeout."""
+    def _run(self, binary: Binary, problems: tuple[ProblemInstance, ...]) -> tuple[int, str]:
+        """Return the sanitizer's exit code and output; raises ChildTimeout."""
         deadline_s = time.monotonic() + TIMEOUT_S
         wrapper = (self.program, "--tool", "memcheck", "--error-exitcode", str(_FOUND), "--print-limit", "1")
         child = Child(
-            DeviceState, self.address, self.reference, cases, environment=self.environment, wrapper=wrapper
+            DeviceState, self.address, self.reference, problems, environment=self.environment, wrapper=wrapper
         )
         try:
             with suppress(ChildDied, ChildRaised):
-                for case in cases:
-                    child.call(verify_once, binary, case, timeout_s=max(0.0, deadline_s - time.monotonic()))
+                for problem in problems:
+                    child.call(
+                        verify_once, binary, problem, timeout_s=max(0.0, deadline_s - time.monotonic())
+                    )
             return child.finish(max(0.0, deadline_s - time.monotonic()))
         finally:
             child.kill()
 
 
 def find_sanitizer(address: Address) -> str | None:
-    """The program, for a device that it can look at and where it is installed."""
+    """Return the path of compute-sanitizer; None if it is not installed, or for devices other than CUDA's."""
     if BACKENDS[address.backend].dialect != "cuda":
         return None
     usual = os.pathsep.join(_USUAL_PLACES)

@@ -1,4 +1,4 @@
-"""Correctness of one run: guard zones, unchanged inputs, results against the reference."""
+"""Verifies one run: guard zones whole, inputs unchanged, results equal to the reference."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 
-def verify(program: Program, case: ProblemInstance, workspace: ProblemBuffers) -> Verdict:
-    """Run the plan from poison and check all that it touched; then again after a run over other inputs.
+def verify(program: Program, problem: ProblemInstance, buffers: ProblemBuffers) -> Verdict:
+    """Run the plan from poisoned outputs and check all arrays; then check again after a run on other inputs.
 
-    The second check finds a kernel that does its work only once, or only where it sees that it is not done:
-    its outputs and its scratch hold what the other inputs gave, or, under every other seed, outputs that are
-    right but for a part. Raises what `Device.run` raises.
+    The second check finds a kernel that works only once, or skips work that looks done: scratch and outputs
+    start with results for the other inputs or, under every other seed, outputs are right except for a part.
+    Raises what `Device.run` raises.
     """
-    first = attempt(program, case, workspace)
+    first = attempt(program, problem, buffers)
     if first.failure is not None:
         return first
-    others = altered(case.arrays)
-    for guarded in workspace.guarded_buffers(case):
+    others = altered(problem.arrays)
+    for guarded in buffers.guarded_buffers(problem):
         (guarded.alter if guarded.array.name in others else guarded.restore)()
-    workspace.run(program, case)
-    for guarded in workspace.guarded_buffers(case):
-        if guarded.array.role == "out" and guarded.count > 1 and case.problem.seed % 2 == 0:
-            guarded.put_right()
-    second = attempt(program, case, workspace, kept=("out", "scratch"))
+    buffers.run(program, problem)
+    for guarded in buffers.guarded_buffers(problem):
+        if guarded.array.role == "out" and guarded.count > 1 and problem.definition.seed % 2 == 0:
+            guarded.write_expected_part()
+    second = attempt(program, problem, buffers, kept=("out", "scratch"))
     if second.failure is None:
         return second
     failure = replace(second.failure, detail=f"after a run on other inputs: {second.failure.detail}")
@@ -39,9 +39,9 @@ def verify(program: Program, case: ProblemInstance, workspace: ProblemBuffers) -
 
 
 def altered(arrays: Iterable[Array]) -> set[str]:
-    """The arrays whose elements may change places and stay a legal input: random ones, and their copies.
+    """Inputs that stay legal when their elements are rearranged: random ones and their copies.
 
-    What is the transpose of another would no longer be it.
+    Arrays with a transpose are left out, because the two would no longer match.
     """
     fills = {array.name: array.fill for array in arrays if array.fill is not None}
     sources = {name: str(fill[1]) for name, fill in fills.items() if fill[0] in ("copy", "transpose")}
@@ -58,48 +58,56 @@ def altered(arrays: Iterable[Array]) -> set[str]:
 
 def attempt(
     program: Program,
-    case: ProblemInstance,
-    workspace: ProblemBuffers,
+    problem: ProblemInstance,
+    buffers: ProblemBuffers,
     *,
     kept: tuple[str, ...] = (),
     inputs: bool = True,
 ) -> Verdict:
-    """Run the plan once and check it; arrays of the roles `kept` start as the last run left them.
+    """Run the plan once and check the result.
 
-    A later check may look at the inputs for this one. Raises what `Device.run` raises.
+    Args:
+        program: The loaded binary.
+        problem: What it runs on.
+        buffers: The problem's arrays.
+        kept: Roles of arrays that start as the last run left them.
+        inputs: Whether to check that inputs are unchanged; a later check may do so for this run, too.
+
+    Raises:
+        LaunchError, DeviceLost: As `Device.run` does.
     """
-    guarded_buffers = workspace.guarded_buffers(case)
+    guarded_buffers = buffers.guarded_buffers(problem)
     for guarded in guarded_buffers:
         if guarded.array.role not in kept:
             guarded.restore()
-    run_ms = workspace.run(program, case)
-    failure = check(case, workspace, inputs=inputs)
+    run_ms = buffers.run(program, problem)
+    failure = check(problem, buffers, inputs=inputs)
     changed = failure is None and any(
-        workspace.difference(guarded.against_initial())
+        buffers.difference(guarded.against_initial())
         for guarded in guarded_buffers
         if guarded.array.role == "inout"
     )
     return Verdict(failure, repeatable=failure is None and not changed, run_ms=run_ms)
 
 
-def check(case: ProblemInstance, workspace: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
-    """Compare memory as it is now with what a right run leaves behind; None when it agrees.
+def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
+    """Compare memory with what a correct run leaves; return None when it agrees.
 
-    A failure is doubtful where something has changed that no right run of any configuration changes.
+    A failure is doubtful if something changed that no correct run of any configuration changes.
     """
-    guarded_buffers = workspace.guarded_buffers(case)
-    if workspace.check(
-        case, [guarded for guarded in guarded_buffers if inputs or guarded.array.role != "in"]
+    guarded_buffers = buffers.guarded_buffers(problem)
+    if buffers.check(
+        problem, [guarded for guarded in guarded_buffers if inputs or guarded.array.role != "in"]
     ):
         return None
     for guarded in guarded_buffers:
         if not guarded.is_trustworthy():
             detail = f"wrote far from any array: over what {guarded.array.name} is compared with"
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(case)})", is_doubtful=True)
-    reasons = (_outside(guarded) or _inside(guarded, case, workspace) for guarded in guarded_buffers)
+            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})", is_doubtful=True)
+    reasons = (_outside(guarded) or _inside(guarded, problem, buffers) for guarded in guarded_buffers)
     failure = next(reason for reason in reasons if reason is not None)
     inputs_now = [
-        workspace.difference(guarded.against_initial())
+        buffers.difference(guarded.against_initial())
         for guarded in guarded_buffers
         if guarded.array.role == "in"
     ]
@@ -120,29 +128,29 @@ def _outside(guarded: GuardedBuffer) -> Failure | None:
     return None
 
 
-def _inside(guarded: GuardedBuffer, case: ProblemInstance, workspace: ProblemBuffers) -> Failure | None:
-    """What is wrong with an array whose guard zones are whole."""
-    array, change = guarded.array, workspace.difference(guarded.against_initial())
+def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBuffers) -> Failure | None:
+    """The failure of an array whose guard zones are whole; None if it is right."""
+    array, change = guarded.array, buffers.difference(guarded.against_initial())
     if array.role == "in":
-        return change and _wrong(f"changed its input {_place(array, guarded.index_of(change))}", case)
-    difference = workspace.difference(guarded.against_expected(case.rtol, case.atol))
+        return change and _wrong(f"changed its input {_place(array, guarded.index_of(change))}", problem)
+    difference = buffers.difference(guarded.against_expected(problem.rtol, problem.atol))
     if difference is None:
         return None
     if array.role == "out" and change is None:
-        return _wrong(f"{array.name} was never written", case)
+        return _wrong(f"{array.name} was never written", problem)
     index, count = difference[0] - guarded.guard_items, difference[1]
-    found, wanted = guarded.values_at(index)
+    found, expected = guarded.values_at(index)
     others = f", {count} of {guarded.count} elements differ" if guarded.count > 1 else ""
-    return _wrong(f"{_place(array, index)} is {found}, expected {wanted}{others}", case)
+    return _wrong(f"{_place(array, index)} is {found}, expected {expected}{others}", problem)
 
 
 def _place(array: Array, index: int) -> str:
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
 
-def _wrong(what: str, case: ProblemInstance) -> Failure:
-    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(case)})")
+def _wrong(what: str, problem: ProblemInstance) -> Failure:
+    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(problem)})")
 
 
-def _sizes(case: ProblemInstance) -> str:
-    return f"at {size_text(case.problem.sizes)}"
+def _sizes(problem: ProblemInstance) -> str:
+    return f"at {size_text(problem.definition.sizes)}"

@@ -1,6 +1,6 @@
-"""What travels to the worker and back: one configuration on concrete problems, with every number in it.
+"""Records sent to the device process and back: one configuration on concrete problems.
 
-A job is free of expressions and of YAML, so the worker only runs, checks and times.
+All expressions are evaluated, so the device process only runs, checks and times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from autotune.core.trials import Binary, Failure, Measurement, Problem
 
 @dataclass(frozen=True)
 class Array:
-    """One array argument; `fill` is a kind and its numbers, None for `out` and `scratch`."""
+    """One array argument; `fill` is a kind of fill and its parameters, None for `out` and `scratch`."""
 
     name: str
     dtype: str
@@ -27,7 +27,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Scalar:
-    """One value argument."""
+    """One scalar argument."""
 
     name: str
     dtype: str
@@ -36,9 +36,9 @@ class Scalar:
 
 @dataclass(frozen=True)
 class ProblemInstance:
-    """One problem a configuration runs on, with its launches for that problem."""
+    """One problem that a configuration runs on, with its arguments and launches."""
 
-    problem: Problem
+    definition: Problem
     arrays: tuple[Array, ...]
     scalars: tuple[Scalar, ...]
     launches: tuple[Launch, ...]
@@ -47,9 +47,9 @@ class ProblemInstance:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Version 1 of what a trial's key says of a case; its words stay when fields get other names."""
+        """Version 1 of this problem's part of a trial's key; keep its words when fields are renamed."""
         return {
-            "problem": [sorted(self.problem.sizes.items()), self.problem.dtype, self.problem.seed],
+            "problem": [sorted(self.definition.sizes.items()), self.definition.dtype, self.definition.seed],
             "arrays": [
                 {"name": a.name, "dtype": a.dtype, "shape": a.shape, "role": a.role, "fill": a.fill}
                 for a in self.arrays
@@ -71,25 +71,27 @@ class ProblemInstance:
 
     @cached_property
     def data_key(self) -> str:
-        """Inputs and expected results depend on the problem and on every array but scratch."""
+        """Identifies inputs and expected results, which depend on the problem and all arrays but scratch."""
         arrays = [array for array in self.identity["arrays"] if array["role"] != "scratch"]
         return json.dumps([self.identity["problem"], arrays])
 
 
 @dataclass(frozen=True)
 class MeasurementPolicy:
-    """How a configuration is timed.
+    """How a configuration is timed, and when timing stops early.
 
-    One whose verification took `hopeless_factor` times as long as a run of the incumbent by itself is run
-    again, `hopeless_runs` times in all, and given up if every run took so long; beyond `noise_factor` one
-    run is enough. After `warmups` runs, `screen` samples decide whether another can still win: it stops there
-    if its fastest sample is `screen_factor` times the incumbent's median. The rest race on until they are
-    beaten (all of the median's interval is above `race_factor` times the incumbent's median) or known (the
-    interval is narrower than `precision` of the median), or `samples` or `seconds` are used up. Before one is
-    given up the incumbent is run beside it, and the slower of its two times counts: whatever slows the
-    machine down slows both. Where the first configuration of a search takes less than `batch_ms`, runs are
-    repeated within each sample, so that one stays well above the timer's resolution. Where energy counts,
-    runs of `energy_s` in all follow, unless the configuration is hopeless.
+    - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
+      of `hopeless_runs` runs. Beyond `noise_factor` one run is enough.
+    - Screened: after `warmups` runs, the fastest of `screen` samples takes more than `screen_factor` times
+      the incumbent's median.
+    - Beaten: the confidence interval of the median lies above `race_factor` times the incumbent's median.
+    - Steady: the interval is narrower than `precision` of the median.
+    - Otherwise sampling ends after `samples` samples or `seconds`.
+
+    Before a configuration is given up, the incumbent is timed beside it, and the slower of its two times
+    counts: a slow machine slows both. If the first configuration of a search takes less than `batch_ms`, each
+    sample repeats the run, so that it stays well above the timer's resolution. If energy is measured, runs of
+    `energy_s` in all follow, except for hopeless configurations.
     """
 
     hopeless_factor: float = 2.5
@@ -107,7 +109,7 @@ class MeasurementPolicy:
 
     @property
     def energy_limit_s(self) -> float:
-        """By how much energy raises the time limit of what measures it: restores may take as long again."""
+        """Extra time limit for measuring energy: restores may take as long as the runs."""
         return 2 * self.energy_s
 
     def __str__(self) -> str:
@@ -125,24 +127,24 @@ class Incumbent:
     """The best configuration so far: its measurement, and what it takes to run it beside another."""
 
     measurement: Measurement
-    binary: Binary | None  # None: not at hand, for the measurement is from the journal
-    case: ProblemInstance
+    binary: Binary | None  # None: the measurement is from the journal, or a run beside another is unwanted
+    problem: ProblemInstance
 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One configuration to verify on `checks`, then to verify and time on `case`."""
+    """One configuration: verify it on `checks`, then verify and time it on `problem`."""
 
     binary: Binary
     checks: tuple[ProblemInstance, ...]
-    case: ProblemInstance
-    protocol: MeasurementPolicy
+    problem: ProblemInstance
+    policy: MeasurementPolicy
     incumbent: Incumbent | None
-    batch: int | None  # runs in a sample, the same for all of a search; None: nothing has been timed yet
-    floor_ms: float  # no honest run is faster: the work's bytes at the memory's bandwidth
+    batch: int | None  # runs per sample, the same in a whole search; None: nothing has been timed yet
+    floor_ms: float  # the work's bytes at the memory's bandwidth: no correct run is faster
 
     def alone(self) -> WorkItem | None:
-        """The same without a run of the incumbent beside it; None where there is none anyway."""
+        """The same item without a run of the incumbent beside it; None if it has none."""
         if self.incumbent is None or self.incumbent.binary is None:
             return None
         return replace(self, incumbent=replace(self.incumbent, binary=None))
@@ -150,7 +152,7 @@ class WorkItem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: a failure, or a measurement."""
+    """The result of a work item: a failure or a measurement."""
 
     failure: Failure | None = None
     measurement: Measurement | None = None

@@ -1,4 +1,4 @@
-"""The parent's side of the one process that uses the device: run jobs, survive whatever they do."""
+"""The parent's side of the device process: run functions in it, and replace it when one breaks it."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from typing import Any
 from autotune.core.trials import Failure, Status
 from autotune.devices import Address
 from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, NoMemory, OutOfMemory, SetupError
-from autotune.evaluation.device_process import DeviceState, hold, ready
+from autotune.evaluation.device_process import DeviceState, compared_outputs, place
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child, persistently
 
 SETUP_TIMEOUT_S = 600.0
-SILENCE_S = 5.0  # after so long the user is told what is being waited for
-DEVICE_PROCESS = "device"  # of the processes that may be kept ready
+SILENCE_S = 5.0  # after this time the user is told what the search waits for
+DEVICE_PROCESS = "device"  # the kind of process, for those started ahead
 
 OnWait = Callable[[str], None]
 
 
 class Worker:
-    """One device in a child process that is replaced after a crash, a hang or an error that sticks.
+    """One device in a child process that is replaced after a crash, a hang or a lost device.
 
-    `cases` are prepared (inputs drawn, references computed) whenever a child starts, others when `prepare`
-    asks for them, so that a job's time limit is spent on the job.
+    `problems` are prepared (inputs drawn, references computed) whenever a child starts, others by `prepare`.
+    So the time limit of a run covers the run only.
     """
 
     def __init__(
         self,
         address: Address,
         reference: Path,
-        cases: tuple[ProblemInstance, ...],
+        problems: tuple[ProblemInstance, ...],
         environment: Mapping[str, str] | None = None,
         on_wait: OnWait = lambda _: None,
     ) -> None:
-        """`on_wait` is told, by another thread, what takes longer than a few seconds."""
+        """`on_wait` is called, from another thread, with a description of any preparation that takes long."""
         self._address = address
         self._reference = reference
-        self._cases = cases
+        self._first_problems = problems
         self._environment = environment
         self._on_wait = on_wait
         self._child: Child | None = None
         self._is_ready = False
-        self._runs = 0  # of configurations in this child
-        self._again: Callable[[], None] = self.start  # begins the latest run once more
-        self._wanted: tuple[ProblemInstance, ...] = ()
-        self._held: frozenset[str] = frozenset()
+        self._runs = 0  # configurations that ran in this child
+        self._repeat: Callable[[], None] = self.start  # begins the latest run once more
+        self._problems: tuple[ProblemInstance, ...] = ()  # of the next run
+        self._placed: frozenset[str] = frozenset()  # data keys in the child's device memory
         self._timeout_s = 0.0
-        self._compared: frozenset[str] | None = None  # None: not known yet
+        self._compared: frozenset[str] | None = None  # None: not asked yet
 
     def start(self) -> None:
-        """Start the child unless there is one; it opens its device while the caller goes on."""
+        """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
             self._child = Child(
                 DeviceState,
                 self._address,
                 self._reference,
-                self._cases,
+                self._first_problems,
                 environment=self._environment,
                 kind=DEVICE_PROCESS,
             )
@@ -69,27 +69,26 @@ class Worker:
 
     @property
     def compared(self) -> frozenset[str]:
-        """The arrays that the reference knows; raises SetupError or NoMemory where it cannot be asked."""
+        """The arrays that the reference returns; raises SetupError or NoMemory when the setup fails."""
         if self._compared is None:
             self._ready_child()
         return self._compared or frozenset()
 
-    def prepare(self, *cases: ProblemInstance) -> Failure | None:
-        """Have what these cases need at hand before the next run; a Failure if that goes wrong.
+    def prepare(self, *problems: ProblemInstance) -> Failure | None:
+        """Place problems in device memory for the next run; return a Failure if that goes wrong.
 
-        Nothing is done where it is at hand already. Otherwise the arrays of other cases leave the device's
-        memory first. Raises SetupError or NoMemory when it goes wrong with the cases of every child. What the
-        machine may have caused is done once more in a fresh child.
+        Other problems are freed first, unless these are in place already. A failure that the machine may have
+        caused is repeated once in a fresh child. Raises SetupError or NoMemory when the first problems fail.
         """
-        self._wanted = cases
-        return self._hold_wanted()
+        self._problems = problems
+        return self._place()
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
-        """Run `function(state, *arguments, **options)` in the child; a Failure if that goes wrong.
+        """Run `function(state, *arguments, **options)` in the child; return its answer or a Failure.
 
-        After a doubtful failure the child is replaced. The run is repeated in the fresh one where the machine
-        may have caused the failure, or another configuration that the child ran. Raises SetupError when the
-        device or the reference is broken, whatever the configuration.
+        The child is replaced after a doubtful failure. If the machine, or another configuration in the same
+        child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
+        device or the reference is broken.
         """
         self.begin(function, *arguments, timeout_s=timeout_s, **options)
         return self.finish()
@@ -102,7 +101,7 @@ class Worker:
         alone: tuple[Any, ...] | None = None,
         **options: Any,
     ) -> None:
-        """Begin a run that `finish` ends, so that the caller can use the time in between.
+        """Begin a run; `finish` waits for it.
 
         Args:
             function: What the child runs.
@@ -113,20 +112,20 @@ class Worker:
         """
         self._timeout_s = timeout_s
         again = arguments if alone is None else alone
-        self._again = partial(self.begin, function, *again, timeout_s=timeout_s, **options)
+        self._repeat = partial(self.begin, function, *again, timeout_s=timeout_s, **options)
         self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
         self._runs += 1 if alone is None else 2
 
     def finish(self) -> Any:
-        """Wait for the run that was begun: its answer, or a Failure."""
+        """Wait for the run that was begun; return its answer or a Failure."""
         answer = self._answer()
         failure = _failure(answer)
         if failure is not None and (failure.by_machine or (failure.is_doubtful and self._runs > 1)):
             self.close()
-            unprepared = self._hold_wanted()  # by the fresh child, as by the one before
+            unprepared = self._place()
             if unprepared is not None:
                 return unprepared
-            self._again()
+            self._repeat()
             answer = self._answer()
             failure = _failure(answer)
         if failure is not None and failure.is_doubtful:
@@ -158,27 +157,27 @@ class Worker:
             raise self._broken(error) from None
 
     def _opened(self) -> Child:
-        """The child, once its device is open and the cases of every child are prepared."""
+        """The child, once its device is open and the first problems are prepared."""
         self.start()
         assert self._child is not None
         if not self._is_ready:
             with self._setting_up():
-                self._compared = self._child.call(ready, timeout_s=SETUP_TIMEOUT_S)
-            self._is_ready, self._held = True, frozenset()
+                self._compared = self._child.call(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
+            self._is_ready, self._placed = True, frozenset()
         return self._child
 
-    def _hold_wanted(self) -> Failure | None:
-        wanted = _keys(self._wanted)
-        are_first = wanted <= _keys(self._cases)
-        cases = self._cases if are_first else self._wanted
+    def _place(self) -> Failure | None:
+        keys = _keys(self._problems)
+        are_first = keys <= _keys(self._first_problems)
+        problems = self._first_problems if are_first else self._problems
 
         def attempt() -> None:
             child = self._ready_child()
-            if not wanted <= self._held:
-                self._held = frozenset()
+            if not keys <= self._placed:
+                self._placed = frozenset()
                 with self._setting_up():
-                    child.call(hold, cases, timeout_s=SETUP_TIMEOUT_S)
-                self._held = _keys(cases)
+                    child.call(place, problems, timeout_s=SETUP_TIMEOUT_S)
+                self._placed = _keys(problems)
 
         try:
             persistently(attempt)
@@ -190,7 +189,7 @@ class Worker:
 
     @contextmanager
     def _setting_up(self) -> Iterator[None]:
-        """Say what is waited for if it takes long; the child is closed where it fails."""
+        """Report a preparation that takes long; close the child if it fails."""
         what = f"preparing the problem on {self._address}, computing the reference: {self._reference}"
         timer = Timer(SILENCE_S, self._on_wait, [what])
         timer.daemon = True
@@ -204,7 +203,7 @@ class Worker:
             timer.cancel()
 
     def _broken(self, error: ChildFailed) -> SetupError | NoMemory:
-        """What is wrong whatever the configuration."""
+        """The error for a setup that fails for every configuration."""
         if _is_full(error):
             return NoMemory(str(error))
         where = f"{self._reference} on {self._address}"
@@ -216,8 +215,8 @@ class Worker:
         return SetupError(f"{where}: cannot prepare the problem: {error}")
 
 
-def _keys(cases: tuple[ProblemInstance, ...]) -> frozenset[str]:
-    return frozenset(case.data_key for case in cases)
+def _keys(problems: tuple[ProblemInstance, ...]) -> frozenset[str]:
+    return frozenset(problem.data_key for problem in problems)
 
 
 def _is_full(error: ChildFailed) -> bool:
@@ -225,7 +224,7 @@ def _is_full(error: ChildFailed) -> bool:
 
 
 def _unprepared(error: ChildFailed) -> Failure:
-    """What is wrong with one configuration, whose arrays are its own."""
+    """The failure of a configuration whose own arrays cannot be prepared."""
     if isinstance(error, ChildTimeout):
         return Failure(Status.TIMEOUT, f"preparing its problem: {error}", by_machine=error.by_machine)
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
@@ -233,5 +232,5 @@ def _unprepared(error: ChildFailed) -> Failure:
 
 
 def _failure(answer: Any) -> Failure | None:
-    """What a run's answer says of a failure, if it says something."""
+    """The failure in a run's answer, if there is one."""
     return answer if isinstance(answer, Failure) else getattr(answer, "failure", None)

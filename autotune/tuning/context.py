@@ -103,7 +103,7 @@ def open_context(
     default = maker.make(task.spec.default)
     with ExitStack() as opened:
         opened.callback(discard_spares)
-        opened.enter_context(enough_memory(maker, default.case))
+        opened.enter_context(enough_memory(maker, default.problem))
         path = options.journal or default_journal(task)
         journal = Journal(path, _header(task), fresh=options.fresh)
         opened.callback(journal.close)
@@ -112,12 +112,12 @@ def open_context(
             compiler_opener(task.address, task.device, task.spec.compiler),
             workers=options.workers or _compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
-            kept=default_folder() if options.binary_cache else None,
+            binaries=default_folder() if options.binary_cache else None,
             environment=variables,
         )
         opened.callback(pool.close)
-        cases = (*default.checks, default.case)
-        worker = Worker(task.address, task.spec.reference, cases, variables, observer.waiting)
+        problems = (*default.checks, default.problem)
+        worker = Worker(task.address, task.spec.reference, problems, variables, observer.waiting)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
@@ -126,7 +126,7 @@ def open_context(
             worker,
             journal,
             options.budget,
-            protocol=policy,
+            policy=policy,
             timeout_s=options.timeout_s,
             on_trial=observer.tried,
             objective=options.objective,

@@ -146,10 +146,12 @@ def _verify_all(
     for key, finalist in field.items():
         if key in rejected:
             continue
-        problem = finalist.instance.case.problem
-        case = context.maker.case(finalist.instance.config, replace(problem, seed=problem.seed + seed))
-        verdict: Verdict | Failure = worker.prepare(case) or worker.run(
-            verify_once, finalist.binary, case, timeout_s=context.timeout_s
+        definition = finalist.instance.problem.definition
+        problem = context.maker.problem_instance(
+            finalist.instance.config, replace(definition, seed=definition.seed + seed)
+        )
+        verdict: Verdict | Failure = worker.prepare(problem) or worker.run(
+            verify_once, finalist.binary, problem, timeout_s=context.timeout_s
         )
         if isinstance(verdict, Failure):
             rejected[key] = verdict
@@ -222,11 +224,11 @@ def _add_energy(
     found = {}
     for key, measurement in measurements.items():
         finalist = field[key]
-        case = finalist.instance.case
-        answer: float | Failure | None = worker.prepare(case) or worker.run(
+        problem = finalist.instance.problem
+        answer: float | Failure | None = worker.prepare(problem) or worker.run(
             energy,
             finalist.binary,
-            case,
+            problem,
             timeout_s=context.timeout_s + policy.energy_limit_s,
             run_ms=measurement.median_ms,
             seconds=policy.energy_s,

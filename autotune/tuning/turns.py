@@ -62,7 +62,7 @@ class Turns:
         self._context, self._rejected, self._summarize = context, rejected, summarize
         self._order, self._random = list(series), Random(0)
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
-        context.worker.prepare(*(one.finalist.instance.case for one in series))
+        context.worker.prepare(*(one.finalist.instance.problem for one in series))
 
     def run(self, rounds: int) -> None:
         """Time that many more rounds."""
@@ -74,11 +74,11 @@ class Turns:
 
     def _time(self, series: Series) -> None:
         finalist, worker = series.finalist, self._context.worker
-        case = finalist.instance.case
-        answer: tuple[float, ...] | Failure = worker.prepare(case) or worker.run(
+        problem = finalist.instance.problem
+        answer: tuple[float, ...] | Failure = worker.prepare(problem) or worker.run(
             sample,
             finalist.binary,
-            case,
+            problem,
             timeout_s=self._context.timeout_s,
             count=SAMPLES_PER_TURN,
             batch=series.batch,

@@ -38,8 +38,8 @@ def what_is_wrong(worker, candidate, binary):
     """The first failure of a configuration at its sizes, or None."""
     if isinstance(binary, Failure):
         return binary
-    for case in candidate.checks or (candidate.case,):  # some are right for the main size only
-        verdict = worker.run(verify_once, binary, case, timeout_s=60)
+    for problem in candidate.checks or (candidate.problem,):  # some are right for the main size only
+        verdict = worker.run(verify_once, binary, problem, timeout_s=60)
         failure = verdict.failure if isinstance(verdict, Verdict) else verdict
         if failure is not None:
             return failure

@@ -201,12 +201,12 @@ def test_a_reference_that_hangs_is_named_soon_and_again_at_the_limit(folder, mon
     (folder.path / "reference.py").write_text("import time\n\ndef reference(i, s):\n    time.sleep(60)\n")
     monkeypatch.setattr(worker_module, "SILENCE_S", 0.1)
     monkeypatch.setattr(worker_module, "SETUP_TIMEOUT_S", 5.0)
-    from tests.unit.test_sanitizer import CASE
+    from tests.unit.test_sanitizer import PROBLEM
 
     said = []
-    worker = Worker(FAKE, folder.path / "reference.py", (CASE,), on_wait=said.append)
+    worker = Worker(FAKE, folder.path / "reference.py", (PROBLEM,), on_wait=said.append)
     with pytest.raises(SetupError, match=r"reference\.py on fake:0.*not ready within 5 s.*--size"):
-        worker.prepare(CASE)
+        worker.prepare(PROBLEM)
     assert len(said) == 1 and "computing the reference" in said[0] and "reference.py" in said[0]
 
 
@@ -219,7 +219,7 @@ def test_an_energy_that_cannot_be_measured_leaves_the_times_as_they_are(folder):
     command = ["search", "double.yaml", "--device", "opencl", "--journal", "j.jsonl", "--json"]
     assert folder.run(*command).returncode == 0
     energy = folder.run(*command, "--objective", "energy")
-    assert energy.returncode == 1 and "measurement_error: the device counts no energy" in energy.stderr
+    assert energy.returncode == 1 and "measurement_error: the device has no energy counter" in energy.stderr
     again = folder.run(*command)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"] == {"ok": 2}

@@ -65,9 +65,12 @@ def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     spec = spec_of(kernel)
     space = bound(spec, replace(GPU, memory_bytes=2**32))
     maker = InstanceMaker(space, read_source(spec.source), "cuda", "NVRTC 13")
-    with pytest.raises(NoMemory) as refused, enough_memory(maker, maker.case(spec.default, space.problem)):
+    with (
+        pytest.raises(NoMemory) as refused,
+        enough_memory(maker, maker.problem_instance(spec.default, space.problem)),
+    ):
         pass
     offered = {name: int(size) for name, size in re.findall(r"--size (\w+)=(\d+)", str(refused.value))}
     assert offered.keys() == space.problem.sizes.keys()
-    case = maker.case(spec.default, replace(space.problem, sizes=offered))
-    assert 2**30 < device_bytes(case) < 2**32
+    problem = maker.problem_instance(spec.default, replace(space.problem, sizes=offered))
+    assert 2**30 < device_bytes(problem) < 2**32

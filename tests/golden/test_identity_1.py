@@ -56,7 +56,7 @@ def test_every_row_has_the_key_and_the_text_that_its_configuration_has_today(nam
             trial.config,
             made.options,
             compiler=known.spec.compiler,
-            cases=(*made.checks, made.case),
+            problems=(*made.checks, made.problem),
             environment={word: found[word] for word in ENVIRONMENT},
         )
         assert trial.key == key

@@ -14,7 +14,7 @@ from autotune.processes.child import Child
 pytestmark = pytest.mark.gpu
 
 GPU = Address("cuda", 0)
-CASE = ProblemInstance(
+PROBLEM = ProblemInstance(
     Problem({"n": 32}, "float32"),
     (Array("x", "float32", (32,), "in", ("uniform", 0, 1)), Array("y", "float32", (32,), "out", None)),
     (Scalar("n", "int32", 32),),
@@ -59,14 +59,14 @@ def compiled(body):
 
 def test_a_sound_kernel_comes_out_clean(program, reference):
     binary = compiled("")
-    child = Child(DeviceState, GPU, reference, (CASE,), wrapper=(program, "--tool", "memcheck"))
+    child = Child(DeviceState, GPU, reference, (PROBLEM,), wrapper=(program, "--tool", "memcheck"))
     try:  # it works on this machine, or a clean verdict would say nothing
-        assert child.call(verify_once, binary, CASE, timeout_s=120).failure is None
+        assert child.call(verify_once, binary, PROBLEM, timeout_s=120).failure is None
         code, output = child.finish(60)
     finally:
         child.kill()
     assert code == 0 and "ERROR SUMMARY: 0 errors" in output
-    assert Sanitizer(program, GPU, reference, {}).check(binary, (CASE,)) is None
+    assert Sanitizer(program, GPU, reference, {}).check(binary, (PROBLEM,)) is None
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
     ids=["beyond shared memory", "far beyond", "misaligned"],
 )
 def test_a_bad_access_is_out_of_bounds(program, reference, body, words):
-    failure = Sanitizer(program, GPU, reference, {}).check(compiled(body), (CASE,))
+    failure = Sanitizer(program, GPU, reference, {}).check(compiled(body), (PROBLEM,))
     assert failure is not None and failure.status is Status.OUT_OF_BOUNDS
     assert failure.detail == f"compute-sanitizer found: {words}"

@@ -17,7 +17,7 @@ from autotune.evaluation.measure import Control, Stopwatch, measure
 from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
 
 WARM = 0.4  # of the time that a run takes with cold caches
-CASE = ProblemInstance(
+PROBLEM = ProblemInstance(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "in", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
@@ -51,10 +51,10 @@ def timed(tmp_path):
         device = CachedDevice()
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        workspace = ProblemBuffers(device, prepare(CASE.problem, CASE.arrays, reference))
-        stopwatch = Stopwatch(device, program, CASE, workspace, repeatable=True)
-        job = WorkItem(Binary(b"", "", "", 0.0), (), CASE, MeasurementPolicy(), None, batch, 0.0)
-        return measure(stopwatch, job, cold_ms, incumbent and Control(incumbent, lambda: None))
+        buffers = ProblemBuffers(device, prepare(PROBLEM.definition, PROBLEM.arrays, reference))
+        stopwatch = Stopwatch(device, program, PROBLEM, buffers, repeatable=True)
+        item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, MeasurementPolicy(), None, batch, 0.0)
+        return measure(stopwatch, item, cold_ms, incumbent and Control(incumbent, lambda: None))
 
     return time
 

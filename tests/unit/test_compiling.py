@@ -45,7 +45,7 @@ __kernel void twice(__global const int *x, __global int *y)
 
 def compiled(sources, kept, architecture="sm_90", workers=2):
     pool = CompilerPool(
-        partial(cuda_compiler, architecture), workers=workers, timeout_s=60, kept=kept, environment={}
+        partial(cuda_compiler, architecture), workers=workers, timeout_s=60, binaries=kept, environment={}
     )
     try:
         return [future.result() for future in [pool.submit(source, ()) for source in sources]]

@@ -21,14 +21,14 @@ def used_j(tmp_path):
     reference.write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = (Array("w", "float32", (N,), "inout", ("constant", 1)),)
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
-    case = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
+    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
     device = backend("fake").open_device(0)
-    workspace = ProblemBuffers(device, prepare(case.problem, case.arrays, reference))
+    buffers = ProblemBuffers(device, prepare(problem.definition, problem.arrays, reference))
 
     def measured(run_ms, repeatable):
         source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        stopwatch = Stopwatch(device, program, case, workspace, repeatable=repeatable)
+        stopwatch = Stopwatch(device, program, problem, buffers, repeatable=repeatable)
         return stopwatch.energy_j(run_ms, 0.02)
 
     return measured

@@ -29,12 +29,12 @@ class Readings(Stopwatch):
         self.batches.append((run_ms, batch_ms))
 
 
-def timed(readings, protocol, best_ms, verified_ms, beside=None):
-    """Measure by a protocol, against a best that takes so many ms; `beside` are its readings now."""
-    case = ProblemInstance(Problem({}, "int32"), (), (), (), 0.0, 0.0)
+def timed(readings, policy, best_ms, verified_ms, beside=None):
+    """Measure by a policy, against a best that takes so many ms; `beside` are its readings now."""
+    problem = ProblemInstance(Problem({}, "int32"), (), (), (), 0.0, 0.0)
     best = None if best_ms is None else Control(Measurement((best_ms,), Rule.STEADY), lambda: beside)
-    job = WorkItem(Binary(b"", "", "", 0.0), (), case, protocol, None, None, 0.0)
-    return measure(readings, job, verified_ms, best)
+    item = WorkItem(Binary(b"", "", "", 0.0), (), problem, policy, None, None, 0.0)
+    return measure(readings, item, verified_ms, best)
 
 
 POLICY = MeasurementPolicy(warmups=1, screen=3, samples=8, seconds=60)

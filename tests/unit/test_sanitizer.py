@@ -13,7 +13,7 @@ from autotune.processes.child import Child
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
-CASE = ProblemInstance(
+PROBLEM = ProblemInstance(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
@@ -50,7 +50,7 @@ def stand_in(tmp_path, reference):
 
 def test_what_it_finds_is_a_failure_with_its_first_words(stand_in, binary):
     words = "========= Invalid __shared__ read of size 4 bytes"
-    failure = stand_in(words, 86).check(binary, (CASE,))
+    failure = stand_in(words, 86).check(binary, (PROBLEM,))
     assert failure.status is Status.OUT_OF_BOUNDS
     assert failure.detail == "compute-sanitizer found: Invalid __shared__ read of size 4 bytes"
 
@@ -62,22 +62,22 @@ def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
     kernel = f"import os, signal\n\ndef double(grid, block, x, n):\n    {end}\n"
     broken = backend("fake").open_compiler(0).compile(kernel, ())
     words = "========= Invalid __global__ read of size 4 bytes"
-    failure = stand_in(words, 86).check(broken, (CASE, CASE))
+    failure = stand_in(words, 86).check(broken, (PROBLEM, PROBLEM))
     assert failure is not None and failure.status is Status.OUT_OF_BOUNDS
     assert failure.detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
-    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(broken, (CASE,)) is None
+    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(broken, (PROBLEM,)) is None
 
 
 def test_a_clean_run_is_no_failure(stand_in, binary):
-    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(binary, (CASE,)) is None
+    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(binary, (PROBLEM,)) is None
 
 
 def test_a_sanitizer_that_does_not_work_finds_nothing(stand_in, binary, tmp_path, reference):
-    assert stand_in("========= Error: the device is not supported", 1).check(binary, (CASE,)) is None
+    assert stand_in("========= Error: the device is not supported", 1).check(binary, (PROBLEM,)) is None
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    assert Sanitizer(str(broken), FAKE, reference, {}).check(binary, (CASE,)) is None
+    assert Sanitizer(str(broken), FAKE, reference, {}).check(binary, (PROBLEM,)) is None
 
 
 def test_only_nvidia_gpus_have_one():
@@ -85,7 +85,7 @@ def test_only_nvidia_gpus_have_one():
 
 
 def test_a_child_that_does_not_end_is_killed(binary, reference):
-    child = Child(DeviceState, FAKE, reference, (CASE,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
-    assert child.call(verify_once, binary, CASE, timeout_s=60).failure is None
+    child = Child(DeviceState, FAKE, reference, (PROBLEM,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
+    assert child.call(verify_once, binary, PROBLEM, timeout_s=60).failure is None
     with pytest.raises(ChildTimeout):
         child.finish(0.5)

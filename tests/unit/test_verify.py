@@ -31,18 +31,18 @@ def check(tmp_path):
         Array("t", "float32", (N,), "scratch", None),
     )
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
-    case = ProblemInstance(
+    problem = ProblemInstance(
         Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0
     )
     device = backend("fake").open_device(0)
-    workspace = ProblemBuffers(device, prepare(case.problem, arrays, reference))
+    buffers = ProblemBuffers(device, prepare(problem.definition, arrays, reference))
 
     def run(body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
             f"    {line}\n" for line in body.splitlines()
         )
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        return verify(program, case, workspace)
+        return verify(program, problem, buffers)
 
     return run
 
@@ -156,9 +156,9 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     program = device.load(backend("fake").open_compiler(0).compile(source, ()))
     found = []
     for seed in range(3):  # those of the last round
-        case = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
-        workspace = ProblemBuffers(device, prepare(case.problem, arrays, tmp_path / "reference.py"))
-        found.append(verify(program, case, workspace).failure)
+        problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
+        buffers = ProblemBuffers(device, prepare(problem.definition, arrays, tmp_path / "reference.py"))
+        found.append(verify(program, problem, buffers).failure)
     assert any(found)
 
 

@@ -12,7 +12,7 @@ import yaml
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.devices import Address, backend, cold_environment
-from autotune.evaluation.device_process import run_job, verify_once
+from autotune.evaluation.device_process import run_work_item, verify_once
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import Worker
@@ -60,13 +60,15 @@ def mutated(mutant):
 def test_a_mutant_never_wins(mutant, worker_of):
     maker, candidate, binary = mutated(mutant)
     worker = worker_of(maker.space.spec.reference)
-    searched = worker.run(run_job, candidate.job(binary, FEW, None, None), timeout_s=60)
+    searched = worker.run(run_work_item, candidate.work_item(binary, FEW, None, None), timeout_s=60)
     assert searched.failure is not None, f"{mutant['why']}, and the search does not see it"
     if not mutant.get("last_round", True):
         return
-    problem = candidate.case.problem
-    cases = [maker.case(candidate.config, replace(problem, seed=seed)) for seed in (*FRESH_SEEDS, 0)]
-    verdicts = [worker.run(verify_once, binary, case, timeout_s=60) for case in cases]
+    definition = candidate.problem.definition
+    problems = [
+        maker.problem_instance(candidate.config, replace(definition, seed=seed)) for seed in (*FRESH_SEEDS, 0)
+    ]
+    verdicts = [worker.run(verify_once, binary, problem, timeout_s=60) for problem in problems]
     assert any(verdict.failure for verdict in verdicts), (
         f"{mutant['why']}, and the last round does not see it"
     )

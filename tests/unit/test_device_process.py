@@ -1,0 +1,109 @@
+"""What the device process holds in memory, on a fake device that has little of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.core.records import Launch
+from autotune.core.trials import Measurement, Problem, Rule, Status
+from autotune.devices import Address, backend
+from autotune.errors import OutOfMemory
+from autotune.evaluation.buffers import device_bytes
+from autotune.evaluation.device_process import DeviceState, energy, run_work_item, sample, verify_once
+from autotune.evaluation.work_item import (
+    Array,
+    Incumbent,
+    MeasurementPolicy,
+    ProblemInstance,
+    Scalar,
+    WorkItem,
+)
+
+N = 100_000
+KERNEL = """\
+def kernel(grid, block, x, y, t, n):
+    y.view("float32")[:n] = 2 * x.view("float32")[:n]
+"""
+
+
+def problem(seed=0, scratch=N):
+    """One problem, with a scratch array of so many elements."""
+    arrays = (
+        Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
+        Array("y", "float32", (N,), "out", None),
+        Array("t", "float32", (scratch,), "scratch", None),
+    )
+    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "t", "n"))
+    return ProblemInstance(
+        Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), 0.0, 0.0
+    )
+
+
+@pytest.fixture
+def open_state(tmp_path):
+    """A state for these problems whose device has so many bytes."""
+    reference = tmp_path / "reference.py"
+    reference.write_text("def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n")
+
+    def opened(memory_bytes, *problems):
+        state = DeviceState(Address("fake", 0), reference, problems)
+        state.device.info = replace(state.device.info, memory_bytes=memory_bytes)
+        return state
+
+    return opened
+
+
+BINARY = backend("fake").open_compiler(0).compile(KERNEL, ())
+
+
+def test_seeds_take_turns_in_a_memory_that_holds_one(open_state):
+    state = open_state(device_bytes(problem()), problem())
+    for seed in (0, 1, 2, 0):
+        assert verify_once(state, BINARY, problem(seed)).failure is None
+
+
+def test_a_scratch_array_makes_room_for_the_next_one(open_state):
+    state = open_state(device_bytes(problem(scratch=2 * N)), problem())
+    for scratch in (N, 2 * N, N + 1):
+        assert verify_once(state, BINARY, problem(scratch=scratch)).failure is None
+
+
+def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):
+    state = open_state(2 * device_bytes(problem()), problem())
+    state.place((problem(), problem(1)))
+    kept = state.buffers(problem(1))
+    state.place((problem(1),))
+    assert state.buffers(problem(1)) is kept
+
+
+def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(open_state):
+    (launch,) = problem().launches
+    refused = replace(problem(), launches=(replace(launch, block=(2048, 1, 1)),))
+    state = open_state(device_bytes(refused), refused)
+    item = WorkItem(BINARY, (), refused, MeasurementPolicy(), None, None, 0.0)
+    failures = [
+        run_work_item(state, item).failure,
+        verify_once(state, BINARY, refused).failure,
+        sample(state, BINARY, refused, count=1, batch=1, repeatable=True),
+        energy(state, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
+    ]
+    assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
+    assert len({failure.detail for failure in failures}) == 1
+
+
+def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves_doubt(open_state):
+    (launch,) = problem().launches
+    refused = replace(problem(), launches=(replace(launch, block=(2048, 1, 1)),))
+    state = open_state(2 * device_bytes(problem()), problem())
+    incumbent = Incumbent(Measurement((1e-9,), Rule.SAMPLES), BINARY, refused)
+    item = WorkItem(BINARY, (), problem(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
+    failure = run_work_item(state, item).failure
+    assert failure.status is Status.LAUNCH_ERROR and failure.is_doubtful
+    alone = run_work_item(state, item.alone())
+    assert alone.failure is None and alone.measurement is not None
+
+
+def test_what_does_not_fit_is_refused_in_words(open_state):
+    state = open_state(device_bytes(problem()) - 1, problem())
+    with pytest.raises(OutOfMemory, match="in use"):
+        state.place((problem(),))
