@@ -1,6 +1,6 @@
-"""What a kernel is called with: arguments, how their contents are made, and the plan of launches.
+"""Read the sections `arguments` and `launch` of a space file.
 
-Reads these two sections of a space file. It creates no array and evaluates no expression.
+No array is created and no expression is evaluated here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "trans
 
 @dataclass(frozen=True)
 class Fill:
-    """How the content of an array is made.
+    """How an array is filled before a run.
 
-    `integers` and `uniform` from low to high (both possible), `normal` of mean and deviation, `constant`
-    of one value, `sequence` of start and step, `copy` and `transpose` of the name of an earlier array.
+    The arguments of each kind: `integers` and `uniform` take the lowest and the highest value, `normal` mean
+    and standard deviation, `constant` one value, `sequence` start and step, `copy` and `transpose` the name
+    of an earlier array.
     """
 
     kind: str
@@ -33,59 +34,59 @@ class Fill:
 
 @dataclass(frozen=True)
 class FilledArgument(ArgumentSpec):
-    """An argument with what its array holds before a run; None for out, scratch and scalars."""
+    """An argument with the fill of its array; None for out, scratch and scalars."""
 
     fill: Fill | None = None
 
 
 def read_arguments(
-    section: Element, dtypes: Sequence[str], known: Collection[str]
+    section: Element, dtypes: Sequence[str], names: Collection[str]
 ) -> tuple[FilledArgument, ...]:
-    """The arguments of a kernel; `known` names may be read by shapes and values. Raises SpaceError."""
+    """Read the arguments of a kernel; shapes and values may read `names`. Raises SpaceError."""
     arguments: dict[str, FilledArgument] = {}
     for element in section.items():
         is_scalar = "value" in element.mapping()
-        argument = _scalar(element, known) if is_scalar else _array(element, dtypes, known, arguments)
+        argument = _scalar(element, names) if is_scalar else _array(element, dtypes, names, arguments)
         if argument.name in arguments:
             raise element.error(f"the argument {argument.name!r} appears twice")
         arguments[argument.name] = argument
     if not any(argument.role in ("out", "inout") for argument in arguments.values()):
-        raise section.error("expected an argument of role out or inout: without one no result can be checked")
+        raise section.error("expected an argument of role out or inout, so that there is a result to check")
     return tuple(arguments.values())
 
 
 def read_launches(
-    section: Element, arguments: Collection[str], known: Collection[str]
+    section: Element, arguments: Collection[str], names: Collection[str]
 ) -> tuple[LaunchSpec, ...]:
-    """The launch plan; its steps may pass only the given arguments. Raises SpaceError."""
-    return tuple(_launch(element, arguments, known) for element in section.items())
+    """Read the launch plan; expressions may read `names`. Raises SpaceError."""
+    return tuple(_launch(element, arguments, names) for element in section.items())
 
 
-def _scalar(element: Element, known: Collection[str]) -> FilledArgument:
+def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
     entries = element.record(("name", "dtype", "value"))
     return FilledArgument(
         name=entries["name"].identifier(),
         dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
         role="scalar",
-        value=entries["value"].expression(known),
+        value=entries["value"].expression(names),
     )
 
 
 def _array(
-    element: Element, dtypes: Sequence[str], known: Collection[str], earlier: Mapping[str, FilledArgument]
+    element: Element, dtypes: Sequence[str], names: Collection[str], earlier: Mapping[str, FilledArgument]
 ) -> FilledArgument:
     entries = element.record(("name", "dtype", "shape", "role"), ("fill",))
     role = entries["role"].choice(ROLES)
     has_fill = "fill" in entries
     if has_fill and role not in ("in", "inout"):
-        raise entries["fill"].error(f"an array of role {role} takes no fill: it is poisoned before each run")
+        raise entries["fill"].error(f"an array of role {role} takes no fill: it is overwritten before a run")
     if not has_fill and role in ("in", "inout"):
         raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
     argument = FilledArgument(
         name=entries["name"].identifier(),
         dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
         role=role,
-        shape=tuple(extent.expression(known) for extent in entries["shape"].items()),
+        shape=tuple(extent.expression(names) for extent in entries["shape"].items()),
         fill=_fill(entries["fill"]) if has_fill else None,
     )
     if argument.fill is not None:
@@ -116,7 +117,7 @@ def _fill(element: Element) -> Fill:
 def _check_fill(
     element: Element, argument: FilledArgument, dtypes: Sequence[str], earlier: Mapping[str, FilledArgument]
 ) -> None:
-    """Refuse a copy of something else than an equal earlier array, and integers beyond the element type."""
+    """Refuse a copy of an array that does not match, and integers that the element type cannot hold."""
     assert argument.fill is not None
     kind, numbers = argument.fill.kind, argument.fill.arguments
     if kind in ("copy", "transpose"):
@@ -125,9 +126,9 @@ def _check_fill(
             raise element.error(f"expected the name of an earlier array with a fill, found {numbers[0]!r}")
         shape = argument.shape if kind == "copy" else argument.shape[::-1]
         if (original.dtype, original.shape) != (argument.dtype, shape):
-            wanted = "shape" if kind == "copy" else "shape in reverse"
+            expected = "shape" if kind == "copy" else "shape in reverse"
             raise element.error(
-                f"expected an array of the same dtype and {wanted}, {original.name} has another"
+                f"expected an array of the same dtype and {expected}, {original.name} has another"
             )
     if kind not in ("integers", "constant"):
         return
@@ -138,7 +139,7 @@ def _check_fill(
                 raise element.error(f"expected numbers from {limits.min} to {limits.max}, as {dtype} holds")
 
 
-def _launch(element: Element, arguments: Collection[str], known: Collection[str]) -> LaunchSpec:
+def _launch(element: Element, arguments: Collection[str], names: Collection[str]) -> LaunchSpec:
     entries = element.record(("entry", "grid", "block", "arguments"), ("shared_bytes", "when"))
     passed = tuple(item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
@@ -146,16 +147,16 @@ def _launch(element: Element, arguments: Collection[str], known: Collection[str]
             raise item.error(f"no argument is called {name!r}{hint(name, arguments)}")
     return LaunchSpec(
         entry=entries["entry"].identifier(),
-        grid=_extent(entries["grid"], known),
-        block=_extent(entries["block"], known),
+        grid=_extent(entries["grid"], names),
+        block=_extent(entries["block"], names),
         arguments=passed,
-        shared_bytes=entries["shared_bytes"].expression(known) if "shared_bytes" in entries else "0",
-        when=entries["when"].expression(known) if "when" in entries else "True",
+        shared_bytes=entries["shared_bytes"].expression(names) if "shared_bytes" in entries else "0",
+        when=entries["when"].expression(names) if "when" in entries else "True",
     )
 
 
-def _extent(element: Element, known: Collection[str]) -> tuple[str, ...]:
-    extent = tuple(item.expression(known) for item in element.items())
+def _extent(element: Element, names: Collection[str]) -> tuple[str, ...]:
+    extent = tuple(item.expression(names) for item in element.items())
     if len(extent) > 3:
         raise element.error(f"expected at most three dimensions, found {len(extent)}")
     return extent

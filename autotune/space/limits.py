@@ -1,4 +1,4 @@
-"""What a device takes of a launch, as constraints that no space file has to state."""
+"""The launch limits of a device as constraints, so that no space file has to state them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import DeviceInfo, LaunchSpec
 
-# CUDA Programming Guide 13, "Compute Capabilities": what the limit of threads in a block leaves open
+# CUDA Programming Guide 13, "Compute Capabilities": limits beside that of threads per block
 _CUDA_BACKENDS = ("cuda", "pycuda")
 _MAX_CUDA_BLOCK_Z = 64
 _MAX_CUDA_GRID_YZ = 65_535
 
 
 def device_limits(plan: Sequence[LaunchSpec], device: DeviceInfo) -> tuple[Expression, ...]:
-    """The conditions under which a device takes every launch of a plan, as far as expressions tell."""
+    """The conditions under which a device accepts every launch of a plan."""
     texts = (
         f"not ({step.when}) or {text}" if step.when != "True" else text
         for step in plan

@@ -1,7 +1,4 @@
-"""What looks wrong about a space although it is legal: pure functions over a bound space and a source text.
-
-The source comes with its includes in place. Comments and strings in it count for nothing.
-"""
+"""Find likely mistakes in a legal space and its source; comments and strings of the source are ignored."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from autotune.space.space import Space
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_OF_THE_COMPILER = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
+_PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class ConstraintReport:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth a look: `kind` is a fixed word, `subject` the name or text it is about."""
+    """One likely mistake: `kind` is a fixed word, `subject` the name or text it is about."""
 
     kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default, ...
     subject: str
@@ -58,7 +55,7 @@ class Finding:
 
 
 def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
-    """What each constraint of a space removes, in the order of the file."""
+    """Count what each constraint of a space removes, in the order of the file."""
     rules = Rules(space.spec, space.device, space.problem)
     return tuple(
         ConstraintReport(
@@ -69,9 +66,12 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
 
 
 def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:
-    """Everything that looks wrong about a space and its source, which includes are already part of.
+    """Find likely mistakes in a space and its source on the device that the space is bound to.
 
-    `constraints` is what `constraint_report` says of the space.
+    Args:
+        space: The bound space.
+        source: The source text with its includes resolved.
+        constraints: The result of `constraint_report(space)`.
     """
     return (
         *lint_source(space, source),
@@ -82,13 +82,13 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
 
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
-    """What looks wrong on any device, as far as a space tells of its source; a search begins with it."""
+    """Find the likely mistakes that do not depend on the device; a search shows them first."""
     code = bare_code(source, is_python=space.spec.source.suffix == ".py")
     return (*_unused_parameters(space, code), *_unknown_macros(space, code), *_untried_edges(space))
 
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
-    """Parameters that neither the source nor an option, the plan, an argument or a derived name reads."""
+    """Parameters that nothing but constraints reads."""
     spec = space.spec
     expressions = [*spec.derived.values()]
     for options in spec.compiler_options.values():
@@ -106,22 +106,22 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
 
 
 def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
-    """Macros that are tested, or look like a named value, and that nothing defines."""
+    """Undefined macros that the preprocessor tests or that look like a named value of a parameter."""
     constants = {
         parameter.name: [
             macro_name(parameter.name, name) for name in parameter.values if isinstance(name, str)
         ]
         for parameter in space.parameters
     }
-    known = {"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES), *_DEFINITION.findall(code)}
-    known.update(constants, *constants.values())
+    defined = {"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES), *_DEFINITION.findall(code)}
+    defined.update(constants, *constants.values())
     tested = {word for test in _TEST.findall(code) for word in _WORD.findall(test)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
     named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
     for word in sorted(tested | named):
-        if word not in known and word.isupper() and not _OF_THE_COMPILER.fullmatch(word):
+        if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
             yield Finding(
-                "unknown_macro", word, f"used in the source, but nothing defines it{nearest(word, known)}"
+                "unknown_macro", word, f"used in the source, but nothing defines it{nearest(word, defined)}"
             )
 
 
@@ -150,7 +150,7 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:
-    """Sizes for which `verify_sizes` leaves out one less than, exactly or one more than whole tiles."""
+    """Sizes for which `verify_sizes` lacks a multiple of the largest tile, or one less or more than it."""
     for name, tile in largest_tiles(space).items():
         tried = [sizes[name] for sizes in space.spec.verify_sizes if sizes.get(name, 0) >= tile - 1]
         missing = [tile + edge for edge in (-1, 0, 1) if all((size - edge) % tile for size in tried)]
@@ -163,10 +163,7 @@ def _untried_edges(space: Space) -> Iterator[Finding]:
 
 
 def largest_tiles(space: Space) -> dict[str, int]:
-    """By size, the largest divisor that a valid configuration gives `ceil_div(SIZE, divisor)`, if above 1.
-
-    Only divisors that depend on no size are tiles.
-    """
+    """The largest tile above 1 of each size: a divisor in `ceil_div(SIZE, divisor)` that reads no size."""
     spec = space.spec
     texts = [*spec.derived.values(), *(text for step in spec.launch for text in step.grid)]
     calls = [node for text in texts for node in ast.walk(ast.parse(text, mode="eval"))]
@@ -183,23 +180,18 @@ def largest_tiles(space: Space) -> dict[str, int]:
 
 
 def _largest(space: Space, text: str) -> int:
-    """The largest value of an expression over the valid configurations; 0 where it depends on a size."""
-    names, expression = set(), parse(text)
-    level = set(expression.names)
-    while level:
-        names |= level
-        level = {
-            name
-            for known in level & space.spec.derived.keys()
-            for name in parse(space.spec.derived[known]).names
-        }
-        level -= names
+    """The largest value of an expression over the valid configurations; 0 if it depends on a size."""
+    expression = parse(text)
+    names = set(expression.names)
+    for name, derived in reversed(space.spec.derived.items()):  # derived names read earlier ones only
+        if name in names:
+            names |= parse(derived).names
     if names & space.problem.sizes.keys():
         return 0
-    columns = [place for place, parameter in enumerate(space.parameters) if parameter.name in names]
-    key = np.zeros(len(space), np.int64)
-    for place in columns:
-        key = key * len(space.parameters[place].values) + space.rows[:, place]
+    columns = [column for column, parameter in enumerate(space.parameters) if parameter.name in names]
+    key = np.zeros(len(space), np.int64)  # equal for rows with equal values of what the expression reads
+    for column in columns:
+        key = key * len(space.parameters[column].values) + space.rows[:, column]
     largest = 0
     for index in np.unique(key, return_index=True)[1].tolist():
         with suppress(ExpressionError):

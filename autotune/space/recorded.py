@@ -1,4 +1,4 @@
-"""A space of listed configurations: recorded results, to be searched as if they were a kernel's."""
+"""Spaces of recorded configurations, searched like the space of a kernel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from autotune.space.enumeration import Rows
 from autotune.space.space import Space
 from autotune.space.spec import Constraint, SpaceSpec
 
-_NOWHERE = Path("recorded")  # stands where a space file names its sources: there are none
+_NO_PATH = Path("recorded")  # in place of files: a recorded space has none
 
 
 class RecordedSpace(Space):
-    """A space without constraints: what is valid is what was listed."""
+    """A space whose valid configurations are listed instead of constrained."""
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
-        """The reasons as for any space, else that the configuration is not among the listed ones."""
+        """As in any space; also a configuration that is not listed is invalid."""
         return super().why_invalid(config) or (() if config in self else ("not a recorded configuration",))
 
 
@@ -33,10 +33,11 @@ def recorded_space(
     configs: Sequence[Mapping[str, Value]],
     sizes: Sizes | None = None,
 ) -> RecordedSpace:
-    """The space whose valid configurations are `configs`, in the order that the parameters' values give.
+    """A space whose valid configurations are `configs`.
 
-    A repeated configuration counts once, 1, 1.0 and True being one value; the first in order stands for the
-    default. Raises InputError when there is none, or one lacks a parameter or has a value that it has not.
+    Repeated configurations count once; 1, 1.0 and True are one value. Configurations are ordered by the
+    positions of their values in `parameters`, and the first serves as the default. Raises InputError if
+    there is none, or if one lacks a parameter or has an unlisted value.
     """
     rows = _rows(kernel, parameters, configs)
     problem = Problem(dict(sizes or {}), "float32")
@@ -53,14 +54,14 @@ def bare_spec(
     sizes: Sizes,
     constraints: Sequence[str] = (),
 ) -> SpaceSpec:
-    """A space file's record with parameters and constraints only: nothing to compile or launch."""
+    """A SpaceSpec with parameters and constraints only: nothing to compile or launch."""
     return SpaceSpec(
-        path=_NOWHERE,
+        path=_NO_PATH,
         sha256="",
         kernel=kernel,
         dialect="portable",
-        source=_NOWHERE,
-        reference=_NOWHERE,
+        source=_NO_PATH,
+        reference=_NO_PATH,
         sizes={"default": sizes},
         verify_sizes=(),
         dtypes=("float32",),
@@ -79,7 +80,7 @@ def bare_spec(
 
 
 def unknown_device(name: str, slug: str) -> DeviceInfo:
-    """A device of which only the name is known, and what it tells: limits that exclude nothing."""
+    """A device of which only the name is known; its limits exclude no configuration."""
     traits = traits_of_name(name)
     return DeviceInfo(
         backend="recorded",
@@ -103,7 +104,7 @@ def unknown_device(name: str, slug: str) -> DeviceInfo:
 
 
 def _rows(kernel: str, parameters: Sequence[Parameter], configs: Sequence[Mapping[str, Value]]) -> Rows:
-    """Positions of the values, sorted, each row once; the type is that of every space's rows."""
+    """The distinct configurations as sorted positions of values, in the dtype of `Space.rows`."""
     if not configs or not parameters:
         raise InputError(f"{kernel}: no configuration is recorded")
     longest = max(len(parameter.values) for parameter in parameters)

@@ -1,7 +1,4 @@
-"""A space on one device for one problem: its valid configurations, and everything asked about them.
-
-`bind` enumerates; `Space` answers. Neither knows how a configuration is compiled, run or chosen.
-"""
+"""A space bound to a device and a problem: its valid configurations, and their launches and macros."""
 
 from __future__ import annotations
 
@@ -32,9 +29,17 @@ def problem_of(
     dtype: str | None = None,
     seed: int = 0,
 ) -> Problem:
-    """The problem to tune for: the sizes of the device's kind, those given put in their place.
+    """The problem to tune for.
 
-    Raises InputError for an unknown size or element type, and for a size below 1.
+    Args:
+        spec: The space file.
+        device: Its kind, cpu or gpu, selects the default sizes.
+        sizes: Sizes that replace the defaults.
+        dtype: Element type; by default the first one of the space.
+        seed: Seed of the random inputs.
+
+    Raises:
+        InputError: A size or the element type is unknown, or a size is below 1.
     """
     chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
     for name, size in (sizes or {}).items():
@@ -52,9 +57,9 @@ def problem_of(
 
 
 def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
-    """Enumerate the configurations of a space that are valid, and that the device takes, for a problem.
+    """Enumerate the configurations that satisfy the constraints of a space and the limits of a device.
 
-    Raises SpaceError when there are none, or more than can be held (30 million).
+    Raises SpaceError when there are none, or more than 30 million.
     """
     rules = Rules(spec, device, problem)
     rows = rules.rows()
@@ -102,7 +107,7 @@ class Space:
         return self._config(self.rows[index].tolist())
 
     def index(self, config: Mapping[str, Value]) -> int | None:
-        """The row of a configuration; None when it is not a valid one. True is not 1, and 1.0 is not 1."""
+        """The row of a configuration; None for an invalid one. True, 1 and 1.0 are different values."""
         if set(config) != set(self._names):
             return None
         row = [
@@ -113,9 +118,9 @@ class Space:
         return find_row(self.rows, found) if len(found) == len(row) else None
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
-        """The reasons, one sentence each; none for a valid configuration.
+        """The reasons why a configuration is invalid, one sentence each; none for a valid one.
 
-        Constraints and the device's limits are looked at when every parameter has a value of its list.
+        Constraints and device limits are checked only if every parameter has one of its values.
         """
         reasons = [
             f"unknown parameter {name}{hint(name, self._names)}" for name in config if name not in self._names
@@ -136,7 +141,7 @@ class Space:
         return tuple(_violation(rule, values) for rule in rules if not rule.holds(values))
 
     def holds(self, config: Mapping[str, Value], sizes: Sizes) -> bool:
-        """Whether every constraint holds for a configuration under other sizes."""
+        """Whether a configuration satisfies every constraint for other sizes."""
         try:
             values = self.values(config, sizes)
         except ExpressionError:
@@ -144,20 +149,20 @@ class Space:
         return all(constraint.holds(values) for constraint in self._constraints)
 
     def values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
-        """Everything an expression may read; `sizes` replace the problem's own where they are given.
+        """Every name that an expression may read; `sizes` replace those of the problem.
 
-        Raises ExpressionError when a derived name cannot be evaluated: never for a valid configuration
-        under the problem's sizes.
+        Raises ExpressionError if a derived name cannot be evaluated, which never happens for a valid
+        configuration and the problem's own sizes.
         """
         chosen = dict(self.problem.sizes) | dict(sizes or {})
         return plan.known_values(self.device, chosen, self.problem.dtype, config, self.spec.derived)
 
     def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:
-        """The launches of a configuration in order; raises ExpressionError for an impossible extent."""
+        """The launches of a configuration, in order; raises ExpressionError for an extent below 1."""
         return plan.launches(self.spec.launch, self.values(config, sizes))
 
     def macros(self, config: Mapping[str, Value]) -> dict[str, Value]:
-        """The macros that make this configuration of the source."""
+        """The macros to define when compiling a configuration."""
         return plan.macros(self.parameters, config, self.problem.dtype)
 
     def options(self, config: Mapping[str, Value], dialect: str) -> tuple[str, ...]:
@@ -170,7 +175,7 @@ class Space:
 
 
 def _typed(value: Value) -> tuple[type, Value]:
-    """A key that tells True from 1 and 1 from 1.0; numpy's scalars count as Python's."""
+    """A key by which True, 1 and 1.0 differ; numpy scalars equal Python's."""
     if isinstance(value, np.generic):
         value = value.item()
     return type(value), value

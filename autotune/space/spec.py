@@ -1,7 +1,6 @@
-"""A space file as a frozen record: everything it says, checked, before any device or problem is known.
+"""Load and check a space file, as a frozen record that depends on no device or problem.
 
-`load_space` refuses a file with one line that names file, line, place and what was expected. Nothing is
-evaluated here: which configurations are valid is decided once a device and a problem are bound.
+Nothing is evaluated here: which configurations are valid is decided once a device and a problem are bound.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Landmark:
-    """A named, complete configuration, with what there is to know of it."""
+    """A named, complete configuration with a note for its reader."""
 
     name: str
     config: Config
@@ -61,10 +60,10 @@ class Landmark:
 
 @dataclass(frozen=True)
 class SpaceSpec:
-    """A space file. Expressions are texts that have been checked; `sha256` is of the file's bytes.
+    """The content of a space file. Expressions are checked texts; `sha256` is of the file's bytes.
 
-    `sizes` always has `default`; a device of kind cpu or gpu takes the set of that name where there is
-    one. The first of `dtypes` is the default. A derived name may be read by all later expressions.
+    `sizes` always has the set `default`, and may have one for each kind of device, cpu and gpu. The first of
+    `dtypes` is the default. All later expressions may read a derived name.
     """
 
     path: Path
@@ -137,13 +136,13 @@ def load_space(path: str | Path) -> SpaceSpec:
 
 
 def _check_schema(root: Element) -> None:
-    """Before anything else: a file of another version would only give misleading errors."""
+    """Refuse another version first: checking its content would only give misleading errors."""
     schema = root.mapping().get("schema")
-    known = ", ".join(str(version) for version in SCHEMAS)
+    supported = f"this version of autotune reads schema {', '.join(map(str, SCHEMAS))}"
     if schema is None:
-        raise root.error(f"missing key: schema; this version of autotune knows schema {known}")
+        raise root.error(f"missing key: schema; {supported}")
     if schema.value() not in SCHEMAS or isinstance(schema.value(), bool):
-        raise schema.error(f"unknown schema {schema.value()}; this version of autotune knows schema {known}")
+        raise schema.error(f"unknown schema {schema.value()}; {supported}")
 
 
 def _file(element: Element) -> Path:
@@ -154,7 +153,7 @@ def _file(element: Element) -> Path:
 
 
 def _name(entry: Element, name: str, taken: Collection[str]) -> str:
-    """A new name for expressions and macros, or the reason why it cannot be one."""
+    """Check the name of a new size, parameter or derived name."""
     if not is_name(name):
         raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
     if name in _RESERVED:
@@ -171,13 +170,13 @@ def _kernel(element: Element) -> str:
     return name
 
 
-def _size_set(element: Element, known: Collection[str] | None = None) -> dict[str, int]:
+def _size_set(element: Element, declared: Collection[str] | None = None) -> dict[str, int]:
     sizes = {}
     for name, entry in element.mapping().items():
-        if known is None:
+        if declared is None:
             _name(entry, name, ())
-        elif name not in known:
-            raise entry.error(f"unknown size{hint(name, known)}")
+        elif name not in declared:
+            raise entry.error(f"unknown size{hint(name, declared)}")
         sizes[name] = entry.integer()
         if sizes[name] < 1:
             raise entry.error(f"expected a whole number of at least 1, found {sizes[name]}")
@@ -194,8 +193,8 @@ def _sizes(element: Element) -> dict[str, Sizes]:
     return sizes
 
 
-def _verify_sizes(element: Element, known: Collection[str]) -> tuple[Sizes, ...]:
-    return tuple(_size_set(item, known) for item in element.items())
+def _verify_sizes(element: Element, declared: Collection[str]) -> tuple[Sizes, ...]:
+    return tuple(_size_set(item, declared) for item in element.items())
 
 
 def _dtypes(element: Element) -> tuple[str, ...]:
@@ -232,7 +231,7 @@ def _macro_names(
 
 
 def _domain(element: Element) -> tuple[Value, ...]:
-    """The values of one parameter: all names, or all numbers and booleans; 1, 1.0 and true are one value."""
+    """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value."""
     values: list[Value] = []
     seen: set[Value] = set()
     for item in element.items():
@@ -248,20 +247,20 @@ def _domain(element: Element) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _expressions(entries: Mapping[str, Element], known: Collection[str]) -> dict[str, str]:
-    return {name: entry.expression(known) for name, entry in entries.items()}
+def _expressions(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, str]:
+    return {name: entry.expression(names) for name, entry in entries.items()}
 
 
-def _derived(element: Element, known: Collection[str]) -> dict[str, str]:
+def _derived(element: Element, names: Collection[str]) -> dict[str, str]:
     derived: dict[str, str] = {}
     for name, entry in element.mapping().items():
-        seen = {*known, *derived}
-        derived[_name(entry, name, seen)] = entry.expression(seen)
+        readable = {*names, *derived}
+        derived[_name(entry, name, readable)] = entry.expression(readable)
     return derived
 
 
-def _constraints(element: Element, known: Collection[str]) -> tuple[Constraint, ...]:
-    return tuple(Constraint(item.expression(known), item.line) for item in element.items())
+def _constraints(element: Element, names: Collection[str]) -> tuple[Constraint, ...]:
+    return tuple(Constraint(item.expression(names), item.line) for item in element.items())
 
 
 def _config(
@@ -270,7 +269,7 @@ def _config(
     base: Mapping[str, Value],
     place: Element,
 ) -> Config:
-    """A complete configuration in declared order, what is not listed taken from `base`."""
+    """A complete configuration in declared order; `base` gives the values of unlisted parameters."""
     domains = {parameter.name: parameter.values for parameter in parameters}
     values = dict(base)
     for name, entry in entries.items():
@@ -296,11 +295,11 @@ def _landmarks(element: Element, parameters: tuple[Parameter, ...], default: Con
     return tuple(landmarks)
 
 
-def _options(element: Element, known: Collection[str]) -> dict[str, dict[str, str]]:
+def _options(element: Element, names: Collection[str]) -> dict[str, dict[str, str]]:
     dialects = element.record((), COMPILER_DIALECTS)
     options = {dialect: entry.mapping() for dialect, entry in dialects.items()}
     for entries in options.values():
         for flag, entry in entries.items():
             if not is_option(flag):
                 raise entry.error("expected an option of letters, digits and hyphens, such as --maxrregcount")
-    return {dialect: _expressions(entries, known) for dialect, entries in options.items()}
+    return {dialect: _expressions(entries, names) for dialect, entries in options.items()}

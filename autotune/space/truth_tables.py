@@ -1,8 +1,8 @@
-"""Expressions on all combinations of the parameters they read, without visiting these one by one.
+"""Evaluate expressions on all combinations of the parameters they read.
 
-An operation has many operands but few distinct ones: it is evaluated once for each distinct tuple of
-operands, and what remains for every combination is to look up a number. The evaluation is that of
-`expressions`, so the results are those of plain evaluation, errors included.
+An operation is evaluated once for each distinct tuple of operand values, of which there are few; for every
+combination only a code is looked up. Results are those of plain evaluation, errors included, because each
+operation is evaluated by `expressions`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from autotune.core.records import Parameter
 from autotune.errors import ExpressionError
 
 Codes = NDArray[np.intp]
-_MAX_KEPT = 10_000  # combinations of a table that is kept for another expression that has it as a part
+_MAX_CACHED = 10_000  # combinations of a table that is kept for other expressions with the same part
 _MAX_EVALUATIONS = 100_000  # of one operation: about 0.2 s
 
 
 class TooManyOperands(Exception):
-    """An operation has more distinct operands than there is time to evaluate it for."""
+    """An operation has too many distinct operands to be evaluated on all of them."""
 
 
 class Failed:
-    """Stands for the value of what cannot be evaluated."""
+    """The value of an expression that cannot be evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """The values of an expression: `values[codes]`, where codes has one axis for each of `columns`.
 
-    The columns are positions of parameters, ascending. Values are distinct; True, 1 and 1.0 are three.
+    Columns are positions of parameters, ascending. Values are distinct; True, 1 and 1.0 are three values.
     """
 
     columns: tuple[int, ...]
@@ -43,54 +43,54 @@ class Table:
     values: list[Any]
 
     def spread(self, columns: Sequence[int]) -> Codes:
-        """The codes with an axis of length 1 for each of `columns` that the table has not."""
+        """The codes with an axis of length 1 for each of `columns` that the table does not have."""
         lengths = dict(zip(self.columns, self.codes.shape, strict=True))
         return self.codes.reshape([lengths.get(column, 1) for column in columns])
 
     def where(self, chosen: Sequence[bool], columns: Sequence[int]) -> NDArray[np.bool_]:
-        """Which combinations have one of the chosen values, spread over `columns`."""
+        """Which combinations have one of the chosen values, with an axis for each of `columns`."""
         return np.array(chosen, np.bool_)[self.spread(columns)]
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Tables of expressions over parameters, derived names in their order, and names with fixed values."""
+    """Tables of expressions that read parameters, derived names (in their order) and constants."""
 
     parameters: Sequence[Parameter]
     derived: Mapping[str, Expression]
     constants: Mapping[str, Any]
-    _known: dict[str, Table] = field(default_factory=dict)  # derived names, and small expressions
+    _cached: dict[str, Table] = field(default_factory=dict)  # of derived names and small expressions
 
     def of(self, expression: Expression) -> Table:
         """The table of an expression; raises TooManyOperands."""
-        known = self._known.get(expression.text)
-        if known is None:
-            known = self._of(expression)
-            if known.codes.size <= _MAX_KEPT:
-                self._known[expression.text] = known
-        return known
+        table = self._cached.get(expression.text)
+        if table is None:
+            table = self._of(expression)
+            if table.codes.size <= _MAX_CACHED:
+                self._cached[expression.text] = table
+        return table
 
     def _of(self, expression: Expression) -> Table:
-        task, operands = operation(expression)
+        outermost, operands = operation(expression)
         if operands:
-            return _apply(task, [self.of(operand) for operand in operands])
-        for name in task.names:
+            return _apply(outermost, [self.of(operand) for operand in operands])
+        for name in outermost.names:
             for column, parameter in enumerate(self.parameters):
                 if parameter.name == name:
                     return Table((column,), np.arange(len(parameter.values)), list(parameter.values))
             if name in self.derived:
                 return self.of_derived(name)
-        return Table((), np.array(0), [_value(task, self.constants)])
+        return Table((), np.array(0), [_value(outermost, self.constants)])
 
     def of_derived(self, name: str) -> Table:
         """The table of a derived name; raises TooManyOperands."""
-        if name not in self._known:
-            self._known[name] = self.of(self.derived[name])
-        return self._known[name]
+        if name not in self._cached:
+            self._cached[name] = self.of(self.derived[name])
+        return self._cached[name]
 
 
-def _apply(task: Expression, operands: Sequence[Table]) -> Table:
-    """The table of an operation on operands that are called `0`, `1` and so on."""
+def _apply(outermost: Expression, operands: Sequence[Table]) -> Table:
+    """The table of an operation whose operands are named `0`, `1` and so on."""
     columns = tuple(sorted({column for operand in operands for column in operand.columns}))
     joint: Codes = np.zeros([1] * len(columns), np.intp)
     tuples = np.zeros((1, 0), np.intp)  # the distinct operands of `joint`, as codes
@@ -105,7 +105,7 @@ def _apply(task: Expression, operands: Sequence[Table]) -> Table:
     codes = []
     for chosen in tuples.tolist():
         read = (operand.values[code] for operand, code in zip(operands, chosen, strict=True))
-        value = _value(task, {str(place): item for place, item in enumerate(read) if item is not Failed})
+        value = _value(outermost, {str(place): item for place, item in enumerate(read) if item is not Failed})
         codes.append(code_of.setdefault(_typed(value), len(values)))
         if len(code_of) > len(values):
             values.append(value)
@@ -113,7 +113,7 @@ def _apply(task: Expression, operands: Sequence[Table]) -> Table:
 
 
 def _distinct(numbers: Codes, limit: int) -> tuple[Codes, Codes]:
-    """The distinct ones among numbers below a limit, ascending, and the place among them of each."""
+    """The distinct numbers, ascending, and for each number its index among them; all are below `limit`."""
     if limit > 4 * numbers.size + 1024:
         found, places = np.unique(numbers, return_inverse=True)
         return found, places.reshape(numbers.shape)
@@ -123,7 +123,7 @@ def _distinct(numbers: Codes, limit: int) -> tuple[Codes, Codes]:
 
 
 def _value(expression: Expression, names: Mapping[str, Any]) -> Any:
-    """Failed where reading a name that is missing, an operand that failed, or anything else is in the way."""
+    """The value of an expression; Failed where it, or an operand that it reads, cannot be evaluated."""
     try:
         return expression(names)
     except ExpressionError:
@@ -131,7 +131,7 @@ def _value(expression: Expression, names: Mapping[str, Any]) -> Any:
 
 
 def _typed(value: Any) -> Any:
-    """A key that tells True from 1 and 1 from 1.0, in lists, too."""
+    """A key by which True, 1 and 1.0 differ, also inside lists."""
     if isinstance(value, tuple):
         return tuple, tuple(_typed(item) for item in value)
     return type(value), value

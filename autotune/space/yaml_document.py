@@ -1,7 +1,7 @@
-"""YAML as elements that know where they stand: file, line and dotted place.
+"""Read YAML into elements that carry file, line and dotted place, for error messages.
 
-This module owns reading a file, what a scalar means, and how a mistake is worded. It knows nothing of
-kernels or spaces. Scalars follow YAML 1.2: only true and false are booleans, and 010 is ten.
+This module knows nothing of kernels or spaces. Scalars follow YAML 1.2: only true and false are booleans,
+and 010 is ten.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from autotune.core.text import hint
 from autotune.errors import ExpressionError, InputError, SpaceError
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NOTHING = {"", "~", "null", "Null", "NULL"}
+_NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
@@ -37,12 +37,12 @@ class Element:
     place: str = ""
 
     def error(self, message: str) -> SpaceError:
-        """The error to raise for this element: `file:line: place: message`."""
+        """A SpaceError with the text `file:line: place: message`."""
         place = f"{self.place}: " if self.place else ""
         return SpaceError(f"{self.path}:{self.line}: {place}{message}")
 
     def mapping(self, *, may_be_empty: bool = False) -> dict[str, Element]:
-        """The entries by name, in the file's order; a repeated name is refused."""
+        """The entries by name, in the order of the file; a repeated name is an error."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error(f"expected a mapping of names to values, found {self._found()}")
         entries: dict[str, Element] = {}
@@ -57,7 +57,7 @@ class Element:
         return entries
 
     def record(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Element]:
-        """The entries of a mapping with fixed keys; unknown and missing ones are refused."""
+        """The entries of a mapping with fixed keys; unknown and missing keys are errors."""
         entries = self.mapping(may_be_empty=True)
         required = tuple(required)
         known = (*required, *optional)
@@ -69,7 +69,7 @@ class Element:
         return entries
 
     def items(self) -> list[Element]:
-        """The elements of a list with at least one."""
+        """The elements of a list; an empty list is an error."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error(f"expected a list, found {self._found()}")
         if not self.node.value:
@@ -89,14 +89,14 @@ class Element:
         return value
 
     def text(self) -> str:
-        """A text that is not empty."""
+        """A non-empty text."""
         value = self.value("a text")
         if not isinstance(value, str) or not value:
             raise self.error(f"expected a text, found {value!r}")
         return value
 
     def identifier(self) -> str:
-        """A name as C has them: letters, digits and underscores, no digit first."""
+        """A C identifier in ASCII."""
         name = self.text()
         if not is_name(name):
             raise self.error(f"expected a name of letters, digits and underscores, found {name!r}")
@@ -124,13 +124,13 @@ class Element:
         return value
 
     def expression(self, known: Collection[str]) -> str:
-        """The text of an expression that parses and reads known names only."""
+        """The text of an expression; one that does not parse or reads other names is an error."""
         text = str(self.value("an expression")).strip()
         try:
             expression = parse(text)
         except ExpressionError as error:
-            is_cut = text.count("(") != text.count(")")  # a list in [ ] is split at every comma
-            advice = "; quote an expression that has a comma in it" if is_cut else ""
+            is_cut = text.count("(") != text.count(")")  # YAML splits a list in [ ] at every comma
+            advice = "; quote an expression that contains a comma" if is_cut else ""
             raise self.error(f"{error}{advice}") from None
         if unknown := unknown_names(expression, known):
             raise self.error(f"unknown name {unknown[0]!r} in {text!r}{hint(unknown[0], known)}")
@@ -150,7 +150,12 @@ class Element:
 
 
 def read_document(path: Path) -> tuple[Element, bytes]:
-    """The root element of a YAML file, and the file's bytes; raises InputError when it cannot be read."""
+    """The root element of a YAML file, and the file's bytes.
+
+    Raises:
+        InputError: The file cannot be read as text.
+        SpaceError: It is not YAML, or empty.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -158,7 +163,7 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text file; expected a space file in YAML") from None
+        raise InputError(f"{path}: is not a text file; expected a space file in YAML") from None
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
@@ -174,11 +179,11 @@ def read_document(path: Path) -> tuple[Element, bytes]:
 
 
 def _scalar(node: yaml.ScalarNode) -> Value | None:
-    """What a scalar stands for; quoted ones and blocks are always text."""
+    """The value of a scalar; quoted scalars and blocks are always text, None stands for null."""
     text = node.value
     if node.style is not None:
         return str(text)
-    if text in _NOTHING:
+    if text in _NULLS:
         return None
     if text in _BOOLEANS:
         return _BOOLEANS[text]

@@ -12,7 +12,7 @@ BAD_EDITS = [
     (
         "schema: 1",
         "schema: 2",
-        "reduce.yaml:1: schema: unknown schema 2; this version of autotune knows schema 1",
+        "reduce.yaml:1: schema: unknown schema 2; this version of autotune reads schema 1",
     ),
     ("schema: 1", "schema: true", "reduce.yaml:1: schema: unknown schema True"),
     ("constraints:", "constrains:", "18: constrains: unknown key; did you mean constraints?"),
@@ -226,7 +226,7 @@ BAD_EDITS = [
         "grid: [1, 1, 1, 1]",
         "32: launch[0].grid: expected at most three dimensions, found 4",
     ),
-    ("grid: [BLOCKS]", "grid: [ceil_div(n, 2)]", "quote an expression that has a comma in it"),
+    ("grid: [BLOCKS]", "grid: [ceil_div(n, 2)]", "quote an expression that contains a comma"),
     (
         "when: BLOCKS > 1",
         "when: BLOKS > 1",
@@ -259,7 +259,7 @@ def test_a_mistake_is_refused_in_one_line_with_its_place(tmp_path, old, new, mes
         (b"just words\n", "1: expected a mapping of names to values, found 'just words'"),
         (b"- 1\n", "1: expected a mapping of names to values, found a list"),
         (b"{}\n", "1: expected at least one entry"),
-        (b"\x7fELF\x02\xff\xfe\x00", "is no text file"),
+        (b"\x7fELF\x02\xff\xfe\x00", "is not a text file"),
         (b"[" * 500, "not valid YAML: nested too deeply"),
         (b"a: b: c\n", "1: not valid YAML: "),
     ],
