@@ -183,7 +183,7 @@ def _largest(space: Space, text: str) -> int:
     """The largest value of an expression over the valid configurations; 0 if it depends on a size."""
     expression = parse(text)
     names = set(expression.names)
-    for name, derived in reversed(space.spec.derived.items()):  # derived names read earlier ones only
+    for name, derived in reversed(tuple(space.spec.derived.items())):  # derived names read earlier ones only
         if name in names:
             names |= parse(derived).names
     if names & space.problem.sizes.keys():
