@@ -1,6 +1,7 @@
 """autotune finds, verifies, remembers and serves the fastest configuration of a GPU kernel.
 
-What production code needs is named here and loaded on first use: importing the package loads nothing.
+This module names what production code needs. Each name is imported on first use, so that importing the
+package loads nothing else.
 """
 
 __version__ = "0.1.0"
@@ -24,7 +25,9 @@ __all__ = [
     "load_kernel",
 ]
 
-TYPE_CHECKING = False  # as in typing, whose import would cost more than all of this file
+TYPE_CHECKING = (
+    False  # not imported from typing, because that takes longer than the rest of this file
+)
 if TYPE_CHECKING:
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from autotune.serving.best import Best
     from autotune.serving.lookup import best_config
 
-_HOMES = {
+_MODULES = {
     "serving.best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
     "runtime.loaded_kernel": ("LoadedKernel", "StaleWarning", "load_kernel"),
@@ -44,7 +47,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
+    for module, names in _MODULES.items():
         if name in names:
             from importlib import import_module
 

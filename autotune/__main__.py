@@ -1,10 +1,10 @@
-"""The command `autotune`, which `python -m autotune` is as well."""
+"""The command `autotune`, also run by `python -m autotune`."""
 
 import sys
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C ends it quietly even while its modules are being loaded."""
+    """Run the command line; Ctrl-C ends it without a traceback even while modules are being imported."""
     try:
         from autotune.cli import main as run
 

@@ -1,26 +1,26 @@
 """Every exception that autotune raises on purpose.
 
-AutotuneError            something went wrong; the message says what and what to do
-|-- InputError           the user's input is at fault (exit code 2)
-|   |-- SpaceError       a space file: names the file, the line and what was expected
+AutotuneError            base class; the message says what went wrong and what to do
+|-- InputError           the input is wrong (exit code 2)
+|   |-- SpaceError       a space file; names the file, the line and what was expected
 |   |-- ExpressionError  an expression in a space or cache file
 |   |-- JournalError     a journal that belongs to another search, or is damaged
 |   `-- NoMemory         the problem's arrays do not fit in the device's memory
 |-- MissingExtra         an optional package is not installed; names the extra
-|-- SetupError           kernel, reference or device is broken before any search can start
+|-- SetupError           kernel, reference or device is broken, so that no search can start
 |-- WriteError           a file or folder cannot be written: permissions, or a full disk
 |-- CacheError           a cache file is damaged or of an unknown version
 |   `-- Overtaken        control flow: another search stored first; never reaches a user
-|-- NoConfig             the loader has nothing that fits; lists what exists
+|-- NoConfig             the cache has nothing that may be served; lists what it has
 `-- BudgetSpent          control flow: ends a searcher's loop, never reaches a user
 
-Below the surface, each caught where it can be told what it means for a configuration:
+Internal errors, each caught where its meaning for a configuration is known:
 
 CompileError             the compiler refused the source
 LaunchError              the device refused the binary or the launch and remains usable
 `-- OutOfMemory          the device has no memory left
-DeviceLost               an error that outlives the launch: the process must be replaced
-ChildFailed              a call to a child process has no answer
+DeviceLost               the device's error outlives the launch: the process must be replaced
+ChildFailed              a call to a child process gave no answer
 |-- ChildDied            the child ended
 |-- ChildTimeout         no answer came in time
 `-- ChildRaised          the function raised in the child
@@ -28,11 +28,11 @@ ChildFailed              a call to a child process has no answer
 
 
 class AutotuneError(Exception):
-    """Base of every error autotune raises on purpose."""
+    """Base class of the errors that autotune raises on purpose."""
 
 
 class InputError(AutotuneError):
-    """What the user gave is wrong; one line says where and what was expected."""
+    """The input is wrong; the message says in one line where, and what was expected."""
 
 
 class SpaceError(InputError):
@@ -52,11 +52,11 @@ class NoMemory(InputError):
 
 
 class MissingExtra(AutotuneError):
-    """A package is not installed; says what to install."""
+    """An optional package is not installed; the message says what to install."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
-        wanted = package if extra is None else f"'autotune-kernels[{extra}]'"
-        super().__init__(f"{package} is not installed; it comes with: pip install {wanted}")
+        target = package if extra is None else f"'autotune-kernels[{extra}]'"
+        super().__init__(f"{package} is not installed; it comes with: pip install {target}")
 
 
 class SetupError(AutotuneError):
@@ -80,11 +80,11 @@ class NoConfig(AutotuneError, LookupError):
 
 
 class BudgetSpent(Exception):
-    """The evaluator's answer once the budget is used up; a searcher lets it pass through."""
+    """Raised by the evaluator once the budget is used up; a searcher lets it pass through."""
 
 
 class ChildFailed(Exception):
-    """A call has no answer; `by_machine` says that the machine may be the cause, not what was called."""
+    """A call to a child process gave no answer; `by_machine` if the machine may be the cause."""
 
     def __init__(self, message: str, *, by_machine: bool = False) -> None:
         super().__init__(message)
@@ -92,7 +92,7 @@ class ChildFailed(Exception):
 
 
 class ChildDied(ChildFailed):
-    """The child ended without an answer; the text says by which signal, and its last words."""
+    """The child ended without an answer; the message has the signal and the end of its output."""
 
 
 class ChildTimeout(ChildFailed):
@@ -109,7 +109,7 @@ class ChildRaised(ChildFailed):
 
 
 class CompileError(Exception):
-    """The compiler refused the source; the text is its log."""
+    """The compiler refused the source; the message is its log."""
 
 
 class LaunchError(Exception):
@@ -117,7 +117,7 @@ class LaunchError(Exception):
 
 
 class OutOfMemory(LaunchError):
-    """The device has no memory left for what was asked."""
+    """The device has too little free memory for an allocation."""
 
 
 class DeviceLost(Exception):

@@ -77,14 +77,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rule reached on the target; `expected_slowdown` is what it had foretold."""
+    """What a rule reached on the target; `expected_slowdown` is what it had predicted."""
 
     share: float
     expected_slowdown: float | None = None
 
     @property
     def covered(self) -> bool:
-        """Whether the slowdown was no worse than foretold."""
+        """Whether the slowdown was no worse than predicted."""
         return bool(self.expected_slowdown and self.share * self.expected_slowdown >= 1)
 
 
@@ -199,16 +199,16 @@ def _device(gpu: str) -> DeviceInfo:
 
 
 def table(found: Mapping[str, Mapping[str, list[Outcome]]]) -> str:
-    """Markdown: a row per rule, mean and worst share per kernel, how often the foretold slowdown held."""
+    """Markdown: a row per rule, mean and worst share per kernel, how often the predicted slowdown held."""
     kernels = list(next(iter(found.values())))
-    head = ["rule", "runs", *(f"{kernel}, mean / worst %" for kernel in kernels), "foretold slowdown held"]
+    head = ["rule", "runs", *(f"{kernel}, mean / worst %" for kernel in kernels), "predicted slowdown held"]
     lines = [head, ["---"] * len(head)]
     for name, by_kernel in found.items():
         shares = [[100 * outcome.share for outcome in by_kernel[kernel]] for kernel in kernels]
-        foretold = [
+        predicted = [
             outcome for outcomes in by_kernel.values() for outcome in outcomes if outcome.expected_slowdown
         ]
-        held = f"{sum(outcome.covered for outcome in foretold)} of {len(foretold)}" if foretold else "-"
+        held = f"{sum(outcome.covered for outcome in predicted)} of {len(predicted)}" if predicted else "-"
         cells = [f"{mean(values):.1f} / {min(values):.1f}" for values in shares]
         lines.append([name, RULES[name][0], *cells, held])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

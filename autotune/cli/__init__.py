@@ -1,6 +1,6 @@
-"""The command line: parse, call one function of a lower layer, print. A module for each command.
+"""The command line: parse the arguments, call one function of a lower layer, print. One module per command.
 
-Each command's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
+A command's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
 Exit codes: 0 done, 1 it failed, 2 the input was wrong and nothing was written, 130 interrupted.
 """
 
@@ -22,27 +22,27 @@ from typing import Any, NoReturn
 from autotune import __version__
 from autotune.errors import AutotuneError, InputError
 
-# What `autotune --help` says of each command. A module is imported when its command is asked for.
+# What `autotune --help` says about each command. A command's module is imported only when it is used.
 COMMANDS = {
-    "search": "tune a kernel: search its space, verify and time, keep the best in the cache",
-    "adopt": "get a result from ten runs, where other devices or sizes have one",
-    "best": "show what the cache serves for a kernel on a device, as best_config does",
-    "compare": "compare what was tuned on several devices",
-    "merge": "unite caches and journals of several machines",
-    "devices": "list what --device accepts",
+    "search": "tune a kernel and store the best configuration in the cache",
+    "adopt": "tune in ten runs, starting from results of other devices or sizes",
+    "best": "show what the cache serves for a kernel, as best_config does",
+    "compare": "compare the results of several devices",
+    "merge": "merge caches and journals of several machines",
+    "devices": "list the devices that --device accepts",
     "new": "write a first space file and reference for a kernel",
-    "space": "count, explain and check a space; say why a configuration is invalid",
-    "feasible": "compile a space for architectures without having them",
-    "ladder": "time the named steps of a kernel's ladder beside the tuned best",
-    "show": "look through the trials of a search",
-    "replay": "search recorded results, at once and scored",
-    "import": "read other tools' results and spaces",
-    "export": "write a journal in another tool's format, or a kernel's cache as a C header",
+    "space": "count and check a space; explain why a configuration is invalid",
+    "feasible": "compile a space for GPUs that you do not have",
+    "ladder": "time the landmarks of a space beside the tuned best",
+    "show": "list and filter the trials of a search",
+    "replay": "replay a search on recorded results and score it",
+    "import": "import results and spaces of other tools",
+    "export": "export results for other tools or as a C header",
 }
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports wrong usage in one line, like every other wrong input; options are written in full."""
+    """Reports wrong usage in one line, like all wrong input, and accepts no abbreviated options."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _terminate)
     _open_closed_streams()
-    if isinstance(sys.stdout, TextIOWrapper):  # a name may have letters that a terminal has not
+    if isinstance(sys.stdout, TextIOWrapper):  # for names that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _require_folder()
@@ -71,45 +71,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("autotune: interrupted; the same command resumes", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has finished
         _drop_output()
-    except OSError as error:  # a full disk, say
+    except OSError as error:  # such as a full disk
         _drop_output()
         return _fail(": ".join(map(str, filter(None, (error.filename, error.strerror or error)))), 1)
     return 0
 
 
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The parser of the whole command line; only the named commands are imported and have their options."""
-    whole = _Parser(
+    """Make the parser of the command line; only the named commands are imported and get their options."""
+    root = _Parser(
         prog="autotune",
         description="Find, verify, remember and serve the fastest configuration of a GPU kernel.",
         epilog="Start with:  autotune search spaces/reduce.yaml",
     )
-    whole.add_argument("--version", action="version", version=f"autotune {__version__}")
-    added = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root.add_argument("--version", action="version", version=f"autotune {__version__}")
+    subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        one = added.add_parser(name, help=summary)
+        subparser = subparsers.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         if name in commands:
-            _complete(one, import_module(f"autotune.cli.{_module(name)}"))
-    return whole
+            module = f"{name}_" if iskeyword(name) else name
+            _complete(subparser, import_module(f"autotune.cli.{module}"))
+    return root
 
 
-def _module(command: str) -> str:
-    """The module of a command; a keyword of Python has an underscore at its end."""
-    return f"{command}_" if iskeyword(command) else command
-
-
-def _complete(one: argparse.ArgumentParser, command: ModuleType) -> None:
-    """Give a command's parser its description, its options and what it runs."""
-    one.description = (command.__doc__ or "").strip()
-    one.epilog = f"Example: {command.EXAMPLE}{getattr(command, 'BEWARE', '')}"
-    command.add_options(one)
-    one.set_defaults(run=command.run)
+def _complete(subparser: argparse.ArgumentParser, command: ModuleType) -> None:
+    """Give a command's parser its description, its options and the function it runs."""
+    subparser.description = (command.__doc__ or "").strip()
+    subparser.epilog = f"Example: {command.EXAMPLE}"
+    command.add_options(subparser)
+    subparser.set_defaults(run=command.run)
 
 
 def _open_closed_streams() -> None:
-    """Give a stream that the caller closed somewhere to go, before a journal is opened under its number."""
+    """Reopen streams that the caller closed, so that no journal is opened under their file descriptors."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
@@ -124,7 +122,7 @@ def _require_folder() -> None:
 
 
 def _drop_output() -> None:
-    """What could not be written must not be tried again when the interpreter ends."""
+    """Discard what could not be written, so that the interpreter does not try again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -137,7 +135,7 @@ def _fail(text: str, code: int) -> int:
 
 
 def _terminate(*_: Any) -> NoReturn:
-    """End as an exception does, so that children and temporary files go too."""
+    """Exit by an exception, so that child processes and temporary files are cleaned up."""
     raise SystemExit(128 + signal.SIGTERM)
 
 

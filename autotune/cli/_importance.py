@@ -9,12 +9,12 @@ from rich.table import Table
 from autotune.analysis.importance import Importance
 from autotune.cli._tables import table
 
-MIN_SHARE = 0.01  # of a pair that is worth a row
-POOR_FIT = 0.5
+MIN_SHARE = 0.01  # pairs with a smaller share get no row
+POOR_FIT = 0.5  # share of explained variance below which the table says so
 
 
 def importance_table(found: Importance) -> Table:
-    """A row for each parameter, and one for each pair that matters."""
+    """Make a table with a row for each parameter and each pair that matters."""
     rows = [(name, f"{share:.1%}") for name, share in found.single.items()]
     rows += [
         (f"{one} x {other}", f"{share:.1%}")
@@ -25,13 +25,14 @@ def importance_table(found: Importance) -> Table:
 
 
 def importance_note(found: Importance) -> str:
-    """How far the table can be trusted."""
+    """Say how far the table can be trusted."""
     doubt = "; that is poor: try more configurations" if found.fit < POOR_FIT else ""
-    return f"from {found.trials} trials; the model explains {found.fit:.0%} of what it has not seen{doubt}"
+    fit = f"the model explains {found.fit:.0%} of the variance of unseen trials"
+    return f"from {found.trials} trials; {fit}{doubt}"
 
 
 def importance_json(found: Importance) -> dict[str, Any]:
-    """All shares, small ones too."""
+    """The importance as JSON values, with all shares."""
     return {
         "trials": found.trials,
         "fit": found.fit,

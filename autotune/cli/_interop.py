@@ -1,4 +1,4 @@
-"""What was imported: results as a line, a foreign space as the sections of a space file."""
+"""What `autotune import` prints: a line about results, a space as the sections of a space file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from autotune.interop import Recording
 from autotune.space import SpaceSpec
 
 NEXT_STEPS = (
-    "None of this is verified, so `autotune best` does not know it. `autotune search` and `autotune adopt` "
-    "start from it and store what they verify; `autotune compare KERNEL --imported FILE` shows it beside "
-    "the cache."
+    "Imported results are not verified, so `autotune best` ignores them. `autotune search` and `autotune "
+    "adopt` start from them and store what they verify; `autotune compare KERNEL --imported FILE` shows them "
+    "beside the cache."
 )
 
 
 def imported_text(recording: Recording, journal: Path) -> str:
-    """How many results, how many of them succeeded, the best, and where they are now."""
+    """Say how many results there are, how many succeeded, which is best, and where they were recorded."""
     timed = sum(result.time_ms is not None for result in recording.results)
     best = recording.best
-    found = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none of them has a time"
+    found = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none has a time"
     return (
         f"{recording.kernel} on {recording.device}: {len(recording.results):,} results, "
         f"{timed:,} with a time; {found}; recorded in {journal}"
@@ -29,7 +29,7 @@ def imported_text(recording: Recording, journal: Path) -> str:
 
 
 def imported_json(recording: Recording, journal: Path) -> dict[str, Any]:
-    """The same as JSON values."""
+    """The same for scripts, as JSON values."""
     best = recording.best
     return {
         "kernel": recording.kernel,
@@ -43,7 +43,7 @@ def imported_json(recording: Recording, journal: Path) -> dict[str, Any]:
 
 
 def space_text(spec: SpaceSpec) -> str:
-    """Parameters, constraints and default as YAML: the sections of a space file that a T1 input settles."""
+    """Write as YAML what a T1 input has of a space file: parameters, constraints and default."""
     sections = {
         "schema": 1,
         "kernel": spec.kernel,

@@ -1,4 +1,4 @@
-"""How all output looks: the console, tables, and how a rate or a problem is written."""
+"""How output looks: the console, tables, rates and problems."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from autotune.core.records import Config, Sizes
 from autotune.evaluation.instance import work
 from autotune.space import Space
 
-_PLAIN_WIDTH = 200  # columns of a table that goes to a file or a pipe
+_PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
 
 
 class _Console(Console):
-    """A console whose caller is told when nobody reads any more."""
+    """A console that raises BrokenPipeError when its reader is gone."""
 
     def on_broken_pipe(self) -> None:
-        """Let the error that is being handled pass."""
+        """Raise the error that is being handled."""
         raise
 
 
 def console() -> Console:
-    """Where results go: colours on a terminal, plain text elsewhere."""
+    """The console for results, with colours on a terminal and plain text elsewhere."""
     plain = not sys.stdout.isatty()
     return _Console(highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table without lines; columns of numbers line up on the right."""
+    """Make a table without lines; columns of numbers are aligned to the right."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     cells = list(rows)
     for position, column in enumerate(columns):
@@ -43,17 +43,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def problem_text(space: Space) -> str:
-    """`n=4,194,304, int32`."""
+    """A problem as text: `n=4,194,304, int32`."""
     return f"{sizes_text(space.problem.sizes)}, {space.problem.dtype}"
 
 
 def rate_text(space: Space, config: Config, time_ms: float) -> str:
-    """What the time means: `13.6 GB/s, 3.4 GFLOP/s`, as far as the space states the work."""
+    """The rates that a time means, if the space states its work: `13.6 GB/s, 3.4 GFLOP/s`."""
     done = work(space, config, space.problem.sizes)
     units = {"bytes": "GB/s", "flops": "GFLOP/s"}
     return ", ".join(f"{amount / time_ms * 1e-6:.4g} {units[name]}" for name, amount in done.items())
 
 
 def sizes_text(sizes: Sizes) -> str:
-    """`n=1,000 m=2,000`."""
+    """Sizes as text: `n=1,000 m=2,000`."""
     return " ".join(f"{name}={size:,}" for name, size in sizes.items())

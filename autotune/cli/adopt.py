@@ -1,4 +1,4 @@
-"""Adopt what other devices or sizes know: a result from a few runs, where there is none yet."""
+"""Tune in a few runs, starting from the results of other devices or sizes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from autotune.core.trials import Budget
 from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune adopt reduce --size n=1000000"
-RUNS = 10  # beside the default
+RUNS = 10  # besides the default
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune adopt`."""
     opt.add_target(parser)
     parser.add_argument(
         "--runs",
         metavar="N",
         type=opt.at_least(1),
         default=RUNS,
-        help="configurations to try beside the default (default %(default)s)",
+        help="configurations to try besides the default (default %(default)s)",
     )
     opt.add_run(parser)
-    opt.add_cache(parser, "where results are looked for, and kept in the first of them")
+    opt.add_cache(parser, "where to look for results; the new one is stored in the first folder")
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli._search_summary import result_json, result_text
     from autotune.cli.progress import SearchProgress
     from autotune.tuning.adopt import adopt, searched
@@ -41,9 +41,9 @@ def run(parsed: argparse.Namespace) -> None:
 
     get_ready(parsed.device, parsed.workers)
     task = bind_target(opt.target(parsed))
-    known = searched(task, parsed.cache)
-    if known is not None:
-        emit(known_json(known) if parsed.json else known_text(task, known))
+    entry = searched(task, parsed.cache)
+    if entry is not None:
+        emit(known_json(entry) if parsed.json else known_text(task, entry))
         return
     options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
     with SearchProgress() as progress:
@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def known_text(task: TuningTask, entry: Entry) -> str:
-    """That nothing was run, and why."""
+    """Say that nothing was run, and why."""
     origin = entry.provenance
     return (
         f"{task.spec.kernel} on {task.device.name}, {problem_text(task.space)}: tuned already, with "
@@ -62,5 +62,5 @@ def known_text(task: TuningTask, entry: Entry) -> str:
 
 
 def known_json(entry: Entry) -> dict[str, Any]:
-    """The same for scripts."""
+    """The same for scripts, as JSON values."""
     return {"adopted": False, "config": dict(entry.config), "time_ms": entry.time_ms}

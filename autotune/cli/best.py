@@ -15,11 +15,11 @@ EXAMPLE = "autotune best reduce --size n=1000000"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune best`."""
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     parser.add_argument(
         "--device",
-        help="opencl:0, a name or a slug, also of a device that nothing is known of (default: as `search`)",
+        help="opencl:0, a name or a slug, also of a device without results (default: as for search)",
     )
     opt.add_problem(parser)
     parser.add_argument(
@@ -30,14 +30,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIER",
         type=_tier,
         default=Tier.DEFAULT,
-        help="the loosest tier to accept, such as same_vendor (default: default)",
+        help="the loosest match to accept, such as same_vendor (default: default, which accepts all)",
     )
     opt.add_cache(parser, "the cache to look in")
     opt.add_json(parser)
 
 
 def _tier(text: str) -> Tier:
-    """A tier as it stands in JSON."""
+    """Parse a tier as it is written in JSON."""
     try:
         return Tier(text.lower())
     except ValueError:
@@ -46,7 +46,7 @@ def _tier(text: str) -> Tier:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Look up the best configuration and print it."""
     from autotune.serving.lookup import best_config
     from autotune.tuning.task import resolve_device
 
@@ -66,7 +66,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def best_json(best: Best) -> dict[str, Any]:
-    """Everything a script may want of it."""
+    """The answer as JSON values, for scripts."""
     return {
         "config": dict(best),
         "defines": best.defines,
@@ -78,11 +78,11 @@ def best_json(best: Best) -> dict[str, Any]:
 
 
 def best_text(best: Best) -> str:
-    """The configuration, how well it fits, what is stale, and the compiler's flags as the last line."""
+    """The configuration, how well it fits, what is stale, and the compiler flags in the last line."""
     time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{best.match.tier.value}: {best.match.detail} ({time_text})"]
     if best.expected_slowdown is None:
-        lines.append("expected slowdown: not known")
+        lines.append("expected slowdown: unknown")
     elif best.expected_slowdown > 1:
         lines.append(f"expected slowdown: at most {best.expected_slowdown:.3g} times, in nine of ten cases")
     lines += [f"stale: {reason}" for reason in best.stale_reasons]

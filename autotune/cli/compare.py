@@ -1,4 +1,4 @@
-"""Compare what was tuned on several devices: times, parameters that flip, and how far results carry over."""
+"""Compare the results of several devices: times, parameters that differ, and how results carry over."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ EXAMPLE = "autotune compare reduce --plot reduce.svg"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune compare`."""
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     opt.add_problem(parser)
-    opt.add_cache(parser, "the cache to look in")
+    opt.add_cache(parser, "where to look for results")
     parser.add_argument(
         "--imported",
         metavar="FILE",
         type=Path,
         nargs="+",
         default=[],
-        help="compare with what others measured, too: T4 results, Kernel Tuner caches, journals of `import`",
+        help="also compare results of other tools: T4 files, Kernel Tuner caches, journals of `import`",
     )
     parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
-    opt.add_plot(parser, "write who is how fast with whose best as a heat map, too")
+    opt.add_plot(
+        parser,
+        "also draw as a heat map how fast each device's best runs on the others",
+    )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Compare the results in the cache and the imported ones, and print tables."""
     from autotune.analysis.compare import compare, left_out, problem_of, require_one_kernel, select
     from autotune.analysis.external_results import imported
     from autotune.errors import NoConfig
@@ -50,7 +53,7 @@ def run(parsed: argparse.Namespace) -> None:
         if not parsed.imported:
             raise
         found = []
-    # What a file leaves open is taken to be as the cache's results are: only so can it stand beside them.
+    # An imported file that states no sizes or type is taken to be of the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, named_sizes = likely or (parsed.dtype, ())
     found += imported(parsed.kernel, parsed.imported, sizes or dict(named_sizes), dtype)
@@ -67,7 +70,7 @@ def run(parsed: argparse.Namespace) -> None:
         print_comparison(comparison)
     if others := left_out(found, selected):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
-        print(f"not compared, of another problem: {listed}", file=sys.stderr)
+        print(f"not compared, because of another problem: {listed}", file=sys.stderr)
 
 
 _UNKNOWN = "-"
@@ -83,7 +86,7 @@ class _Section(NamedTuple):
 
 
 def print_comparison(comparison: KernelComparison) -> None:
-    """For a terminal."""
+    """Print the comparison as tables for a terminal."""
     out = console()
     for number, section in enumerate(_sections(comparison)):
         if number:
@@ -96,7 +99,7 @@ def print_comparison(comparison: KernelComparison) -> None:
 
 
 def comparison_markdown(comparison: KernelComparison) -> str:
-    """For a page."""
+    """The comparison as Markdown."""
     lines: list[str] = []
     for section in _sections(comparison):
         lines += [f"## {section.title}", ""]
@@ -108,7 +111,7 @@ def comparison_markdown(comparison: KernelComparison) -> str:
 
 
 def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
-    """For scripts; what is not known is null."""
+    """The comparison as JSON values; what is unknown is null."""
     first = comparison.tuned[0].entry
     return {
         "kernel": comparison.kernel,
@@ -135,7 +138,7 @@ def _sections(comparison: KernelComparison) -> Iterator[_Section]:
             "Nothing to compare with",
             (),
             (),
-            ["Only this device has results: tune on another one, or unite caches with `autotune merge`."],
+            ["Only this device has results: tune on another one, or merge caches with `autotune merge`."],
         )
         return
     yield _flips(comparison)
@@ -154,7 +157,7 @@ def _times(title: str, comparison: KernelComparison) -> _Section:
     known = [place for place in range(len(columns)) if any(row[place] != _UNKNOWN for row in rows)]
     notes = []
     if all(one.bytes_per_s is None and one.flops_per_s is None for one in comparison.tuned):
-        notes = ["Rates are not known: these results do not say how much work was done."]
+        notes = ["Rates are unknown: these results do not say how much work was done."]
     return _Section(
         title, [columns[place] for place in known], [[row[place] for place in known] for row in rows], notes
     )
@@ -182,7 +185,7 @@ def _flips(comparison: KernelComparison) -> _Section:
     ]
     agreed = ", ".join(f"{name}={value}" for name, value in comparison.agreed.items())
     notes = [f"The same everywhere: {agreed}."] if agreed else []
-    return _Section("Parameters that flip", ("parameter", *devices), rows, notes)
+    return _Section("Parameters whose best value differs", ("parameter", *devices), rows, notes)
 
 
 def _matrix(comparison: KernelComparison) -> _Section:
@@ -194,7 +197,7 @@ def _matrix(comparison: KernelComparison) -> _Section:
     if comparison.missing:
         notes = [
             f"{comparison.missing} cells are not measured ({_UNKNOWN}): `autotune search` and `autotune "
-            "adopt` try the bests of other devices and fill them."
+            "adopt` try the best configurations of other devices and fill them."
         ]
     columns = ("tuned on, run on:", *comparison.matrix)
     return _Section("Share of the best speed", columns, rows, notes)
@@ -205,7 +208,7 @@ def _portability(comparison: KernelComparison) -> _Section:
     rows = [_portable_row("least worst", least, comparison)]
     notes = [f"Least worst: {least.config}, at most {least.worst:.3g} times as slow."]
     if best is None:
-        notes.append("No configuration was measured on every device, so none has a portability.")
+        notes.append("No configuration was measured on every device, so no portability is known.")
     elif best.config != least.config:
         rows.append(_portable_row("most portable", best, comparison))
         notes.append(f"Most portable: {best.config}")
@@ -223,7 +226,7 @@ def _number(value: float | None, text: str) -> str:
 
 
 def _rate(per_s: float | None) -> str:
-    """In units of 1e9, to three digits or more."""
+    """A rate in units of 1e9 per second, with three digits or more."""
     return _number(per_s and per_s * 1e-9, "{:.3g}" if (per_s or 0.0) < 1e11 else "{:,.0f}")
 
 

@@ -17,12 +17,12 @@ EXAMPLE = "autotune devices"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune devices`."""
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """List the devices of this machine."""
     from autotune.cli._tables import console
     from autotune.tuning.task import find_devices
 
@@ -34,7 +34,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:
-    """What `--device` accepts, and what each device is."""
+    """Make a table of the names that `--device` accepts, and what each device is."""
     rows = [
         (
             address,

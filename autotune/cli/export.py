@@ -1,4 +1,4 @@
-"""Export results for other tools: T4, a Kernel Tuner cache, an Optuna study, a journal, a C header."""
+"""Export results as T4, a Kernel Tuner cache, an Optuna study, a journal or a C header."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ STUDY = "optuna"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune export`."""
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",
-        help=f"a kernel of the cache for {HEADER}; else recorded results, such as a journal",
+        help=f"for {HEADER} a kernel of the cache, else a file of recorded results, such as a journal",
     )
     parser.add_argument(
         "--format",
         required=True,
         choices=("t4", "kernel-tuner", STUDY, "journal", HEADER),
-        help="what to write",
+        help="the format to write",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         required=True,
-        help=f"where to write it, compressed when it ends in .gz; for {STUDY} a file or a database's URL",
+        help=f"where to write; a name in .gz is compressed; for {STUDY} also the URL of a database",
     )
-    opt.add_cache(parser, f"where {HEADER} finds the results")
+    opt.add_cache(parser, f"where to look for the results of {HEADER}")
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Write the file and say what it holds."""
     from autotune.interop import optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import write_text

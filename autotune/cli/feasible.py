@@ -1,4 +1,4 @@
-"""Compile a space for architectures that need not be there: registers, spills, occupancy, what cannot run."""
+"""Compile a space for GPUs that you do not have: registers, spills, occupancy, what cannot run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUDGET = 200
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune feasible`."""
     opt.add_space(parser)
     opt.add_problem(parser)
     parser.add_argument(
@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N|all",
         type=_budget,
         default=_BUDGET,
-        help="how many to compile for each: the default and a random sample; or all (default %(default)s)",
+        help="configurations to compile: the default and a random sample, or all (default %(default)s)",
     )
     parser.add_argument("--seed", type=opt.seed, default=0, help="seed of the sample (default %(default)s)")
     opt.add_compiling(parser)
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command; raises SetupError when the default configuration cannot run everywhere."""
+    """Compile the sample and print a table; raises SetupError if the default cannot run everywhere."""
     from autotune.analysis.compile_survey import Settings, survey
     from autotune.cli._tables import console
     from autotune.cli.progress import SurveyProgress
@@ -95,12 +95,12 @@ _COLUMNS = (
 
 
 def survey_table(surveys: Sequence[Survey]) -> Table:
-    """One row per architecture; three figures are least, median and most."""
+    """Make a table with a row per architecture; three figures are minimum, median and maximum."""
     return table(_COLUMNS, [_row(survey) for survey in surveys])
 
 
 def failures_table(surveys: Sequence[Survey]) -> Table | None:
-    """What cannot run, by reason, with a configuration for each; None when everything can."""
+    """Make a table of the reasons why configurations cannot run; None if all can."""
     rows = []
     for survey in surveys:
         name = survey.architecture.name
@@ -110,11 +110,15 @@ def failures_table(surveys: Sequence[Survey]) -> Table | None:
         examples = {_kind(item): item for item in reversed(failed)}  # the first of each kind
         for kind, count in Counter(map(_kind, failed)).most_common():
             rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))
-    return table(("architecture", "number", "reason, the first of its kind", "there"), rows) if rows else None
+    return (
+        table(("architecture", "number", "reason (of the first)", "first configuration"), rows)
+        if rows
+        else None
+    )
 
 
 def survey_json(survey: Survey) -> dict[str, Any]:
-    """The same with every configuration, for scripts."""
+    """A survey with every configuration as JSON values."""
     checked, device = survey.checked, survey.architecture.device
     return {
         "architecture": survey.architecture.name,
@@ -175,7 +179,7 @@ def _compiles(item: Checked) -> bool:
 
 
 def _kind(item: Checked) -> str:
-    """What failures of one kind have in common: the words before the figures."""
+    """The kind of a failure: its text without figures."""
     assert item.failure is not None
     if item.failure.status is Status.LAUNCH_ERROR:
         return item.failure.detail.partition(":")[0]
@@ -183,7 +187,7 @@ def _kind(item: Checked) -> str:
 
 
 def _reason(item: Checked) -> str:
-    """A failure in one line: of a compiler's log the first error."""
+    """A failure in one line: the first error of a compiler's log."""
     assert item.failure is not None
     lines = item.failure.detail.splitlines() or [""]
     return next((line for line in lines if "error" in line), lines[0])

@@ -1,4 +1,4 @@
-"""Import results that others measured: T4 results, Kernel Tuner caches and T1 spaces become ours."""
+"""Import results and spaces of other tools: T4 results, Kernel Tuner caches, T1 spaces."""
 
 from __future__ import annotations
 
@@ -13,32 +13,28 @@ EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device 'NVIDIA
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune import`."""
     parser.add_argument(
         "files",
         metavar="FILE",
         nargs="+",
         type=Path,
-        help="T4 results, a cache or stored results of Kernel Tuner, or a T1 input; gzipped or not",
+        help="T4 results, a cache or stored results of Kernel Tuner, or a T1 input; may be gzipped",
     )
-    parser.add_argument(
-        "--kernel", metavar="NAME", help="the kernel's name here (default: what the file says)"
-    )
-    parser.add_argument(
-        "--device", metavar="NAME", help="the device's name here (default: what the file says)"
-    )
+    parser.add_argument("--kernel", metavar="NAME", help="name of the kernel (default: as in the file)")
+    parser.add_argument("--device", metavar="NAME", help="name of the device (default: as in the file)")
     parser.add_argument(
         "--journal",
         metavar="FILE",
         type=Path,
-        help="where the results are recorded (default: a file in runs/)",
+        help="where to record the results (default: a file in runs/)",
     )
-    parser.add_argument("--fresh", action="store_true", help="replace a journal of that name")
+    parser.add_argument("--fresh", action="store_true", help="replace the journal if it exists")
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Record imported results as journals and print imported spaces."""
     from dataclasses import replace
 
     from autotune.cli._interop import NEXT_STEPS, imported_json, imported_text, space_text

@@ -1,4 +1,4 @@
-"""Run the landmarks of a space: the named steps of its ladder, beside the tuned best."""
+"""Time the landmarks of a space, the named steps of its ladder, beside the tuned best."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune ladder`."""
     opt.add_target(parser)
     opt.add_run(parser)
-    opt.add_cache(parser, "where the tuned best is looked up")
-    opt.add_plot(parser, "draw the times as bars, too")
+    opt.add_cache(parser, "where to look for the tuned best")
+    opt.add_plot(parser, "also draw the times as a bar chart")
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Verify and time the landmarks, and print a table."""
     from autotune.cli._tables import console
     from autotune.cli.progress import SearchProgress
     from autotune.interop.files import write_text
@@ -43,30 +43,27 @@ def run(parsed: argparse.Namespace) -> None:
 
     get_ready(parsed.device, parsed.workers)
     task = bind_target(opt.target(parsed))
-    best = _tuned_best(task, parsed.cache)  # first: a damaged cache must not cost the ladder's result
+    best = _tuned_best(task, parsed.cache)  # before the ladder runs, so that a damaged cache costs no time
     with SearchProgress() as progress:
-        rungs = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
+        steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
     if parsed.json:
         emit(
             [
                 {"step": name, "time_ms": trial.time_ms, "status": trial.status.value, "detail": trial.detail}
-                for name, trial in rungs
+                for name, trial in steps
             ]
         )
     else:
-        console().print(ladder_table(task.space, rungs))
+        console().print(ladder_table(task.space, steps))
     if parsed.plot is not None:
-        write_text(parsed.plot, ladder_plot(task.space, rungs))
+        write_text(parsed.plot, ladder_plot(task.space, steps))
 
 
 def _tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
-    """The best that is known of this very device and problem; None before a search.
-
-    A result from before the space's sizes, types or parameters were changed is none.
-    """
+    """The cached best for exactly this device and problem, if it is in the space; None otherwise."""
     problem = task.space.problem
     try:
-        known = best_config(
+        best = best_config(
             task.spec.kernel,
             task.device,
             dtype=problem.dtype,
@@ -76,30 +73,30 @@ def _tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
             cache=cache,
             **problem.sizes,
         )
-    except (NoConfig, InputError):  # not tuned yet, or of other sizes or types: the ladder stands alone
+    except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed
         return None
-    return known.config if known.config in task.space else None
+    return best.config if best.config in task.space else None
 
 
-def ladder_table(space: Space, rungs: Sequence[tuple[str, Trial]]) -> Table:
-    """One row per rung: time, rate, speed-up over the first that ran."""
+def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
+    """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
-    first_ms = next((trial.time_ms for _, trial in rungs if trial.time_ms is not None), None)
+    first_ms = next((trial.time_ms for _, trial in steps if trial.time_ms is not None), None)
     rows = []
-    for name, trial in rungs:
+    for name, trial in steps:
         if trial.time_ms is None:
-            rows.append((name, "-", "-", "-", f"{_why_not(trial)}"))
+            rows.append((name, "-", "-", "-", _why_not(trial)))
         else:
             note = notes.get(name, str(trial.config))
-            rows.append((name, *_rung(space, trial.config, trial.time_ms, first_ms), note))
+            rows.append((name, *_row(space, trial.config, trial.time_ms, first_ms), note))
     return table(("step", "ms", "rate", "speed-up", "note"), rows)
 
 
-def ladder_plot(space: Space, rungs: Sequence[tuple[str, Trial]]) -> str:
-    """A bar of time per rung that ran, as SVG; InputError if none ran."""
-    timed = [(name, trial.config, trial.time_ms) for name, trial in rungs if trial.time_ms is not None]
+def ladder_plot(space: Space, steps: Sequence[tuple[str, Trial]]) -> str:
+    """Draw the time of each step that ran as an SVG bar chart; raises InputError if none ran."""
+    timed = [(name, trial.config, trial.time_ms) for name, trial in steps if trial.time_ms is not None]
     if not timed:
-        raise InputError(f"{space.spec.kernel}: none of its landmarks ran here, so there is nothing to plot")
+        raise InputError(f"{space.spec.kernel}: no landmark ran on this device, so there is nothing to plot")
     bars = [
         Bar(name, time_ms, _time_and_rate(space, config, time_ms), strong=name == TUNED)
         for name, config, time_ms in timed
@@ -111,7 +108,7 @@ def _time_and_rate(space: Space, config: Config, time_ms: float) -> str:
     return ", ".join(filter(None, (f"{time_ms:.4g} ms", rate_text(space, config, time_ms))))
 
 
-def _rung(space: Space, config: Config, time_ms: float, first_ms: float | None) -> tuple[str, str, str]:
+def _row(space: Space, config: Config, time_ms: float, first_ms: float | None) -> tuple[str, str, str]:
     return f"{time_ms:.4g}", rate_text(space, config, time_ms), f"{(first_ms or time_ms) / time_ms:.1f}x"
 
 

@@ -1,4 +1,4 @@
-"""Unite caches and journals of several machines: nothing is lost, and no order matters."""
+"""Merge caches and journals of several machines; no result is lost, and the order does not matter."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ EXAMPLE = "autotune merge node1/cache node2/cache --into cache"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune merge`."""
     parser.add_argument(
         "folders",
         metavar="DIR",
         nargs="+",
         type=Path,
-        help="a cache, a folder of journals, or one with both inside; left as it is",
+        help="a cache, a folder of journals, or a folder with both; it is only read",
     )
     parser.add_argument(
         "--into",
         metavar="DIR",
         type=Path,
         required=True,
-        help="where the united files go, together with what is there already",
+        help="where to write the merged files; results that are already there take part",
     )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Merge the folders and say what came together."""
     from autotune.analysis.merge import merge_folders
 
     merged = merge_folders(parsed.folders, parsed.into)
@@ -44,7 +44,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def merged_text(merged: Merged) -> str:
-    """Counts, and a line for each problem with several results, the one that is served first."""
+    """Counts, and a line for each problem with several results, which names the served one first."""
     results = sum(len(record.entries) for record in merged.records.values())
     lines = [
         f"{merged.into}: {results:,} results in {len(merged.records):,} records, "
@@ -54,12 +54,12 @@ def merged_text(merged: Merged) -> str:
         rivals = "; ".join(map(_result_text, entry.rivals))
         problem = f"{place}, {sizes_text(entry.sizes)}, {entry.dtype}"
         lines.append(f"several {problem}: {_result_text(entry)} is served before {rivals}")
-    lines += [f"left    {path}: neither results nor a journal" for path in merged.ignored]
+    lines += [f"skipped {path}: neither results nor a journal" for path in merged.ignored]
     return "\n".join(lines)
 
 
 def merged_json(merged: Merged) -> dict[str, Any]:
-    """The same for scripts."""
+    """The same for scripts, as JSON values."""
     return {
         "into": str(merged.into),
         "records": {place: len(record.entries) for place, record in merged.records.items()},

@@ -1,4 +1,4 @@
-"""Write a first space file and a reference for a kernel: both run as they are, and say what to look at."""
+"""Write a first space file and reference for a kernel; both run as they are and mark what to check."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ EXAMPLE = "autotune new my_kernel.cu"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune new`."""
     parser.add_argument("kernel", type=Path, help="a source in CUDA C++, OpenCL C or the portable dialect")
-    parser.add_argument("--entry", metavar="NAME", help="which of the source's kernels (default: the first)")
+    parser.add_argument(
+        "--entry", metavar="NAME", help="which kernel of the source to tune (default: the first)"
+    )
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Write both files beside the kernel and say what was guessed."""
     from autotune.compilers.kernel_source import include_dir, read_source
     from autotune.scaffold import scaffold
 
     path: Path = parsed.kernel
-    read_source(path)  # every include is there
+    read_source(path)  # raises InputError if an include is missing
     name = re.sub(r"\W", "_", path.stem)
     name = f"kernel_{name}" if name[0].isdigit() or name == "device" else name
     space, reference = path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py")
     if taken := [str(file) for file in (space, reference) if file.exists()]:
-        raise InputError(f"{' and '.join(taken)}: already there, and never overwritten; move it away first")
+        raise InputError(f"{' and '.join(taken)}: exists and is never overwritten; move it away first")
     header = (Path(include_dir()) / "portable.h").read_text()
     made = scaffold(path.name, name, path.read_text(), header, parsed.entry)
     try:
@@ -43,7 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def findings(made: Scaffold, space: Path, reference: Path) -> str:
-    """Kernels, arguments with their roles, macros with their values, and what to do next."""
+    """Say which kernels, arguments and macros were found, what was written and what to do next."""
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
     lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
     for item in made.guess.passed:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and their way from text to typed values."""
+"""Options that several commands share, and the conversion of their texts to typed values."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_SEED = 2**32 - 1
 
 
 def target(parsed: argparse.Namespace) -> Target:
-    """What the target options name."""
+    """The target that the options name."""
     return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype)
 
 
 def sizes(parsed: argparse.Namespace) -> dict[str, int]:
-    """`--size n=1000 --size m=2000`; raises InputError for anything else."""
+    """Parse `--size n=1000 --size m=2000`; raises InputError for anything else."""
     found = {}
     for text in parsed.size:
         name, separator, number = text.partition("=")
@@ -41,51 +41,56 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """The space, which may be left out when it is optional, the device and the problem."""
+    """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
     parser.add_argument(
-        "--device", help="opencl:0, a backend, a name or a slug (default: the first GPU, else the CPU)"
+        "--device",
+        help="a backend, a device such as opencl:0, its name or slug (default: the first GPU, else the CPU)",
     )
     add_problem(parser)
 
 
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """The space."""
+    """Add the space file."""
     parser.add_argument(
         "space",
         type=Path,
         nargs="?" if optional else None,
-        help="a space file, or the name of one that comes with autotune: reduce",
+        help="a space file, or the name of one that comes with autotune, such as reduce",
     )
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
-    """The sizes and the element type."""
+    """Add the sizes and the element type."""
     parser.add_argument(
-        "--size", metavar="NAME=N", action="append", default=[], help="a problem size; repeat for several"
+        "--size",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="a problem size; repeat for further sizes",
     )
-    parser.add_argument("--dtype", help="element type, such as float32 (default: the first that is declared)")
+    parser.add_argument("--dtype", help="element type, such as float32 (default: the first in the space)")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """How trials are run and where they are recorded."""
+    """Add how trials are run and where they are recorded."""
     run = parser.add_argument_group("how to run")
     run.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=seconds,
         default=Options.timeout_s,
-        help="limit for one trial (default %(default)g)",
+        help="time limit for one trial (default %(default)g)",
     )
     run.add_argument(
-        "--journal", metavar="FILE", type=Path, help="where trials are recorded (default: a file in runs/)"
+        "--journal", metavar="FILE", type=Path, help="where to record trials (default: a file in runs/)"
     )
-    run.add_argument("--fresh", action="store_true", help="forget the journal's trials and start over")
+    run.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
     add_compiling(parser)
 
 
 def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
-    """What `add_run` declares as options of a run; `others` are the fields that a command decides itself."""
+    """The options that `add_run` added; `others` are the fields that the command sets itself."""
     return Options(
         timeout_s=parsed.timeout,
         compile_timeout_s=parsed.compile_timeout,
@@ -99,7 +104,13 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
 
 
 def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True) -> None:
-    """Where tuned results are; `what` says what the command does there, and whether it `reads` them."""
+    """Add the cache folder.
+
+    Args:
+        parser: The command's parser.
+        what: What the folder is for, as a help text.
+        reads: Whether results are also read from the cache that comes with autotune.
+    """
     places = "./cache and the one that comes with autotune" if reads else "./cache"
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else {places})"
@@ -107,41 +118,41 @@ def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True)
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:
-    """How sources become binaries."""
+    """Add how sources are compiled."""
     compiling = parser.add_argument_group("how to compile")
     compiling.add_argument(
         "--workers",
         metavar="N",
         type=at_least(1),
-        help="compiler processes (default: one per core; where a GPU runs trials, two fewer)",
+        help="number of compiler processes (default: one per core; with a GPU, two fewer)",
     )
     compiling.add_argument(
         "--compile-timeout",
         metavar="SECONDS",
         type=seconds,
         default=Options.compile_timeout_s,
-        help="limit for one compilation (default %(default)g)",
+        help="time limit for one compilation (default %(default)g)",
     )
     compiling.add_argument(
         "--no-binary-cache",
         dest="binary_cache",
         action="store_false",
-        help="compile everything, even what an earlier run compiled",
+        help="compile everything again, even what an earlier run compiled",
     )
 
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    """A picture of the result; `what` says of what kind."""
+    """Add a plot of the result; `what` is its help text."""
     parser.add_argument("--plot", metavar="FILE.svg", type=_svg, help=what)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Output for scripts."""
+    """Add output for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def seconds(text: str) -> float:
-    """A positive number of seconds."""
+    """Parse a positive number of seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -152,7 +163,7 @@ def seconds(text: str) -> float:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """A whole number that is not smaller than `least`."""
+    """Make a parser of whole numbers that are not smaller than `least`."""
 
     def whole(text: str) -> int:
         number = int(text) if re.fullmatch("-?[0-9]{1,18}", text) else least - 1
@@ -164,7 +175,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def seed(text: str) -> int:
-    """A seed that every library takes."""
+    """Parse a seed that every library accepts."""
     number = at_least(0)(text)
     if number > MAX_SEED:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at most {MAX_SEED}")
@@ -172,7 +183,7 @@ def seed(text: str) -> int:
 
 
 def _svg(text: str) -> Path:
-    """A file to write SVG to."""
+    """Parse the name of an SVG file; raises WriteError if it cannot be written."""
     path = Path(text)
     if path.suffix != ".svg":
         raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")

@@ -1,4 +1,4 @@
-"""Where a command's result goes."""
+"""Print a command's result."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import json
 from typing import Any
 
 
-def emit(what: Any) -> None:
-    """Print text as it is, and anything else as JSON."""
-    print(what if isinstance(what, str) else json.dumps(what, indent=2, default=str))
+def emit(result: Any) -> None:
+    """Print a text as it is, and anything else as JSON."""
+    print(result if isinstance(result, str) else json.dumps(result, indent=2, default=str))

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere. Goes to stderr."""
+"""Progress of long work on stderr: a bar on a terminal, a plain line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINE_INTERVAL_S = 10.0
 
 
 class _Progress:
-    """Counts what is done: a bar on a terminal, a line every ten seconds elsewhere."""
+    """Counts what is done, and shows it as a bar or as lines."""
 
     _last_line: float
 
@@ -45,13 +45,13 @@ class _Progress:
         self._stop_bar()
 
     def _open(self, total: int | None) -> None:
-        """Count from zero again."""
+        """Start counting from zero."""
         self._stop_bar()
         self._reset(total)
         self._bar = _bar(total)
 
     def _show(self, state: str) -> None:
-        """Show that one more is done."""
+        """Show one more as done, with `state` as a text beside it."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], advance=1, total=self._total, state=state)
         elif time.monotonic() - self._last_line >= _LINE_INTERVAL_S:
@@ -78,7 +78,7 @@ class _Progress:
 
 
 class SearchProgress(_Progress):
-    """Shows done/total, best so far, rate, time left and failures by kind; an observer of a session."""
+    """Observer of a search: shows done and total, best so far, rate, time left and failures by kind."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class SearchProgress(_Progress):
         self._failures: Counter[str] = Counter()
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Say what is about to happen, and open the bar."""
+        """Say what will be searched and where trials go, and open the bar."""
         space = task.space
         self._say(
             f"{task.spec.kernel} on {task.device.name} ({task.address}): {len(space):,} valid of "
@@ -101,7 +101,7 @@ class SearchProgress(_Progress):
     def tried(self, trial: Trial) -> None:
         """Count one trial."""
         self._done += 1
-        if self._total is not None:  # what the cache holds takes part besides
+        if self._total is not None:  # the cached configuration is evaluated in addition
             self._total = max(self._total, self._done)
         if trial.status is not Status.OK:
             self._failures[trial.status.value] += 1
@@ -112,20 +112,20 @@ class SearchProgress(_Progress):
         self._show(f"best {best}, {self._rate:.1f}/s{failures}")
 
     def waiting(self, what: str) -> None:
-        """Name what takes long."""
+        """Say what takes long."""
         self._say(f"{what} ...")
 
     def last_round(self, count: int) -> None:
-        """Close the bar."""
+        """Close the bar and say what the last round does."""
         self._stop_bar()
         self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
 
 
 class SurveyProgress(_Progress):
-    """Shows done/total, rate and time left for each architecture; an observer of a survey."""
+    """Observer of a survey: shows done and total, rate and time left for each architecture."""
 
     def started(self, architecture: Architecture, total: int) -> None:
-        """Open the bar of an architecture."""
+        """Open the bar for an architecture."""
         self._name, self._failed, self._cached = architecture.name, 0, 0
         self._open(total)
 
@@ -140,7 +140,7 @@ class SurveyProgress(_Progress):
 
 
 def _bar(total: int | None) -> Progress | None:
-    """A bar on a terminal; None elsewhere."""
+    """Start a bar on a terminal; None elsewhere."""
     if not sys.stderr.isatty():
         return None
     bar = Progress(

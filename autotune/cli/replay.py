@@ -1,4 +1,4 @@
-"""Replay a search on recorded results: at once, without a device, and scored against random search."""
+"""Replay a search on recorded results, without a device, and score it against random search."""
 
 from __future__ import annotations
 
@@ -24,43 +24,41 @@ EXAMPLE = "autotune replay runs/FILE.jsonl --engine optuna --strategy tpe --budg
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune replay`."""
     parser.add_argument(
         "files",
         metavar="FILE",
         nargs="+",
         type=Path,
-        help="recorded results: a journal, T4 results or a Kernel Tuner cache, gzipped or not",
+        help="recorded results: a journal, T4 results or a Kernel Tuner cache; may be gzipped",
     )
-    parser.add_argument(
-        "--engine", choices=engine_names(), help="who chooses what to try (default: as in search)"
-    )
-    parser.add_argument("--strategy", metavar="NAME", help="the engine's strategy (default: its first)")
+    parser.add_argument("--engine", choices=engine_names(), help="the search engine (default: as for search)")
+    parser.add_argument("--strategy", metavar="NAME", help="strategy of the engine (default: its first)")
     parser.add_argument(
         "--budget",
         metavar="N",
         type=opt.at_least(1),
         default=400,
-        help="configurations to evaluate (default %(default)s)",
+        help="configurations to evaluate in each search (default %(default)s)",
     )
     parser.add_argument(
         "--seeds",
         metavar="K",
         type=opt.at_least(1),
         default=10,
-        help="searches of each file (default %(default)s)",
+        help="number of searches of each file (default %(default)s)",
     )
     parser.add_argument(
         "--priors",
         metavar="N",
         type=opt.at_least(0),
-        help="let each search know N random results of its kernel on the other files' devices; 0: all",
+        help="start each search from N random results of its kernel in each other file; 0 means all",
     )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Replay the searches and print their scores."""
     from autotune.analysis.replay import load, priors_for, replay
     from autotune.analysis.replay_score import efficiency
     from autotune.cli._tables import console
@@ -86,7 +84,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> Options:
-    """What decides on the engine when none is named: the same as in a search."""
+    """The options that decide which engine a search would use."""
     return Options(engine=parsed.engine, strategy=parsed.strategy, budget=Budget(trials=parsed.budget))
 
 
@@ -103,12 +101,12 @@ COLUMNS = (
 
 
 def efficiency_table(scores: Sequence[tuple[str, Efficiency]]) -> Table:
-    """One row for each searcher and space, and one with its means after a searcher's last space."""
+    """Make a table with a row for each searcher and space, and a row of means for each searcher."""
     return table(COLUMNS, efficiency_rows(scores))
 
 
 def efficiency_rows(scores: Sequence[tuple[str, Efficiency]]) -> list[tuple[str, ...]]:
-    """The table's cells; `to N%` in the row of means is the median over the spaces, - when there is none."""
+    """The table's cells; in a row of means `to N%` is the median over the spaces, or - if there is none."""
     rows: list[tuple[str, ...]] = []
     for searcher in dict.fromkeys(name for name, _ in scores):
         own = [score for name, score in scores if name == searcher]
@@ -119,7 +117,7 @@ def efficiency_rows(scores: Sequence[tuple[str, Efficiency]]) -> list[tuple[str,
 
 
 def efficiency_json(searcher: str, score: Efficiency) -> dict[str, Any]:
-    """A score as JSON values; what is not a number is null."""
+    """A score as JSON values; infinities are null."""
     return {
         "searcher": searcher,
         "space": score.space,

@@ -1,4 +1,7 @@
-"""Tune a kernel: search its space, verify and time, keep the best in the cache."""
+"""Tune a kernel and store the best configuration in the cache.
+
+The space's kernel and reference are code that runs on this machine.
+"""
 
 from __future__ import annotations
 
@@ -11,80 +14,70 @@ from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, Options
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
-BEWARE = "A space's reference and kernel are code that runs on this machine. "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune search`."""
     opt.add_target(parser, optional=True)
     parser.add_argument(
         "--wanted",
         action="store_true",
-        help="tune what programs asked of this device and did not find (best_config with on_miss); "
-        "with a space, only of its kernel",
+        help="tune what programs requested for this device and did not find (on_miss of best_config); "
+        "with a space, only its kernel",
     )
-    how = parser.add_argument_group("how to search")
-    how.add_argument(
-        "--engine",
-        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt; left out: exhaustive when the "
-        "budget covers the space, else surrogate, for --objective pareto optuna",
-    )
-    how.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
-    _add_aim(how)
-    how.add_argument(
-        "--budget",
-        metavar="N",
-        type=opt.at_least(1),
-        help=f"configurations to try (default {DEFAULT_BUDGET.trials})",
-    )
-    how.add_argument(
-        "--time",
-        metavar="SECONDS",
-        type=opt.seconds,
-        help="stop after this long; without --budget it alone decides",
-    )
-    how.add_argument(
-        "--seed", type=opt.seed, default=Options.seed, help="seed of the search (default %(default)s)"
-    )
-    _add_learning(how)
+    _add_engine(parser.add_argument_group("how to search"))
     opt.add_run(parser)
-    opt.add_cache(parser, "where the result is kept", reads=False)
+    opt.add_cache(parser, "where to store the result", reads=False)
     opt.add_json(parser)
 
 
-def _add_aim(how: argparse._ArgumentGroup) -> None:
-    """What the search is for, and how sure it has to be."""
-    how.add_argument(
+def _add_engine(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--engine",
+        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt (default: exhaustive if the "
+        "budget covers the space, else surrogate; optuna for --objective pareto)",
+    )
+    group.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
+    group.add_argument(
         "--objective",
         choices=[objective.value for objective in Objective],
         default=Options.objective.value,
-        help="what to make small: time, energy (joules a run), edp, their product, or pareto, both at once "
-        "(default %(default)s)",
+        help="what to minimize: time, energy (joules of one run), edp (energy times delay), or pareto (time "
+        "and energy) (default %(default)s)",
     )
-    how.add_argument(
+    group.add_argument(
+        "--budget",
+        metavar="N",
+        type=opt.at_least(1),
+        help=f"number of configurations to try (default {DEFAULT_BUDGET.trials})",
+    )
+    group.add_argument(
+        "--time",
+        metavar="SECONDS",
+        type=opt.seconds,
+        help="start no new configuration after this time; without --budget this is the only limit",
+    )
+    group.add_argument(
+        "--seed", type=opt.seed, default=Options.seed, help="seed of the search (default %(default)s)"
+    )
+    group.add_argument(
+        "--no-transfer", action="store_true", help="do not start from results of other devices and problems"
+    )
+    group.add_argument(
+        "--stop-when-unlikely",
+        action="store_true",
+        help="stop as soon as a faster untried configuration is unlikely",
+    )
+    group.add_argument(
         "--no-sanitizer",
         dest="sanitizer",
         action="store_false",
-        help="do not have the winner looked at by compute-sanitizer",
-    )
-
-
-def _add_learning(how: argparse._ArgumentGroup) -> None:
-    """What the search may know beforehand, and when it knows enough."""
-    how.add_argument(
-        "--no-transfer",
-        action="store_true",
-        help="do not start from what is known of other devices and problems",
-    )
-    how.add_argument(
-        "--stop-when-unlikely",
-        action="store_true",
-        help="stop once something faster among the untried configurations is unlikely",
+        help="do not check the winner with compute-sanitizer",
     )
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Search one space, or all that programs requested, and print the results."""
     from autotune.cli._search_summary import result_json, result_text
     from autotune.cli.progress import SearchProgress
     from autotune.tuning.context import get_ready
@@ -93,7 +86,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     options = _options(parsed)
     if parsed.wanted:
-        _work_off(parsed, options)
+        _tune_misses(parsed, options)
         return
     if parsed.space is None:
         raise InputError("autotune search: name a space, or give --wanted")
@@ -103,41 +96,38 @@ def run(parsed: argparse.Namespace) -> None:
     emit(result_json(result) if parsed.json else result_text(result))
 
 
-def _work_off(parsed: argparse.Namespace, options: Options) -> None:
-    """Search what is on the list for this device; whatever fails stays on it and is told in the end."""
+def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
+    """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli._search_summary import result_json, result_text
     from autotune.cli.progress import SearchProgress
     from autotune.tuning.tune_misses import missed_tasks, tune_misses
 
     if parsed.journal or parsed.size or parsed.dtype:
-        raise InputError("autotune search --wanted: the list says the sizes and types; leave out the options")
-    questions = missed_tasks(parsed.cache, parsed.device, parsed.space)
+        raise InputError(
+            "autotune search --wanted: requests name their sizes and types; "
+            "leave out --size, --dtype and --journal"
+        )
+    tasks = missed_tasks(parsed.cache, parsed.device, parsed.space)
     with SearchProgress() as progress:
-        results, failures = tune_misses(questions, options, progress)
+        results, failures = tune_misses(tasks, options, progress)
     if parsed.json:
         emit([result_json(result) for result in results])
     else:
-        emit("\n\n".join(map(result_text, results)) or "nothing that is wanted of this device was tuned")
+        emit("\n\n".join(map(result_text, results)) or "no request for this device was tuned")
     if failures:
-        raise SetupError(f"{len(failures)} of {len(questions)} stay on the list: {'; '.join(failures)}")
+        raise SetupError(f"{len(failures)} of {len(tasks)} requests failed and stay: {'; '.join(failures)}")
 
 
 def _options(parsed: argparse.Namespace) -> Options:
+    has_limit = parsed.budget is not None or parsed.time is not None
     return opt.run_options(
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
-        budget=_budget(parsed),
+        budget=Budget(parsed.budget, parsed.time) if has_limit else DEFAULT_BUDGET,
         seed=parsed.seed,
         objective=Objective(parsed.objective),
         transfer=not parsed.no_transfer,
         stop_when_unlikely=parsed.stop_when_unlikely,
         sanitizer=parsed.sanitizer,
     )
-
-
-def _budget(parsed: argparse.Namespace) -> Budget:
-    """Trials and seconds; without either, the default number of trials."""
-    if parsed.budget is None and parsed.time is None:
-        return DEFAULT_BUDGET
-    return Budget(parsed.budget, parsed.time)

@@ -1,4 +1,4 @@
-"""Show the trials of a journal."""
+"""List and filter the trials of a search, or say which parameters matter."""
 
 from __future__ import annotations
 
@@ -16,36 +16,44 @@ from autotune.cli._tables import table
 from autotune.cli.output import emit
 from autotune.core.expressions import Expression, parse
 from autotune.core.text import hint
-from autotune.core.trials import Measurement, Status, Trial
+from autotune.core.trials import Measurement, Status, Trial, pareto_front
 from autotune.errors import ExpressionError, InputError
 
 EXAMPLE = "autotune show runs/FILE.jsonl --where 'BLOCK_SIZE >= 256' --limit 20"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("journal", type=Path, help="a file of runs/")
+    """Declare the options of `autotune show`."""
+    parser.add_argument("journal", type=Path, help="a journal, such as a file in runs/")
     parser.add_argument(
-        "--status", choices=[status.value for status in Status], help="only trials that ended so"
+        "--status",
+        metavar="STATUS",
+        choices=[status.value for status in Status],
+        help=f"only trials with this status: {', '.join(status.value for status in Status)}",
     )
     parser.add_argument("--where", metavar="EXPRESSION", help="only configurations for which this holds")
     parser.add_argument(
-        "--sort", metavar="NAME", default="time", help="time, order, or a parameter (default %(default)s)"
+        "--sort",
+        metavar="NAME",
+        default="time",
+        help="sort by time, order (as tried) or a parameter (default %(default)s)",
     )
-    parser.add_argument("--limit", metavar="N", type=opt.at_least(1), help="the first N only")
+    parser.add_argument("--limit", metavar="N", type=opt.at_least(1), help="only the first N")
     parser.add_argument(
-        "--importance", action="store_true", help="which parameters decide on the time, alone or in pairs"
+        "--importance",
+        action="store_true",
+        help="show how much each parameter and pair of parameters influences the time",
     )
     parser.add_argument(
         "--pareto",
         action="store_true",
-        help="only configurations that no other beats in time and energy, of a search for both",
+        help="only the Pareto front of time and energy, if the search measured energy",
     )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Print the selected trials, or the importance of parameters over them."""
     from autotune.cli._tables import console
     from autotune.evaluation.journal import read_last_round, read_trials
     from autotune.evaluation.journal_rows import encode_trial
@@ -55,7 +63,7 @@ def run(parsed: argparse.Namespace) -> None:
         _show_importance(_select(trials, parsed), parsed.json)
         return
     finals = read_last_round(parsed.journal)
-    chosen = _select([_decided(trial, finals) for trial in trials], parsed)
+    chosen = _select([_with_final(trial, finals) for trial in trials], parsed)
     if parsed.json:
         emit([encode_trial(trial) for trial in chosen])
     else:
@@ -63,14 +71,14 @@ def run(parsed: argparse.Namespace) -> None:
         print(f"{len(chosen)} of {len(trials)} trials", file=sys.stderr)
 
 
-def _decided(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
-    """A trial with its time of the last round, which counts before the search's; the fastest says so."""
+def _with_final(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
+    """The trial with its measurement of the last round, if it took part; the fastest is marked."""
     final = finals.get(trial.key)
     if final is None or trial.time_ms is None:
         return trial
     fastest = min(finals.values(), key=lambda measured: measured.median_ms)
-    words = "the fastest of the last round" if final is fastest else ""
-    return replace(trial, measurement=final, detail="; ".join(filter(None, (words, trial.detail))))
+    mark = "the fastest of the last round" if final is fastest else ""
+    return replace(trial, measurement=final, detail="; ".join(filter(None, (mark, trial.detail))))
 
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
@@ -87,8 +95,6 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
 
 
 def _front(trials: Sequence[Trial], journal: Path) -> list[Trial]:
-    from autotune.core.trials import pareto_front
-
     front = [config for config, _, _ in pareto_front(trials)]
     if not front:
         raise InputError(f"{journal}: no energies; search with --objective energy, edp or pareto")
@@ -103,15 +109,15 @@ def _condition(text: str) -> Expression:
 
 
 def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
-    """Filter and sort the trials as `show` was asked to."""
+    """Filter and sort the trials as the options say."""
     chosen = [trial for trial in trials if parsed.status in (None, trial.status.value)]
     if parsed.pareto:
         chosen = _front(chosen, parsed.journal)
     if parsed.where is not None:
         condition = _condition(parsed.where)
-        known = {name for trial in trials for name in trial.config}
-        if unknown := condition.names - known:
-            raise InputError(f"--where: unknown name {min(unknown)!r}{hint(min(unknown), known)}")
+        names = {name for trial in trials for name in trial.config}
+        if unknown := condition.names - names:
+            raise InputError(f"--where: unknown name {min(unknown)!r}{hint(min(unknown), names)}")
         chosen = [trial for trial in chosen if condition(trial.config)]
     if parsed.sort == "time":
         chosen.sort(key=lambda trial: math.inf if trial.time_ms is None else trial.time_ms)
@@ -123,7 +129,7 @@ def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
 
 
 def trials_table(trials: Sequence[Trial]) -> Table:
-    """Trials with one column per parameter, and what their binaries take where that is known."""
+    """Make a table with a column per parameter, and the registers and spills where they are known."""
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
     resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
     energies = any(trial.measurement and trial.measurement.energy_j is not None for trial in trials)
@@ -133,7 +139,7 @@ def trials_table(trials: Sequence[Trial]) -> Table:
             *([_energy(trial)] if energies else []),
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
-            *(_known(getattr(trial, name)) for name in resources),
+            *(_number(getattr(trial, name)) for name in resources),
             _detail(trial),
         )
         for trial in trials
@@ -152,5 +158,5 @@ def _energy(trial: Trial) -> str:
     return "-" if energy_j is None else f"{energy_j:.4g}"
 
 
-def _known(value: int | None) -> str:
+def _number(value: int | None) -> str:
     return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Describe a space on a device: sizes, what each constraint removes, and what looks like a mistake."""
+"""Count and check a space: what each constraint removes, and what looks like a mistake."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune space`."""
     opt.add_target(parser)
     parser.add_argument(
         "--config",
         metavar="A=1,B=x",
-        help="say whether this configuration is valid, and why not; the rest is the default's",
+        help="say whether a configuration is valid; parameters that are left out have the default's value",
     )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Describe the space, or say whether one configuration is valid."""
     from autotune.space import constraint_report, lint
     from autotune.tuning.task import bind_target
 
@@ -52,23 +52,23 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _config(text: str, spec: SpaceSpec) -> Config:
-    """`BLOCK_SIZE=96,UNROLL=4` over the space's default; values are read as the space writes them."""
+    """Parse `BLOCK_SIZE=96,UNROLL=4`; other parameters have the default's values."""
     values: dict[str, Value] = dict(spec.default)
-    written = {item.name: {str(value).lower(): value for value in item.values} for item in spec.parameters}
+    domains = {item.name: {str(value).lower(): value for value in item.values} for item in spec.parameters}
     for part in filter(None, text.replace(",", " ").split()):
         name, separator, value = part.partition("=")
         if not separator:
             raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")
         if name not in values:
             raise InputError(f"--config {part}: unknown parameter{hint(name, values)}")
-        values[name] = written.get(name, {}).get(value.lower(), value)
+        values[name] = domains.get(name, {}).get(value.lower(), value)
     return Config(values)
 
 
 def print_space(
     space: Space, device: DeviceInfo, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
 ) -> None:
-    """Counts, parameters, constraints, findings."""
+    """Print counts, parameters, constraints and findings."""
     out = console()
     out.print(f"{space.spec.kernel} on {device.name}, {problem_text(space)}")
     out.print(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
@@ -90,7 +90,7 @@ def print_space(
 def space_json(
     space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
 ) -> dict[str, Any]:
-    """The same for scripts."""
+    """The same for scripts, as JSON values."""
     return {
         "kernel": space.spec.kernel,
         "valid": len(space),
@@ -101,8 +101,8 @@ def space_json(
     }
 
 
-def _share(count: int | None, of: int) -> str:
-    return "-" if count is None else f"{count / of:.1%}"
+def _share(count: int | None, total: int) -> str:
+    return "-" if count is None else f"{count / total:.1%}"
 
 
 def _number(count: int | None) -> str:

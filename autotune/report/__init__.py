@@ -1,1 +1,1 @@
-"""Plots for people to look at. Rendering only."""
+"""Plots as SVG. This package renders and computes no results."""

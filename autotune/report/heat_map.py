@@ -1,4 +1,4 @@
-"""The matrix "tuned on / run on" as a picture."""
+"""Heat map of the speed that each device's best configuration reaches on the others."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from autotune.report.svg import LETTER, MARGIN, document, text
 
 _CELL = 64  # pixels
-_STYLE = ".share { fill: #1f2328 }"  # dark on every page, for cells are light
+_STYLE = ".share { fill: #1f2328 }"  # dark, because cells are light on any page
 
 
 def heat_map(matrix: Mapping[str, Mapping[str, float | None]]) -> str:
-    """Rows are the devices that a configuration was tuned on, columns those that it runs on.
+    """Draw a matrix of shares of the best speed as an SVG document.
 
-    A cell has the percentage of the best speed, from white for none to green for all; one that nobody
-    measured is grey and has no number.
+    Args:
+        matrix: For each device that a configuration was tuned on (a row), its share of the best speed on each
+            device (a column). None was not measured and is drawn grey, without a number.
     """
     devices = list(matrix)
     labels = 2 * MARGIN + LETTER * max(map(len, devices))
@@ -24,9 +25,9 @@ def heat_map(matrix: Mapping[str, Mapping[str, float | None]]) -> str:
         middle = labels + _CELL * number + _CELL // 2
         body.append(text(labels - MARGIN, middle + 4, device, "end"))
         body.append(text(middle + 4, labels - MARGIN, device, turned=True))
-    for down, row in enumerate(matrix.values()):
-        for across, share in enumerate(row.values()):
-            body += _cell(labels + _CELL * across, labels + _CELL * down, share)
+    for y, row in enumerate(matrix.values()):
+        for x, share in enumerate(row.values()):
+            body += _cell(labels + _CELL * x, labels + _CELL * y, share)
     return document(edge, edge, _STYLE, body)
 
 

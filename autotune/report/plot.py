@@ -1,4 +1,4 @@
-"""Bar charts: one bar under the other, on a linear or a logarithmic axis."""
+"""Horizontal bar charts with a linear or a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autotune.report.svg import LETTER, MARGIN, document, text
 
-MAX_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
+MAX_LINEAR_SPREAD = 20.0  # largest over smallest value; beyond it short bars would be invisible
 
 _ROW, _PLOT = 20, 320  # pixels
 _STYLE = """\
@@ -20,7 +20,7 @@ line { stroke: #6e7781; stroke-width: 0.4 }"""
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its length, what stands before it and behind it, and whether it stands out."""
+    """One bar, with the label before it, the text after it, and whether it is highlighted."""
 
     label: str
     value: float
@@ -29,9 +29,14 @@ class Bar:
 
 
 def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> str:
-    """Horizontal bars from top to bottom as an SVG document; all values are positive, in `unit`.
+    """Draw bars from top to bottom as an SVG document.
 
-    The axis is logarithmic when the largest value is more than 20 times the smallest, and says so.
+    The axis is logarithmic, and labelled so, if the largest value is more than 20 times the smallest.
+
+    Args:
+        title: The title above the chart.
+        unit: The unit of the values, for the axis.
+        bars: The bars; all values are positive.
     """
     low, high = min(bar.value for bar in bars), max(bar.value for bar in bars)
     logarithmic = high > MAX_LINEAR_SPREAD * low

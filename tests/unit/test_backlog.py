@@ -23,21 +23,21 @@ def test_what_is_wanted_of_the_device_is_tuned_and_taken_off_the_list(folder):
     for wanted in (*here, broken, elsewhere):
         record_miss(cache, wanted)
     done = folder.run("search", "--wanted", "--json", *OPTIONS)
-    assert done.returncode == 1 and "1 of 3 stay on the list: triple: " in done.stderr
+    assert done.returncode == 1 and "1 of 3 requests failed and stay: triple: " in done.stderr
     assert len(json.loads(done.stdout)) == 2
     assert read_misses(cache) == [broken, elsewhere]
     for n in (100, 200):
         found = folder.run("best", "double", "--device", "fake", "--size", f"n={n}", "--strict")
         assert found.returncode == 0, found.stderr
     done = folder.run("search", "spaces/double.yaml", "--wanted", *OPTIONS)
-    assert (done.returncode, done.stdout) == (0, "nothing that is wanted of this device was tuned\n")
+    assert (done.returncode, done.stdout) == (0, "no request for this device was tuned\n")
 
 
 def test_a_search_needs_a_space_or_the_list_and_not_both_say_the_sizes(folder):
     done = folder.run("search", *OPTIONS)
     assert done.returncode == 2 and "name a space, or give --wanted" in done.stderr
     done = folder.run("search", "--wanted", "--size", "n=3", *OPTIONS)
-    assert done.returncode == 2 and "the list says the sizes and types" in done.stderr
+    assert done.returncode == 2 and "requests name their sizes and types" in done.stderr
 
 
 def test_a_list_that_cannot_be_read_is_named(tmp_path):

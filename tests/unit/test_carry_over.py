@@ -149,18 +149,18 @@ def test_a_wild_bound_from_two_results_is_unknown():
 
 
 @given(st.lists(st.floats(1, 20), min_size=1, max_size=12), st.floats(1, 20))
-def test_a_foretold_slowdown_is_at_least_the_mean_and_grows_with_what_was_seen(factors, more):
+def test_a_predicted_slowdown_is_at_least_the_mean_and_grows_with_what_was_seen(factors, more):
     seen = [Slowdown(factor, True, Tier.PORTABLE) for factor in factors]
-    foretold = expected_slowdown(seen, Tier.PORTABLE)
-    assume(foretold is not None)
-    assert log(foretold) >= sum(map(log, factors)) / len(factors)
+    predicted = expected_slowdown(seen, Tier.PORTABLE)
+    assume(predicted is not None)
+    assert log(predicted) >= sum(map(log, factors)) / len(factors)
     worse = [Slowdown(factor * more, True, Tier.PORTABLE) for factor in factors]
-    assert (expected_slowdown(worse, Tier.PORTABLE) or inf) >= foretold
+    assert (expected_slowdown(worse, Tier.PORTABLE) or inf) >= predicted
     unsure = [*seen, Slowdown(more, False, Tier.PORTABLE)]
-    assert (expected_slowdown(unsure, Tier.PORTABLE) or inf) >= foretold
+    assert (expected_slowdown(unsure, Tier.PORTABLE) or inf) >= predicted
 
 
-def test_the_foretold_slowdown_holds_nine_times_in_ten():
+def test_the_predicted_slowdown_holds_nine_times_in_ten():
     """Of slowdowns whose logarithms are exponential, whatever their scale and however few were seen."""
     import random
 
@@ -169,8 +169,8 @@ def test_the_foretold_slowdown_holds_nine_times_in_ten():
         held = 0
         for _ in range(2000):
             *seen, truth = (2 ** numbers.expovariate(1.0) for _ in range(count + 1))
-            foretold = expected_slowdown([Slowdown(x, True, Tier.PORTABLE) for x in seen], Tier.PORTABLE)
-            held += truth <= (foretold or inf)  # unknown promises nothing
+            predicted = expected_slowdown([Slowdown(x, True, Tier.PORTABLE) for x in seen], Tier.PORTABLE)
+            held += truth <= (predicted or inf)  # unknown promises nothing
         assert 0.89 <= held / 2000 <= 0.95
 
 

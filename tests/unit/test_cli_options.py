@@ -38,7 +38,7 @@ def test_the_help_of_search_names_every_engine_and_objective(capsys):
         parser().parse_args(["search", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     engines = shown[shown.index("--engine ENGINE surrogate") : shown.index("--strategy NAME a")]
-    objectives = shown[shown.index("what to make small") : shown.index("--no-sanitizer do")]
+    objectives = shown[shown.index("what to minimize") : shown.index("--budget N number")]
     assert [name for name in engine_names() if name not in engines] == []
     assert [one.value for one in Objective if one.value not in objectives] == []
 

@@ -24,7 +24,7 @@ def test_compare_shows_imported_results_and_marks_them(capsys):
     assert (
         run("import", CACHE, "--kernel", "convolution", "--device", "A4000", "--journal", "a4000.jsonl") == 0
     )
-    assert "`autotune best` does not know it" in capsys.readouterr().out
+    assert "`autotune best` ignores them" in capsys.readouterr().out
     given = ("--dtype", "float32", "--size", "problem_size_x=4096", "--size", "problem_size_y=4096")
     assert run("compare", "convolution", "--imported", T4, "a4000.jsonl", *given, "--markdown") == 0
     shown = capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_what_is_of_another_problem_is_named(searched):
     files = [journal_of("Other", dtype="float32"), journal_of("Third")]
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["fake-gpu", "third (imported)"]
-    assert said == "not compared, of another problem: other (imported) (float32 n=1000)\n"
+    assert said == "not compared, because of another problem: other (imported) (float32 n=1000)\n"
 
 
 def test_a_kernel_with_other_parameters_is_refused(searched):

@@ -59,7 +59,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     (folder.path / taken).write_text("mine")
     before = folder.files()
     done = folder.run("new", "blend.cu")
-    assert done.returncode == 2 and f"{taken}: already there" in done.stderr
+    assert done.returncode == 2 and f"{taken}: exists" in done.stderr
     assert folder.files() == before
 
 
