@@ -25,9 +25,7 @@ __all__ = [
     "load_kernel",
 ]
 
-TYPE_CHECKING = (
-    False  # not imported from typing, because that takes longer than the rest of this file
-)
+TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
 if TYPE_CHECKING:
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
