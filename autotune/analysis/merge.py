@@ -33,7 +33,7 @@ def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> K
     What is no result comes from the record with the newest one. `by_time` is False where results were
     not searched for their time.
     """
-    base = max(records, key=lambda record: (_newest(record), record_text(replace(record, entries=()))))
+    base = max(records, key=lambda record: (record.tuned_at, record_text(replace(record, entries=()))))
     found: dict[ProblemKey, dict[str, Entry]] = {}
     for record in records:
         for entry in record.entries:
@@ -82,11 +82,6 @@ def _better_verified(results: dict[str, Entry], by_time: bool) -> str:
         lead = results[min(texts, key=lambda text: (results[text].time_ms, text))]
         texts = [text for text in texts if results[text].interval_ms[0] <= lead.interval_ms[1]]
     return max(texts, key=lambda text: (results[text].provenance.trials, *age(text)))
-
-
-def _newest(record: KernelRecord) -> str:
-    results = [result for entry in record.entries for result in (entry, *entry.rivals)]
-    return max((result.provenance.tuned_at for result in results), default="")
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.errors import InputError
 
@@ -29,10 +30,8 @@ class SourceText:
 
 
 def packaged(folder: str) -> Path:
-    """A data folder (kernels, spaces, cache): the one installed with the package, else the checkout's."""
-    package = Path(__file__).parents[1]
-    installed = package / "data" / folder
-    return installed if installed.is_dir() else package.parent / folder
+    """A data folder that comes with autotune: kernels, spaces or cache."""
+    return Path(packaged_folder(folder))
 
 
 def include_dir() -> str:

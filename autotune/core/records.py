@@ -272,6 +272,12 @@ class KernelRecord:
         """Which parameters the kernel has; one of the same name with others is another kernel."""
         return frozenset(parameter.name for parameter in self.parameters)
 
+    @property
+    def tuned_at(self) -> str:
+        """When the newest result was found, rivals included: ISO 8601 in UTC, so texts compare as times."""
+        results = [result for entry in self.entries for result in (entry, *entry.rivals)]
+        return max((result.provenance.tuned_at for result in results), default="")
+
 
 class Tier(Enum):
     """How closely a served configuration matches what was asked for; best first."""

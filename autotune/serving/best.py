@@ -1,7 +1,4 @@
-"""What the loader serves: a configuration with all that a program needs to compile and launch it.
-
-This module knows when a configuration may run and how it is launched; finding one is the loader's.
-"""
+"""The answer of `best_config`: a configuration with all that a program needs to compile and launch it."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class Check(NamedTuple):
-    """Why a configuration may not run (empty: it may), and which constraints read what is unknown."""
+    """Why a configuration may not run (empty: it may), and the constraints that could not be checked."""
 
     violations: tuple[str, ...]
     unchecked: tuple[str, ...] = ()
@@ -47,9 +44,15 @@ class Check(NamedTuple):
 class Best(Mapping[str, Value]):
     """A configuration as a mapping of tuned parameters, with where it comes from and how to use it.
 
-    `entry` is the result it was taken from, None for the kernel's default; `device` is the device it is
-    to run on, None when the cache knows nothing of it; `stale_reasons` are sentences; `evidence` gives the
-    slowdowns that were seen where the same choice could be checked.
+    Attributes:
+        config: The configuration.
+        dtype: The element type.
+        match: How closely it matches what was asked for.
+        stale_reasons: Sentences on what has changed since it was tuned.
+        record: The kernel's parameters, constraints and launches.
+        device: The device that is to run it; None if unknown.
+        entry: The result that it was taken from; None for the kernel's default.
+        evidence: Computes the slowdowns of the same choice where they are known.
     """
 
     config: Config
@@ -79,13 +82,13 @@ class Best(Mapping[str, Value]):
 
     @cached_property
     def expected_slowdown(self) -> float | None:
-        """The factor over the best time possible that nine cases of ten should stay below; None: not known.
+        """Upper bound, in nine cases of ten, of the time over the best possible; None if unknown.
 
-        1 for an EXACT match. Learnt by leaving out each device or size that is known; see docs/production.md.
+        1 for an EXACT match. Estimated by leaving out each known device or size; see docs/production.md.
         """
         if self.match.tier is Tier.EXACT:
             return 1.0
-        from autotune.serving.portability import expected_slowdown  # an exact answer need not import it
+        from autotune.serving.portability import expected_slowdown  # not needed for an exact answer
 
         return expected_slowdown(self.evidence(), self.match.tier)
 
@@ -112,7 +115,7 @@ class Best(Mapping[str, Value]):
     def options(self, dialect: str) -> tuple[str, ...]:
         """Tuned compiler options besides the macros, for the compiler of a dialect: "cuda" or "opencl".
 
-        Raises InputError when an option reads a device or a size that the result does not know.
+        Raises InputError when an option depends on a device or a size that is unknown.
         """
         options = self.record.compiler_options.get(dialect, {})
         try:
@@ -124,17 +127,17 @@ class Best(Mapping[str, Value]):
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
 
     def arguments(self, **sizes: int) -> tuple[Argument, ...]:
-        """What the launches' argument names stand for: shapes of arrays, scratch included, values of scalars.
+        """The arguments of the launches: shapes of arrays (scratch included) and values of scalars.
 
         Raises InputError as `launch` does.
         """
         return self._evaluate(sizes, lambda values: arguments(self.record.arguments, values, self.dtype))
 
     def launch(self, **sizes: int) -> tuple[Launch, ...]:
-        """The launches that compute a problem of these sizes, grid in blocks and block in threads.
+        """The launches for a problem of these sizes, grid in blocks and block in threads.
 
         Raises InputError for a missing or unknown size, for sizes that the configuration is not valid for,
-        and for a plan that reads a device that is not known.
+        and for a plan that depends on an unknown device.
         """
         return self._evaluate(sizes, lambda values: launches(self.record.launch, values))
 
@@ -163,17 +166,26 @@ def check(
     dtype: str,
     registers: int | None = None,
 ) -> Check:
-    """Hold a configuration against the kernel's parameters and constraints as they are now, and the device.
+    """Check a configuration against the kernel's present parameters and constraints and the device's limits.
 
-    Blocks have at least one thread, and no more threads, no more dynamic shared memory in bytes, and with so
-    many registers a thread no more registers than the device takes. What reads a device or sizes that are
-    not known (None) is left unchecked. Raises ExpressionError when the record has something that is no
-    expression.
+    Blocks must have at least one thread, and no more threads, dynamic shared memory or registers than the
+    device has. What depends on an unknown device or on unknown sizes (None) is not checked.
+
+    Args:
+        record: The kernel's parameters, constraints and launches.
+        config: The configuration.
+        device: The device that is to run it; None if unknown.
+        sizes: Of the problem; None if unknown.
+        dtype: The element type.
+        registers: Per thread; None if unknown.
+
+    Raises:
+        ExpressionError: A text of the record is not an expression.
     """
     names = {parameter.name for parameter in record.parameters}
     if config.keys() != names:
         return Check((f"the parameters are now {', '.join(sorted(names))}",))
-    strange = tuple(
+    invalid_values = tuple(
         f"{parameter.name} = {config[parameter.name]!r} is not among its values"
         for parameter in record.parameters
         if not parameter.takes(config[parameter.name])
@@ -182,23 +194,23 @@ def check(
     try:
         values = known_values(device, sizes, dtype, config, record.derived)
     except ExpressionError as error:
-        return Check((*strange, str(error)))
+        return Check((*invalid_values, str(error)))
     complete = device is not None and sizes is not None
-    known = [item for item in constraints if complete or item.names <= values.keys()]
+    checked = [item for item in constraints if complete or item.names <= values.keys()]
     return Check(
         violations=(
-            *strange,
-            *(item.text for item in known if not item.holds(values)),
+            *invalid_values,
+            *(item.text for item in checked if not item.holds(values)),
             *_beyond_limits(record, device, values, registers),
         ),
-        unchecked=tuple(item.text for item in constraints if item not in known),
+        unchecked=tuple(item.text for item in constraints if item not in checked),
     )
 
 
 def _beyond_limits(
     record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
 ) -> Iterator[str]:
-    """What launches ask for that the device does not take, as far as that is known."""
+    """The limits of the device that launches exceed, as far as that is known."""
     if device is None:
         return
     limits = (
@@ -214,17 +226,17 @@ def _beyond_limits(
             if not parse(step.when)(values):
                 continue
             threads = prod(at_least(1, parse(text), values) for text in step.block)
-            wanted = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
+            needed = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
         except ExpressionError as error:
             yield str(error)
             continue
-        for amount, (what, limit) in zip(wanted, limits, strict=True):
+        for amount, (what, limit) in zip(needed, limits, strict=True):
             if limit is not None and amount > limit:
                 yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
 
 
 def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
-    """Sizes as Python's own numbers, whatever package's they are; raises InputError for what is not whole."""
+    """Sizes as Python integers, also if they are numpy's; raises InputError for other numbers."""
     try:
         return {name: index(size) for name, size in sizes.items()}
     except TypeError:
@@ -232,7 +244,7 @@ def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
 
 
 def require_sizes(record: KernelRecord, sizes: Sizes) -> None:
-    """Raise InputError unless these are the sizes the kernel takes, each a whole number of at least 1."""
+    """Raise InputError unless these are the sizes of the kernel, each a whole number of at least 1."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputError(f"{record.kernel}: {name} = {size!r}: expected a whole number of at least 1")

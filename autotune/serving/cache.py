@@ -1,10 +1,10 @@
 """Tuned configurations on disk: `ROOT/<gpu-slug>/device.json` and `ROOT/<gpu-slug>/<kernel>.json`.
 
-This module owns where the files lie and that they are whole at any moment; their text is `cache_format`'s.
+This module owns the paths and atomic writes; `cache_schema` owns the text of the files.
 """
-# ruff: noqa: PTH100, PTH110, PTH112, PTH120, PTH208
-# Reading works on plain strings, and only what writes imports pathlib, tempfile and `files`: together they
-# cost more than the import of everything else that a look-up in production needs.
+# ruff: noqa: PTH110, PTH208
+# Reading uses plain strings, and only functions that write import pathlib, tempfile and `files`: together,
+# these cost more than all other imports of a look-up in production.
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from autotune.core.json_values import is_name
+from autotune.core.packaged import packaged_folder
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
@@ -35,12 +36,12 @@ def device_path(root: str, folder: str) -> str:
 
 
 def objective_root(root: str, objective: str) -> str:
-    """Where results are kept that make something else than the time small; no device's folder has a dot."""
+    """The folder of results for an objective; no device's folder has a dot in its name."""
     return root if objective == "time" else f"{root}/objective.{objective}"
 
 
 def record_path(root: str, folder: str, kernel: str) -> str:
-    """The file with a kernel's results on a device; raises InputError when it could be no such file."""
+    """The file with a kernel's results on a device; raises InputError if the name cannot be a kernel's."""
     if kernel == _DEVICE or not is_name(kernel):
         raise InputError(f"{kernel!r} cannot be a kernel: expected an identifier other than {_DEVICE!r}")
     return f"{root}/{folder}/{kernel}.json"
@@ -86,13 +87,13 @@ def kernels(root: str) -> list[str]:
 
 
 def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
-    """The caches to look in, the first that knows a kernel being used for it.
+    """The caches to read, the first one with results first.
 
-    The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and then the one that comes with autotune.
-    Raises InputError for an argument that is no path.
+    The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and the one that comes with autotune. Raises
+    InputError if the argument is not a path.
     """
     chosen = _chosen(argument)
-    return (chosen,) if chosen else ("cache", _shipped())
+    return (chosen,) if chosen else ("cache", packaged_folder("cache"))
 
 
 def _chosen(argument: Folder | None) -> str | None:
@@ -104,9 +105,9 @@ def _chosen(argument: Folder | None) -> str | None:
 
 
 def writable_root(argument: Folder | None = None) -> Path:
-    """Where results are stored: the argument, else AUTOTUNE_CACHE, else `./cache`, existing or not.
+    """The cache to write, which need not exist: the argument, else AUTOTUNE_CACHE, else `./cache`.
 
-    Raises InputError for the folder inside the installed package, and for an argument that is no path.
+    Raises InputError for a folder inside the installed package, and if the argument is not a path.
     """
     from pathlib import Path
 
@@ -119,10 +120,11 @@ def writable_root(argument: Folder | None = None) -> Path:
 
 
 def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
-    """Find out before a search whether its result can be stored; leaves nothing behind.
+    """Check before a search that its result can be stored, without leaving a file.
 
-    Raises WriteError when the folder cannot be written. With a device, and a kernel of it, raises
-    CacheError when what is there belongs to another device or cannot be read.
+    Raises:
+        WriteError: The folder cannot be written.
+        CacheError: The device's folder belongs to another device, or the kernel's file cannot be read.
     """
     import tempfile
     from pathlib import Path
@@ -149,13 +151,20 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
 def store(
     root: Folder, device: DeviceInfo, record: KernelRecord, *, seen: tuple[Entry, ...] | None = None
 ) -> Path:
-    """Add a record's entries to the kernel's file of a device and return its path.
+    """Add a record's entries to the kernel's file of a device, atomically, and return its path.
 
-    An entry for the same sizes and element type replaces the one that is there, any other stays; all the
-    rest of the record is the new one's. The file is whole at any moment, and two processes storing at
-    once lose nothing. `seen`: the entries to be replaced, as the new ones were measured against them; raises
-    Overtaken when others are there. Raises CacheError when the folder is another device's, or cannot be
-    written.
+    An entry for the same sizes and element type replaces the stored one; other entries stay. The rest of the
+    record is replaced. Two processes that store at once lose nothing.
+
+    Args:
+        root: The cache.
+        device: The device that the results are of.
+        record: The new entries, with the kernel's present parameters, constraints and launches.
+        seen: The entries to be replaced, if the new ones were measured against them.
+
+    Raises:
+        Overtaken: The stored entries are not those in `seen`.
+        CacheError: The folder belongs to another device, or cannot be written.
     """
     from pathlib import Path
 
@@ -193,9 +202,9 @@ def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
 
 
 def with_measured(entry: Entry, before: Entry) -> Entry:
-    """A result that also keeps what an earlier one for the same problem measured of the same source.
+    """Add to a result the times that an earlier one measured for the same problem and the same source.
 
-    Where both measured a configuration the entry's own time counts.
+    The entry's own times take precedence.
     """
     if entry.provenance.source_sha256 != before.provenance.source_sha256:
         return entry
@@ -217,7 +226,7 @@ def _require_same_device(folder: Path, device: DeviceInfo) -> None:
 
 
 def same_device(one: DeviceInfo, other: DeviceInfo) -> bool:
-    """Whether two descriptions are of one model, whatever driver each was taken under."""
+    """Whether two descriptions are of one device model, regardless of drivers."""
     return (one.name, one.architecture) == (other.name, other.architecture)
 
 
@@ -233,17 +242,10 @@ def read_text(path: str) -> str:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open for reading; raises OSError for a pipe or a device, which may never end."""
+    """Open a file for reading; raises OSError for a pipe or a device, whose reading may never end."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if not S_ISREG(mode) and not S_ISDIR(mode):
         os.close(descriptor)
         raise OSError(EINVAL, "not a file")
     return descriptor
-
-
-def _shipped() -> str:
-    """The cache that comes with autotune: inside the installed package, beside it in a checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    installed = f"{package}/data/cache"
-    return installed if os.path.isdir(installed) else f"{os.path.dirname(package)}/cache"

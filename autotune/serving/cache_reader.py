@@ -1,6 +1,6 @@
-"""Files of caches, read once and again when they have changed.
+"""Memoised reading of cache files: a file is read again only when it has changed.
 
-A shelf is made for one question: it notes what every file was like that the answer depends on.
+A reader serves one query and records the stamp of every file that the answer depends on.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from autotune.errors import CacheError
 from autotune.serving.cache import device_path, folders, read_device, read_record, record_path
 
 _T = TypeVar("_T")
-Stamp = tuple[int, int, int] | None  # of a file as it was before it was read; None: there was none
+Stamp = tuple[int, int, int] | None  # of a file before it was read; None: it did not exist
 
 _contents: dict[str, tuple[Stamp, Any]] = {}
 
 
 class CacheReader:
-    """Reads through a memo that all shelves share; `stamps` are of the files that were asked for."""
+    """Reads files through a memo that all readers share; `stamps` are of those that were asked for."""
 
     def __init__(self) -> None:
         self.stamps: dict[str, Stamp] = {}
@@ -29,24 +29,26 @@ class CacheReader:
     def record(self, root: str, folder: str, kernel: str) -> KernelRecord | None:
         """A kernel's results on a device, None when there are none."""
         path = record_path(root, folder, kernel)
-        return self._content(path, self._note(path), read_record)
+        return self._content(path, self._stamped(path), read_record)
 
     def device(self, root: str, folder: str) -> DeviceInfo:
-        """What the cache says of a device; not noted, for whoever stores it stores a record too."""
+        """The description of a device; needs no stamp, because it is only written together with a record."""
         path = device_path(root, folder)
         return self._content(path, stamp(path), read_device) or read_device(path)
 
     def every_folder(self, root: str) -> list[str]:
         """The device folders, sorted."""
-        self._note(root)
+        self._stamped(root)
         return folders(root)
 
     def folders(self, root: str, kernel: str) -> list[str]:
         """The device folders with results for a kernel, sorted."""
-        return [folder for folder in self.every_folder(root) if self._note(record_path(root, folder, kernel))]
+        return [
+            folder for folder in self.every_folder(root) if self._stamped(record_path(root, folder, kernel))
+        ]
 
     def records(self, root: str, kernel: str) -> Iterator[tuple[str, KernelRecord]]:
-        """All results for a kernel with their folders, read as they are asked for."""
+        """The records of a kernel with their folders, read lazily."""
         for folder in self.folders(root, kernel):
             record = self.record(root, folder, kernel)
             if record is not None:
@@ -60,19 +62,19 @@ class CacheReader:
             _contents[path] = known = (now, read(path))
         return cast(_T, known[1])
 
-    def _note(self, path: str) -> Stamp:
+    def _stamped(self, path: str) -> Stamp:
         self.stamps[path] = now = stamp(path)
         return now
 
 
 def stamp(path: str) -> Stamp:
-    """What tells a file from another or a later one; raises CacheError where that cannot be found out."""
+    """Identifies the state of a file, None if there is none; raises CacheError if it cannot be read."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - a hot look-up is one call of this and little else
+        found = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno == ENAMETOOLONG:  # a device may be called anything
+        if error.errno == ENAMETOOLONG:  # devices may have names of any length
             return None
         raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
     return found.st_mtime_ns, found.st_size, found.st_ino

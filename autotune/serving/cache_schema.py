@@ -1,7 +1,7 @@
-"""Schema 1 of the cache's files: records to JSON text and back; where the files lie is not its business.
+"""Schema 1 of the cache's files: from records to JSON text and back.
 
-The text is stable, keys sorted and one value per line, so that a new result reads well in version
-control. `_SCHEMA` spells every key with its reader: other names or annotations in `model` change no file.
+The text has sorted keys and one value per line, so that a new result gives a small diff in version control.
+`_SCHEMA` lists every key with its reader: renaming a field of a record does not change the files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from autotune.core.records import (
 from autotune.errors import CacheError
 
 SCHEMA = 1
-# Left out when empty: files from before they existed are read, and written alike.
+# Optional, and not written when empty: older files, which do not have them, are read and written unchanged.
 _LATER_KEYS = frozenset(
     (
         "measured",
@@ -42,7 +42,7 @@ _LATER_KEYS = frozenset(
         "compiler",
     )
 )
-# There are many measured configurations, so each has a line. No text has a line's end in it once it is JSON.
+# A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
 
 _T = TypeVar("_T")
@@ -61,7 +61,7 @@ def device_text(device: DeviceInfo) -> str:
 
 
 def entry_text(entry: Entry) -> str:
-    """A result as one line: equal for equal results."""
+    """A result as one line of JSON, equal for equal results."""
     return json.dumps(_plain(entry), sort_keys=True)
 
 
@@ -76,7 +76,7 @@ def parse_device(text: str, path: str) -> DeviceInfo:
 
 
 def damaged(path: str, reason: object) -> CacheError:
-    """The error for a file that cannot be used, with the way out of it."""
+    """The error for a file that cannot be used, with what to do."""
     return CacheError(
         f"{path}: damaged: {reason}; restore it from version control, or delete it and tune again"
     )
@@ -88,12 +88,14 @@ def _dump(data: dict[str, Any], subject: str) -> str:
             data | {"schema": SCHEMA}, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False
         )
     except ValueError:
-        raise CacheError(f"{subject}: a number of its results is not finite and cannot be stored") from None
-    return re.sub(_MEASURED, _unbroken, text) + "\n"
+        raise CacheError(
+            f"{subject}: a result has a number that is not finite and cannot be stored"
+        ) from None
+    return re.sub(_MEASURED, _one_line_each, text) + "\n"
 
 
-def _unbroken(block: re.Match[str]) -> str:
-    """A block of measured configurations with a line for each."""
+def _one_line_each(block: re.Match[str]) -> str:
+    """Join the lines of each measured configuration in a block."""
     indent = len(block[1])
     return re.sub(rf"\n {{{indent + 4},}}|\n {{{indent + 2}}}(?=\])", " ", block[0])
 
@@ -126,7 +128,7 @@ def _object(record: type[_T]) -> Callable[[Any, str], _T]:
 
 
 def _record(data: Any, place: str) -> KernelRecord:
-    """A record with one result a problem, of a known element type: the rest of the package looks them up."""
+    """A record with at least one element type, unique parameters and one result per problem."""
     record = _object(KernelRecord)(data, place)
     if not record.dtypes:
         raise Damaged("dtypes", "at least one element type", [])
@@ -143,7 +145,7 @@ def _record(data: Any, place: str) -> KernelRecord:
 
 
 def _config(value: Any, place: str) -> Config:
-    """A configuration; there are many of them, so that names and words are looked at in one go."""
+    """A configuration; names and texts are checked together, because files have many configurations."""
     if isinstance(value, dict) and _PLAIN.issuperset(map(type, value.values())):
         words = [item for item in value.values() if type(item) is str]
         if all(map(str.isidentifier, value)) and values.is_name("_".join(("", *value, *words))):
@@ -165,7 +167,7 @@ def _option(value: Any, place: str) -> str:
 
 
 def _domain(value: Any, place: str) -> tuple[Any, ...]:
-    """A parameter's values: all words, or all numbers and truth values."""
+    """A parameter's values: only texts, or only numbers and booleans."""
     items: tuple[Any, ...] = values.list_of(values.scalar)(value, place)
     if not items or len({isinstance(item, str) for item in items}) > 1:
         raise Damaged(place, "only words or only numbers, and one at least", value)

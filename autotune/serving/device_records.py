@@ -1,8 +1,8 @@
-"""What caches hold of one kernel, on whatever device: the walk over them, and which records are its own.
+"""The records of one kernel in all caches, on all devices.
 
-A record of a later cache is of the kernel where it has the parameters of an earlier cache's record. With
-others it is of another kernel that has the same name, and says nothing. The records of one cache may differ:
-those are states of one kernel, and the newest says what it is now.
+A record of a later cache whose parameters differ from those of all earlier caches belongs to another kernel
+of the same name and is ignored. Records of one cache may differ: they are versions of one kernel, and the
+newest one describes the kernel as it is now.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
+from operator import attrgetter
 from typing import NamedTuple
 
 from autotune.core.records import Config, DeviceInfo, KernelRecord
@@ -27,16 +28,16 @@ class DeviceRecord(NamedTuple):
 
 
 def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
-    """Whether a record is of the kernel that the records of an earlier cache are of."""
+    """Whether a record is of the same kernel as the records of an earlier cache."""
     return any(record.parameter_names == one.parameter_names for one in earlier)
 
 
 def walk(
     reader: CacheReader, roots: Iterable[str], kernel: str, *, skip_damaged: bool = False
 ) -> list[DeviceRecord]:
-    """Every device with results of a kernel, cache by cache; one may be in several.
+    """Every device with results of a kernel, cache by cache; a device may be in several.
 
-    Raises CacheError for a damaged file, unless such are to be left out.
+    Raises CacheError for a damaged file, unless `skip_damaged`.
     """
     found: list[DeviceRecord] = []
     for root in roots:
@@ -50,7 +51,7 @@ def walk(
 
 
 def first_of_each(found: Iterable[DeviceRecord]) -> list[DeviceRecord]:
-    """The devices of a walk, each as its first cache has it."""
+    """The records of a walk, only the first one of each device."""
     firsts: dict[str, DeviceRecord] = {}
     for device_record in found:
         firsts.setdefault(device_record.folder, device_record)
@@ -58,9 +59,11 @@ def first_of_each(found: Iterable[DeviceRecord]) -> list[DeviceRecord]:
 
 
 def device_records(kernel: str, cache: Folder | None = None) -> list[DeviceRecord]:
-    """The devices with results of a kernel, a device's first cache counting; raises NoConfig when none has.
+    """The devices with results of a kernel, each from the first cache that has it.
 
-    cache: as `best_config` takes it. Raises CacheError for a damaged file.
+    Raises:
+        NoConfig: No cache has results of the kernel.
+        CacheError: A file is damaged.
     """
     roots = read_roots(cache)
     found = first_of_each(walk(CacheReader(), roots, kernel))
@@ -70,31 +73,26 @@ def device_records(kernel: str, cache: Folder | None = None) -> list[DeviceRecor
 
 
 def newest_record(kernel: str, cache: Folder | None = None) -> KernelRecord:
-    """What the newest result of any device says of a kernel; raises NoConfig when there is none."""
+    """The newest record of a kernel on any device; raises NoConfig when there is none."""
     return latest(device_record.record for device_record in device_records(kernel, cache))
 
 
 def latest(records: Iterable[KernelRecord]) -> KernelRecord:
-    """Of one record at least that with the newest result: it says what a kernel is now."""
-    return max(records, key=_newest)
-
-
-def _newest(record: KernelRecord) -> str:
-    """When the youngest result was found: ISO 8601 in UTC, so that texts compare as times."""
-    return max((entry.provenance.tuned_at for entry in record.entries), default="")
+    """The record with the newest result, which describes the kernel as it is now."""
+    return max(records, key=attrgetter("tuned_at"))
 
 
 def no_results(kernel: str, roots: Iterable[str]) -> str:
-    """The sentence for a kernel that no cache knows, with those that are known."""
+    """The message for a kernel without results, with the kernels that have some."""
     known = sorted({name for root in roots for name in kernels(root)})
     return (
         f"no results for a kernel {kernel!r} in {' or '.join(roots)}; "
-        f"there are: {', '.join(known) or 'none, autotune search makes some'}"
+        f"there are: {', '.join(known) or 'none; run autotune search'}"
     )
 
 
 def foreign_bests(root: Folder, device: DeviceInfo, kernel: str) -> set[Config]:
-    """The best configurations of other devices, for every problem; a damaged or missing file has none."""
+    """The best configurations of other devices for all problems; damaged files are ignored."""
     found = set()
     for folder in folders(os.fspath(root)):
         if folder != device.slug:

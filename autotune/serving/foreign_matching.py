@@ -1,6 +1,6 @@
-"""The tiers of other devices' results, and the default: what a device without results is served.
+"""The tiers of other devices' results, and the kernel's default: answers for a device without results.
 
-Pure functions of records, as in `tiers`; the rules of choice and of the expected slowdown are `carry_over`'s.
+`portability` has the rules of choice and of the expected slowdown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier,
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
 from autotune.serving.best import Best, Check, check, require_sizes
 from autotune.serving.device_records import DeviceRecord, latest
-from autotune.serving.matching import Question, dtype_of, only_sizes, stale_reasons
+from autotune.serving.matching import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.portability import (
     KnownDevice,
     Slowdown,
@@ -34,114 +34,113 @@ _RELATIONS = {
 
 
 class TargetDevice(NamedTuple):
-    """The device that is to run the kernel: what to call it, and what is known of it."""
+    """The device that is to run the kernel: its name in messages, and what is known of it."""
 
     label: str
     device: DeviceInfo | None
     traits: Traits
 
 
-def target_device(question: Question, device: DeviceInfo | None) -> TargetDevice:
-    """The device of a question; a name alone tells its vendor and architecture when they are in the table."""
+def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
+    """The device of a query; a name alone tells vendor and architecture if the table of names has them."""
     if device is not None:
         return TargetDevice(device.slug, device, traits_of(device))
-    if isinstance(question.device, str):
-        return TargetDevice(slug(question.device), None, traits_of_name(question.device))
+    if isinstance(query.device, str):
+        return TargetDevice(slug(query.device), None, traits_of_name(query.device))
     return TargetDevice("this machine, where no GPU was found", None, Traits())
 
 
-def foreign(
-    device_records: Sequence[DeviceRecord], target: TargetDevice, question: Question, reasons: list[str]
+def match_other_devices(
+    device_records: Sequence[DeviceRecord], target: TargetDevice, query: Query, reasons: list[str]
 ) -> Best | None:
-    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer; adds to `reasons` why there is none in a tier.
+    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer, if any; adds to `reasons` why a tier has none.
 
-    The record with the newest result says what the kernel's parameters, constraints and plan are now.
+    The newest record has the kernel's present parameters, constraints and launches.
     """
-    if not Tier.SAME_ARCHITECTURE.reaches(question.least):
+    if not Tier.SAME_ARCHITECTURE.reaches(query.least):
         return None
     record = latest(device_record.record for device_record in device_records)
-    dtype = dtype_of(record, question)
-    if question.sizes is not None:
-        require_sizes(record, question.sizes)
-    known, sizes = _known(device_records, dtype, question)
+    dtype = dtype_of(record, query)
+    if query.sizes is not None:
+        require_sizes(record, query.sizes)
+    known, sizes = _known(device_records, dtype, query)
     for tier, scope in scopes(target.traits, known):
-        if not tier.reaches(question.least):
+        if not tier.reaches(query.least):
             break
-        refused: Check | None = None
+        first_refusal: Check | None = None
         for config in ranked(columns(scope, sizes)):
             source = _source(scope, sizes, config)
             entry = nearest(source.entries, sizes)
             registers = entry.registers_of(config)
-            verdict = check(record, config, target.device, question.sizes, dtype, registers)
+            verdict = check(record, config, target.device, query.sizes, dtype, registers)
             if not verdict.violations:
                 match = _foreign_match(tier, source.folder, entry, config, sizes)
                 match = replace(match, detail=match.detail + _unchecked(verdict))
                 evidence = partial(across_devices, known, sizes)
                 stale = stale_reasons(entry, record, None)
                 return Best(config, dtype, match, stale, record, target.device, entry, evidence)
-            refused = refused or verdict
-        if refused:
-            reasons.append(f"nothing of {tier.value} is valid here: {' and '.join(refused.violations)}")
+            first_refusal = first_refusal or verdict
+        if first_refusal:
+            violations = " and ".join(first_refusal.violations)
+            reasons.append(f"nothing of {tier.value} is valid here: {violations}")
     return None
 
 
-def default(
+def match_default(
     device_records: Sequence[DeviceRecord],
     own: DeviceRecord | None,
     target: TargetDevice,
-    question: Question,
+    query: Query,
     reasons: list[str],
 ) -> Best | None:
-    """The DEFAULT answer by the device's own record, else the newest; adds to `reasons` why there is none."""
-    if not Tier.DEFAULT.reaches(question.least):
+    """The DEFAULT answer, if valid, by the device's own record or else the newest; adds to `reasons`."""
+    if not Tier.DEFAULT.reaches(query.least):
         return None
     record = own.record if own else latest(device_record.record for device_record in device_records)
-    dtype = dtype_of(record, question)
-    if question.sizes is not None:
-        require_sizes(record, question.sizes)
-    verdict = check(record, record.default, target.device, question.sizes, dtype)
+    dtype = dtype_of(record, query)
+    if query.sizes is not None:
+        require_sizes(record, query.sizes)
+    verdict = check(record, record.default, target.device, query.sizes, dtype)
     if verdict.violations:
         reasons.append(f"the kernel's default is not valid here: {' and '.join(verdict.violations)}")
         return None
     detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
-    evidence = partial(_default_evidence, device_records, dtype, question)
+    evidence = partial(_default_evidence, device_records, dtype, query)
     return Best(record.default, dtype, match, (), record, target.device, None, evidence)
 
 
 def _known(
-    device_records: Sequence[DeviceRecord], dtype: str, question: Question
+    device_records: Sequence[DeviceRecord], dtype: str, query: Query
 ) -> tuple[list[KnownDevice], Sizes]:
-    """The devices with results of this type for sizes of these names, and the sizes to look near."""
+    """The devices with results for this element type and sizes of these names, and the sizes to match."""
     rows = [
         (device_record, [entry for entry in device_record.record.entries if entry.dtype == dtype])
         for device_record in device_records
     ]
-    sizes = question.sizes
+    sizes = query.sizes
     for device_record, entries in rows:
         if sizes is None and entries:
-            sizes = only_sizes(device_record.folder, entries, question)
-    wanted = sizes or {}
+            sizes = only_sizes(device_record.folder, entries, query)
+    sizes = sizes or {}
     alike = [
         KnownDevice(
             device_record.folder,
             traits_of(device_record.device),
-            tuple(entry for entry in entries if entry.sizes.keys() == wanted.keys()),
+            tuple(entry for entry in entries if entry.sizes.keys() == sizes.keys()),
         )
         for device_record, entries in rows
     ]
-    return [one for one in alike if one.entries], wanted
+    return [one for one in alike if one.entries], sizes
 
 
-def _default_evidence(
-    device_records: Sequence[DeviceRecord], dtype: str, question: Question
-) -> list[Slowdown]:
-    known, sizes = _known(device_records, dtype, question)
+def _default_evidence(device_records: Sequence[DeviceRecord], dtype: str, query: Query) -> list[Slowdown]:
+    known, sizes = _known(device_records, dtype, query)
     return of_default(known, sizes)
 
 
 def _source(scope: Sequence[KnownDevice], sizes: Sizes, config: Config) -> KnownDevice:
-    """The device on which the configuration is closest to the best, the first of equals."""
+    """The device on which the configuration is closest to the best; the first one of a tie."""
     factors = [column.get(config) for column in columns(scope, sizes)]
     place = min((factor, place) for place, factor in enumerate(factors) if factor is not None)[1]
     return scope[place]

@@ -1,7 +1,7 @@
-"""`best_config`: which of the cached configurations to serve, with every fallback declared.
+"""`best_config`: which of the cached configurations to serve, and how closely it matches.
 
-This module owns which of the caches' files are asked, the order of the tiers, and the memo that makes a
-repeated look-up cheap. No space file is read, and of devices only which one is meant.
+This module owns which files are read, the order of the tiers, and the memo of repeated look-ups. It reads no
+space files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from autotune.serving import cache as files
 from autotune.serving.best import Best, whole_sizes
 from autotune.serving.cache_reader import CacheReader, Stamp, stamp
 from autotune.serving.cache_schema import damaged
-from autotune.serving.matching import Question, tuned
+from autotune.serving.matching import Query, match_own_results
 
-_Place = tuple[str, str | None]  # a cache that knows the kernel, and the folder of the device in it
+_Place = tuple[str, str | None]  # a cache with results of the kernel, and the folder of the device in it
 
 _VARIABLE, _LOOSEST, _PLAIN = files.VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
 _MEMO_LIMIT = 10_000  # a program that asks for ever new sizes must not grow without bound
@@ -37,18 +37,25 @@ def best_config(
 ) -> Best:
     """Serve the best known configuration of a kernel for a device and a problem; `match` says how it fits.
 
-    `device` is a name, a slug, the number of a CUDA GPU, a DeviceInfo, or a device object of cuda.core,
-    pycuda, cupy, torch or pyopencl; None takes the current GPU, or on a machine without one the only device
-    with results. `dtype` None takes the first one that the kernel's space declares. Without sizes the
-    device's only result is served. The closest tier that has something valid for the device and the sizes
-    is served, `min_match` being the loosest that may be; `strict` allows EXACT only. With `on_miss`
-    "record" a question without an EXACT answer is added to the cache's list of what is wanted.
+    Args:
+        kernel: The kernel's name.
+        device: A name, a slug, the number of a CUDA GPU, a DeviceInfo, or a device object of cuda.core,
+            pycuda, cupy, torch or pyopencl. None takes the current GPU, or without a GPU the only device
+            with results.
+        dtype: The element type; None takes the first one that the kernel's space declares.
+        strict: Serve EXACT matches only, and no result that was never compared with a reference.
+        min_match: The loosest tier to serve; the closest one with a valid configuration is served.
+        on_miss: "record" adds a query without an EXACT match to the cache's list of misses.
+        cache: The folder of a cache; None reads AUTOTUNE_CACHE, else `./cache` and autotune's own.
+        **sizes: Of the problem; without sizes, the device's only result is served.
 
-    Raises NoConfig, which lists what exists, when nothing may be served, InputError for wrong sizes, an
-    unknown dtype or an object that is no device, and CacheError for a damaged file.
+    Raises:
+        NoConfig: Nothing may be served; lists what exists.
+        InputError: Wrong sizes, an unknown dtype, or an object that is not a device.
+        CacheError: A file is damaged.
     """
     asked = device if isinstance(device, _PLAIN) else _identified(device)
-    least = None if min_match is _LOOSEST else min_match  # to hash None is much cheaper
+    least = None if min_match is _LOOSEST else min_match  # None is much cheaper to hash
     key = (kernel, asked, dtype, strict, least, on_miss, cache, os.environ.get(_VARIABLE), *sizes.items())
     try:
         known = _answers.get(key)
@@ -60,11 +67,11 @@ def best_config(
                 break
         else:
             return known[1]
-    question = Question(
+    query = Query(
         kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None
     )
     reader = CacheReader()
-    best = _answer(reader, question, cache, on_miss)
+    best = _answer(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
         _answers.clear()
     _answers[key] = (tuple(reader.stamps.items()), best)
@@ -72,80 +79,80 @@ def best_config(
 
 
 def _identified(device: object) -> str | DeviceInfo | None:
-    from autotune.hardware.identify import identify  # a name or a description needs none of it
+    from autotune.hardware.identify import identify  # not needed for a name or a description
 
     return identify(device)
 
 
 def _answer(
-    reader: CacheReader, question: Question, cache: files.Folder | None, on_miss: Literal["record"] | None
+    reader: CacheReader, query: Query, cache: files.Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
-    if not isinstance(question.least, Tier) or on_miss not in (None, "record"):
+    if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
         raise InputError('best_config: min_match is a Tier, on_miss is "record" or None')
     try:
-        best = _look_up(reader, question, files.read_roots(cache))
+        best = _look_up(reader, query, files.read_roots(cache))
     except NoConfig:
         if on_miss:
-            _note(cache, question)
+            _record_miss(cache, query)
         raise
     if on_miss and best.match.tier is not Tier.EXACT:
-        _note(cache, question)
+        _record_miss(cache, query)
     return best
 
 
-def _note(cache: files.Folder | None, question: Question) -> None:
-    """Add the question to the list of what is wanted; without sizes there is nothing that could be tuned."""
-    from autotune.serving.miss_log import CacheMiss, record_miss  # rarely needed, and costs an import
+def _record_miss(cache: files.Folder | None, query: Query) -> None:
+    """Add the query to the list of misses; without sizes there is no problem to tune."""
+    from autotune.serving.miss_log import CacheMiss, record_miss  # rarely needed
 
-    if question.sizes:
-        record_miss(cache, CacheMiss(question.kernel, question.slug, question.dtype, question.sizes))
+    if query.sizes:
+        record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes))
 
 
-def _look_up(reader: CacheReader, question: Question, roots: tuple[str, ...]) -> Best:
-    """A result of this device in any cache, else one of another device, else the default.
+def _look_up(reader: CacheReader, query: Query, roots: tuple[str, ...]) -> Best:
+    """A result of this device in any cache, else of another device, else the default.
 
-    No more files are read than the answer needs.
+    Reads only the files that the answer needs.
     """
     reasons: list[str] = []
     places: list[_Place] = []
     try:
         for root in roots:
-            place = _place(reader, root, question, places, reasons)
+            place = _place(reader, root, query, places, reasons)
             if place is None:
                 continue
             places.append(place)
-            best = _serve_tuned(reader, *place, question, reasons)
+            best = _serve_tuned(reader, *place, query, reasons)
             if best is not None:
                 return best
-        if question.least is not Tier.EXACT and places:
-            best = _serve_others(reader, places, question, reasons)
+        if query.least is not Tier.EXACT and places:
+            best = _serve_others(reader, places, query, reasons)
             if best is not None:
                 return best
     except ExpressionError as error:
-        raise damaged(f"{' or '.join(roots)}: results of {question.kernel}", error) from None
-    raise NoConfig(_why_none(reader, question, roots, places, reasons))
+        raise damaged(f"{' or '.join(roots)}: results of {query.kernel}", error) from None
+    raise NoConfig(_why_none(reader, query, roots, places, reasons))
 
 
 def _why_none(
-    reader: CacheReader, question: Question, roots: tuple[str, ...], places: list[_Place], reasons: list[str]
+    reader: CacheReader, query: Query, roots: tuple[str, ...], places: list[_Place], reasons: list[str]
 ) -> str:
     if not places:
         from autotune.serving.device_records import no_results
 
-        return no_results(question.kernel, roots)
-    wanted = [places[0][1] or question.slug, question.dtype]
-    wanted.append(size_text(question.sizes) if question.sizes else None)
+        return no_results(query.kernel, roots)
+    sizes = size_text(query.sizes) if query.sizes else None
+    asked = filter(None, [places[0][1] or query.slug, query.dtype, sizes])
     what = {
         Tier.EXACT: "nothing tuned for exactly",
         Tier.DEFAULT: "nothing valid for",
-    }.get(question.least, f"nothing as close as {question.least.value} for")
-    parts = [f"{question.kernel}: {what} {', '.join(filter(None, wanted))}", *dict.fromkeys(reasons)]
-    parts += [f"{root} has {_listed(reader, root, question.kernel)}" for root, _ in places]
+    }.get(query.least, f"nothing as close as {query.least.value} for")
+    parts = [f"{query.kernel}: {what} {', '.join(asked)}", *dict.fromkeys(reasons)]
+    parts += [f"{root} has {_listed(reader, root, query.kernel)}" for root, _ in places]
     return "; ".join(parts)
 
 
 def _listed(reader: CacheReader, root: str, kernel: str) -> str:
-    """What there is of a kernel, as a sentence goes on: `nvidia-h200 (int32 n=1024 or float32 n=1024)`."""
+    """The results of a kernel in a cache: `nvidia-h200 (int32 n=1024 or float32 n=1024)`."""
     parts = []
     for folder, record in reader.records(root, kernel):
         entries = (f"{entry.dtype} {size_text(entry.sizes)}" for entry in record.entries)
@@ -154,22 +161,22 @@ def _listed(reader: CacheReader, root: str, kernel: str) -> str:
 
 
 def _place(
-    reader: CacheReader, root: str, question: Question, earlier: list[_Place], reasons: list[str]
+    reader: CacheReader, root: str, query: Query, earlier: list[_Place], reasons: list[str]
 ) -> _Place | None:
-    """A cache that knows the kernel, with the folder of the device in it; None for another cache.
+    """A cache and the folder of the device in it; None if the cache has no results of the kernel.
 
     Adds to `reasons` why results of the device may not be served.
     """
-    kernel, slug = question.kernel, question.slug
+    kernel, slug = query.kernel, query.slug
     if slug is not None and reader.record(root, slug, kernel) is not None:
-        folder = slug if _is_it(reader.device(root, slug), question) else None
+        folder = slug if _is_device(reader.device(root, slug), query) else None
     elif folders := reader.folders(root, kernel):
-        folder = _choose(reader, root, folders, question, is_first=not earlier)
+        folder = _folder_by_name(reader, root, folders, query, is_first=not earlier)
     else:
         return None
     if folder is None or not earlier:
         return root, folder
-    from autotune.serving.device_records import is_of_kernel  # only a later cache can have another kernel
+    from autotune.serving.device_records import is_of_kernel  # only later caches need it
 
     record = reader.record(root, folder, kernel)
     if record is None or is_of_kernel(record, (one for _, one in reader.records(earlier[0][0], kernel))):
@@ -179,61 +186,58 @@ def _place(
     return root, None
 
 
-def _choose(
-    reader: CacheReader, root: str, folders: list[str], question: Question, *, is_first: bool
+def _folder_by_name(
+    reader: CacheReader, root: str, folders: list[str], query: Query, *, is_first: bool
 ) -> str | None:
-    """The folder of a device that has none under its own slug: by its full name, or the only one there is."""
-    slug = question.slug
+    """The folder of a device without one of its slug: by its full name, or the only folder there is."""
+    slug = query.slug
     if slug is None:
         return folders[0] if len(folders) == 1 and is_first else None
     from autotune.hardware.names import canonical
 
     words = {*canonical(slug).split()}
-    for folder in folders:  # a folder may say more than the name does, such as cpu-
-        if words <= {*canonical(folder).split()} and _is_it(reader.device(root, folder), question):
+    for folder in folders:  # a folder may have more words than the name, such as cpu-
+        if words <= {*canonical(folder).split()} and _is_device(reader.device(root, folder), query):
             return folder
     return None
 
 
-def _is_it(known: DeviceInfo, question: Question) -> bool:
-    """Whether a device of the cache is the one that is asked for, by its slug or its full name."""
-    given = question.given
+def _is_device(known: DeviceInfo, query: Query) -> bool:
+    """Whether a device of the cache is that of the query, by slug or full name."""
+    given = query.given
     if (
         (known.name, known.architecture) == (given.name, given.architecture)
         if given
-        else known.slug == question.slug
+        else known.slug == query.slug
     ):
         return True
-    from autotune.hardware.names import is_same  # the same name under the same slug is the rule
+    from autotune.hardware.names import is_same  # rarely needed: slugs usually agree
 
-    name = given.name if given else question.slug or ""
+    name = given.name if given else query.slug or ""
     return is_same(known.name, name) and (given is None or known.architecture == given.architecture)
 
 
 def _serve_tuned(
-    reader: CacheReader, root: str, folder: str | None, question: Question, reasons: list[str]
+    reader: CacheReader, root: str, folder: str | None, query: Query, reasons: list[str]
 ) -> Best | None:
-    record = reader.record(root, folder, question.kernel) if folder else None
+    record = reader.record(root, folder, query.kernel) if folder else None
     if folder is None or record is None:
         return None
-    return tuned(folder, record, question.given or reader.device(root, folder), question, reasons)
+    return match_own_results(folder, record, query.given or reader.device(root, folder), query, reasons)
 
 
-def _serve_others(
-    reader: CacheReader, places: list[_Place], question: Question, reasons: list[str]
-) -> Best | None:
-    """An answer from all devices of all caches, the first cache with a device being used for it."""
+def _serve_others(reader: CacheReader, places: list[_Place], query: Query, reasons: list[str]) -> Best | None:
+    """An answer from all devices of all caches; of each device the first cache counts."""
     from autotune.serving.device_records import first_of_each, walk
-    from autotune.serving.foreign_matching import (  # only who has no results imports these
-        default,
-        foreign,
+    from autotune.serving.foreign_matching import (  # not needed for a tuned device
+        match_default,
+        match_other_devices,
         target_device,
     )
 
-    device_records = first_of_each(walk(reader, [root for root, _ in places], question.kernel))
-    held = {device_record.folder: device_record for device_record in device_records}
-    own = next((held[folder] for _, folder in places if folder), None)
-    target = target_device(question, question.given or (own.device if own else None))
-    return foreign(device_records, target, question, reasons) or default(
-        device_records, own, target, question, reasons
-    )
+    device_records = first_of_each(walk(reader, [root for root, _ in places], query.kernel))
+    by_folder = {device_record.folder: device_record for device_record in device_records}
+    own = next((by_folder[folder] for _, folder in places if folder), None)
+    target = target_device(query, query.given or (own.device if own else None))
+    best = match_other_devices(device_records, target, query, reasons)
+    return best or match_default(device_records, own, target, query, reasons)

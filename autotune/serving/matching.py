@@ -1,8 +1,7 @@
-"""The tiers of a device's own results: which of them, if any, may be served for a question.
+"""The tiers EXACT and NEAREST_SIZE: which of a device's own results may be served for a query.
 
-Pure functions of records; where records come from is the loader's business. Whatever is served is valid
-for the device and the sizes of the question, as far as these are known. The tiers of other devices are in
-`foreign`, apart from this module so that a program whose device is tuned need not import them.
+What is served is valid for the device and the sizes of the query, as far as these are known. The tiers of
+other devices are in `foreign_matching`, which a program whose device was tuned does not import.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
 
-class Question(NamedTuple):
-    """What `best_config` was asked; `sizes` None: none were given."""
+class Query(NamedTuple):
+    """What `best_config` was asked for; `least` is the loosest tier that may be served."""
 
     kernel: str
     device: str | DeviceInfo | None
@@ -31,34 +30,34 @@ class Question(NamedTuple):
 
     @property
     def slug(self) -> str | None:
-        """The folder name that the device asks for."""
+        """The folder name of the device; None if no device was given."""
         if isinstance(self.device, DeviceInfo):
             return self.device.slug
         return None if self.device is None else slug(self.device)
 
     @property
     def given(self) -> DeviceInfo | None:
-        """The device as it is now, when the caller knows it."""
+        """The description of the device, if the caller gave one."""
         return self.device if isinstance(self.device, DeviceInfo) else None
 
 
-def tuned(
-    folder: str, record: KernelRecord, device: DeviceInfo, question: Question, reasons: list[str]
+def match_own_results(
+    folder: str, record: KernelRecord, device: DeviceInfo, query: Query, reasons: list[str]
 ) -> Best | None:
-    """The EXACT or NEAREST_SIZE answer; adds to `reasons` why a result may not be served."""
-    dtype = dtype_of(record, question)
+    """The EXACT or NEAREST_SIZE answer, if any; adds to `reasons` why results may not be served."""
+    dtype = dtype_of(record, query)
     entries = [entry for entry in record.entries if entry.dtype == dtype]
-    sizes = question.sizes if question.sizes is not None else only_sizes(folder, entries, question)
-    if question.sizes is not None:
+    sizes = query.sizes if query.sizes is not None else only_sizes(folder, entries, query)
+    if query.sizes is not None:
         require_sizes(record, sizes)
     alike = [entry for entry in entries if entry.sizes.keys() == sizes.keys()]
     alike.sort(key=lambda entry: distance(entry.sizes, sizes))
     for entry in alike:
         match = _match(folder, entry, sizes)
-        if not match.tier.reaches(question.least):
+        if not match.tier.reaches(query.least):
             break
-        if question.least is Tier.EXACT and not _is_compared(entry, record):
-            reasons.append(f"the result for {size_text(entry.sizes)} was compared with no reference")
+        if query.least is Tier.EXACT and not _is_compared(entry, record):
+            reasons.append(f"the result for {size_text(entry.sizes)} was never compared with a reference")
             continue
         violations = check(record, entry.config, device, sizes, dtype, entry.registers).violations
         if violations:
@@ -66,16 +65,16 @@ def tuned(
                 f"the result for {size_text(entry.sizes)} is not valid here: {' and '.join(violations)}"
             )
             continue
-        stale = stale_reasons(entry, record, question.given)
+        stale = stale_reasons(entry, record, query.given)
         return Best(entry.config, dtype, match, stale, record, device, entry, _evidence(alike, match))
     return None
 
 
 def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[Slowdown]]:
-    """How the slowdowns are found that tell what another size's result may cost."""
+    """Computes the slowdowns from which that of another size's result is estimated."""
     if match.tier is Tier.EXACT:
         return tuple
-    from autotune.serving.portability import across_sizes  # an exact answer need not import it
+    from autotune.serving.portability import across_sizes  # not needed for an exact answer
 
     return partial(across_sizes, entries, match.distance)
 
@@ -90,29 +89,29 @@ def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
 
 
 def _is_compared(entry: Entry, record: KernelRecord) -> bool:
-    """Whether at least one output was compared, as far as was noted."""
+    """Whether at least one output was compared, as far as the result says."""
     outputs = {item.name for item in record.arguments if item.role in ("out", "inout")}
     return not entry.uncompared or bool(outputs.difference(entry.uncompared))
 
 
-def only_sizes(folder: str, entries: Sequence[Entry], question: Question) -> Sizes:
+def only_sizes(folder: str, entries: Sequence[Entry], query: Query) -> Sizes:
     """The sizes of a device's only result; raises InputError when there are several."""
     if len(entries) > 1:
         listed = " or ".join(size_text(entry.sizes) for entry in entries)
-        raise InputError(f"{question.kernel}: give its sizes; {folder} has results for {listed}")
+        raise InputError(f"{query.kernel}: give its sizes; {folder} has results for {listed}")
     return entries[0].sizes if entries else {}
 
 
-def dtype_of(record: KernelRecord, question: Question) -> str:
-    """The element type asked for, else the first declared; raises InputError for one that is not declared."""
-    dtype = question.dtype or record.dtypes[0]
+def dtype_of(record: KernelRecord, query: Query) -> str:
+    """The element type of the query, else the first declared; raises InputError for an undeclared one."""
+    dtype = query.dtype or record.dtypes[0]
     if dtype not in record.dtypes:
-        raise InputError(f"{question.kernel}: dtype {dtype!r}: expected one of {', '.join(record.dtypes)}")
+        raise InputError(f"{query.kernel}: dtype {dtype!r}: expected one of {', '.join(record.dtypes)}")
     return dtype
 
 
 def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
-    """Sentences on what has changed since a result was found, as the cache and the given device say."""
+    """Sentences on what has changed since a result was found, by the newest result and the device."""
     origin = entry.provenance
     newest = max((one.provenance for one in record.entries), key=lambda provenance: provenance.tuned_at)
     now = [("kernel source", origin.source_sha256, newest.source_sha256)]
@@ -123,5 +122,5 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
 
 
 def changed(what: str, before: str, after: str) -> str:
-    """The sentence on something that is not what it was."""
+    """The sentence on something that has changed."""
     return f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."

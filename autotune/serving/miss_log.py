@@ -1,6 +1,6 @@
-"""The list of what was asked for and not tuned: `ROOT/wanted.jsonl`, a line per question.
+"""The list of cache misses: `ROOT/wanted.jsonl`, one line each.
 
-Lines are added by `best_config(on_miss="record")` and taken away by `autotune search --wanted`.
+`best_config(on_miss="record")` adds lines, and `autotune search --wanted` removes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = "wanted.jsonl"
 
 
 class CacheMiss(NamedTuple):
-    """One question without an exact answer; device (a slug) and dtype None: not said."""
+    """A query without an EXACT match; `device` (a slug) and `dtype` are None if they were not given."""
 
     kernel: str
     device: str | None
@@ -29,48 +29,47 @@ class CacheMiss(NamedTuple):
     sizes: Sizes
 
     def is_for(self, device: DeviceInfo) -> bool:
-        """Whether a device is the one that was asked for."""
+        """Whether the query was for this device, or for any."""
         return self.device is None or self.device == device.slug or is_same(self.device, device.name)
 
     @property
     def line(self) -> str:
-        """The question as it stands in the file."""
-        question = {"kernel": self.kernel, "device": self.device, "dtype": self.dtype, "sizes": self.sizes}
-        return json.dumps(question, sort_keys=True) + "\n"
+        """The miss as a line of the file."""
+        return json.dumps(self._asdict(), sort_keys=True) + "\n"
 
 
-def record_miss(cache: Folder | None, wanted: CacheMiss) -> None:
-    """Add a question to the list of the cache in force, unless it is there; two processes lose nothing.
+def record_miss(cache: Folder | None, miss: CacheMiss) -> None:
+    """Add a miss to the list of the writable cache, once, also with several processes.
 
-    A list that cannot be written is a warning, for whoever asked is answered all the same.
+    Warn if the list cannot be written: the query is answered all the same.
     """
     from autotune.processes.files import locked, replace_file
 
     try:
-        _parse(wanted._asdict())
+        _parse(miss._asdict())
         root = writable_root(cache)
         root.mkdir(parents=True, exist_ok=True)
         with locked(root):
             known = read_misses(root)
-            if wanted not in known:
-                replace_file(root / FILE, "".join(one.line for one in (*known, wanted)))
+            if miss not in known:
+                replace_file(root / FILE, "".join(one.line for one in (*known, miss)))
     except (OSError, ValueError, InputError, CacheError) as error:
-        warnings.warn(f"what is wanted could not be noted: {error}", stacklevel=4)
+        warnings.warn(f"could not record the cache miss: {error}", stacklevel=4)
 
 
 def read_misses(root: Folder) -> list[CacheMiss]:
-    """The questions in the order they came; raises CacheError for a line that is none, or no text at all."""
+    """The misses in the order they came; raises CacheError for a damaged line or file."""
     path = f"{os.fspath(root)}/{FILE}"
     if not os.path.lexists(path) and not os.path.isfile(root):  # noqa: PTH113 - as in cache
         return []
     try:
         return [_parse(values.load(line)) for line in read_text(path).splitlines()]
     except ValueError as error:
-        raise CacheError(f"{path}: damaged: {error}; delete it, or the line that is no question") from None
+        raise CacheError(f"{path}: damaged: {error}; delete it, or the damaged line") from None
 
 
 def forget_miss(root: Folder, done: CacheMiss) -> None:
-    """Take a question off the list; raises CacheError when it cannot be read or written."""
+    """Remove a miss from the list; raises CacheError when it cannot be read or written."""
     from pathlib import Path
 
     from autotune.processes.files import locked, replace_file
@@ -78,7 +77,7 @@ def forget_miss(root: Folder, done: CacheMiss) -> None:
     path = Path(root) / FILE
     try:
         with locked(Path(root)):
-            left = [wanted.line for wanted in read_misses(root) if wanted != done]
+            left = [miss.line for miss in read_misses(root) if miss != done]
             replace_file(path, "".join(left))
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None

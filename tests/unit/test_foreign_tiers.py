@@ -210,7 +210,7 @@ def test_many_threads_note_each_question_once(root):
 @pytest.mark.parametrize("content", [b"\xff\n", b"[" * 100_000, b"{"])
 def test_a_list_that_is_no_list_is_named_and_whoever_asks_is_answered(root, content):
     (root / "wanted.jsonl").write_bytes(content)
-    with pytest.warns(UserWarning, match=r"could not be noted: .*wanted\.jsonl: damaged"):
+    with pytest.warns(UserWarning, match=r"could not record the cache miss: .*wanted\.jsonl: damaged"):
         assert best_config("reduce", VOLTA, n=64, on_miss="record")["BLOCK"] == 128
 
 
@@ -232,8 +232,8 @@ def test_a_list_that_cannot_be_read_or_changed_is_named(root):
 
 def test_a_list_that_cannot_be_written_is_a_warning_and_a_damaged_one_an_error(root):
     (root / "wanted.jsonl").write_text('{"kernel": "reduce"}\n')
-    with pytest.warns(UserWarning, match="could not be noted: .*wanted.jsonl: damaged"):
+    with pytest.warns(UserWarning, match="could not record the cache miss: .*wanted.jsonl: damaged"):
         best = best_config("reduce", VOLTA, n=64, on_miss="record")
     assert best["BLOCK"] == 128
-    with pytest.raises(CacheError, match="delete it, or the line that is no question"):
+    with pytest.raises(CacheError, match="delete it, or the damaged line"):
         read_misses(root)

@@ -42,7 +42,7 @@ def roots(tmp_path, monkeypatch):
     """Two caches, of which the first is asked first."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setattr(cache, "_shipped", lambda: str(tmp_path / "shipped"))
+    monkeypatch.setattr(cache, "packaged_folder", lambda _: str(tmp_path / "shipped"))
     return tmp_path / "cache", tmp_path / "shipped"
 
 

@@ -16,7 +16,7 @@ from autotune.errors import CacheError, InputError, NoConfig
 from autotune.serving import cache
 from autotune.serving.best import check
 from autotune.serving.lookup import best_config
-from autotune.serving.matching import Question, tuned
+from autotune.serving.matching import Query, match_own_results
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
 NAME = "Example GPU 100"
@@ -71,8 +71,8 @@ def test_every_dimension_counts_and_not_the_volume(known, asked):
         return hypot(log2(one["m"] / asked[0]), log2(one["n"] / asked[1]))
 
     entries = [replace(entry(1), sizes={"m": m, "n": n}) for m, n in known]
-    question = Question("reduce", None, None, Tier.DEFAULT, {"m": asked[0], "n": asked[1]})
-    best = tuned("example-gpu-100", record(*entries), DEVICE, question, [])
+    query = Query("reduce", None, None, Tier.DEFAULT, {"m": asked[0], "n": asked[1]})
+    best = match_own_results("example-gpu-100", record(*entries), DEVICE, query, [])
     assert distance(best.match.source_sizes) == pytest.approx(
         min(distance(each.sizes) for each in entries), abs=1e-9
     )
@@ -152,7 +152,7 @@ def test_an_unknown_kernel_lists_the_known_ones(filled):
 
 
 def test_an_empty_cache_says_how_to_fill_it(root):
-    with pytest.raises(NoConfig, match="there are: none, autotune search makes some"):
+    with pytest.raises(NoConfig, match="there are: none; run autotune search"):
         best_config("reduce")
 
 
@@ -324,7 +324,7 @@ def test_results_that_appear_later_are_seen(filled):
 
 def test_the_current_folder_goes_before_the_shipped_cache_for_the_kernels_it_knows(tmp_path, monkeypatch):
     monkeypatch.delenv(cache.VARIABLE)
-    monkeypatch.setattr(cache, "_shipped", lambda: str(tmp_path / "shipped"))
+    monkeypatch.setattr(cache, "packaged_folder", lambda _: str(tmp_path / "shipped"))
     cache.store("shipped", DEVICE, record(entry(64, BLOCK=128)))
     assert best_config("reduce", NAME, n=64)["BLOCK"] == 128
     cache.store("cache", DEVICE, record(entry(64), kernel="scan"))

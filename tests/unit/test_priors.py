@@ -70,7 +70,7 @@ def test_other_devices_and_sizes_count_and_this_problem_does_not(bound, tmp_path
 def test_of_several_caches_a_device_s_first_counts_and_a_namesake_does_not(bound, tmp_path, monkeypatch):
     near, far = tmp_path / "cache", tmp_path / "shipped"
     monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setattr(cache, "_shipped", lambda: str(far))
+    monkeypatch.setattr(cache, "packaged_folder", lambda _: str(far))
     namesake = replace(record(cached(77)), parameters=(Parameter("WIDTH", (7,)),))
     keep(near, OTHER_GPU, 77, [(HERE, 5.0)])
     keep(far, OTHER_GPU, 77, [(HERE, 50.0)])
