@@ -21,7 +21,7 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import load, priors_for, replay
+from autotune.analysis.replay import load, replay, sources_for
 from autotune.cli.adopt import RUNS
 from autotune.core.records import (
     ADOPTION,
@@ -164,7 +164,7 @@ def cases(folder: Path, scratch: Path) -> Iterator[LeftOut]:
             root = scratch / kernel.name / target.gpu
             for other in others:
                 _store(root, kernel.name, other, [one.best for one in others])
-            yield LeftOut(kernel.name, target, others, root, priors_for(searched, replayed, 0), file)
+            yield LeftOut(kernel.name, target, others, root, sources_for(searched, replayed, 0), file)
 
 
 def _read(file: Path) -> Recorded:

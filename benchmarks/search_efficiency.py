@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import Recorded, load, priors_for, replay
+from autotune.analysis.replay import Recorded, load, replay, sources_for
 from autotune.analysis.replay_score import Efficiency, efficiency, random_expectation
 from autotune.cli._tables import console, table
 from autotune.cli.replay import COLUMNS, efficiency_rows
@@ -86,7 +86,7 @@ def scored(
     engine, _, strategy = name.partition(":")
     recorded = loaded(file)
     others = [] if known is None else [loaded(other) for other in files]
-    priors = priors_for(recorded, others, known or 0)
+    priors = sources_for(recorded, others, known or 0)
     runs = [
         replay(recorded, make_searcher(engine, strategy or None, sources=priors), budget=budget, seed=seed)
         for seed in range(seeds)

@@ -1,7 +1,4 @@
-"""What the results of one kernel on several devices say of each other: pure comparisons of cached records.
-
-A cell that nobody measured stays unknown; it is never filled with a guess.
-"""
+"""Comparison of the results of one kernel on several devices; what was not measured stays unknown."""
 
 from __future__ import annotations
 
@@ -17,12 +14,11 @@ from autotune.serving.device_records import DeviceRecord
 from autotune.serving.portability import ranked
 
 MARGIN = 0.05  # how much slower than a device's best a portfolio may be
-MAX_EXACT = 16  # devices up to which the smallest portfolio is found exactly
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """One device's result for the problem that is compared; `folder` is what the cache calls the device."""
+    """One device's result for the compared problem; `folder` is the device's folder in the cache."""
 
     folder: str
     device: DeviceInfo
@@ -30,23 +26,23 @@ class Tuned:
 
     @property
     def speedup(self) -> float | None:
-        """How many times as fast as the kernel's default here; None: the default has no time."""
+        """How many times as fast as the kernel's default; None if the default has no time."""
         default_ms = self.entry.default_time_ms
         return default_ms / self.entry.time_ms if default_ms and self.entry.time_ms > 0 else None
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The problem's bytes over the time; None where the space states none."""
+        """The problem's bytes over the time; None if the space does not state them."""
         return _per_second(self.entry.work_bytes, self.entry.time_ms)
 
     @property
     def flops_per_s(self) -> float | None:
-        """The problem's operations over the time; None where the space states none."""
+        """The problem's operations over the time; None if the space does not state them."""
         return _per_second(self.entry.work_flops, self.entry.time_ms)
 
     @property
     def bandwidth_share(self) -> float | None:
-        """Share of the memory's bandwidth; None where either is unknown."""
+        """Share of the memory's bandwidth; None if either is unknown."""
         ceiling = self.device.memory_bandwidth_bytes_per_s
         return self.bytes_per_s / ceiling if self.bytes_per_s and ceiling else None
 
@@ -60,12 +56,12 @@ class Portable:
 
     @property
     def worst(self) -> float:
-        """The largest slowdown of those that are known."""
+        """The largest known slowdown."""
         return max(factor for factor in self.slowdowns.values() if factor is not None)
 
     @property
     def portability(self) -> float | None:
-        """Harmonic mean of the shares of each device's best time; None while one is not measured.
+        """Harmonic mean of the shares of each device's best speed; None if one is not measured.
 
         Source: Pennycook, Sewall and Lee, "Implications of a metric for performance portability", Future
         Generation Computer Systems 92 (2019), 947-958, section 3: application efficiency.
@@ -79,36 +75,44 @@ class Portable:
 class KernelComparison:
     """The results for one problem, device by device in the order of the cache.
 
-    `flips` and `agreed`: the best values of each parameter, by device where they differ. `matrix`: the share
-    of the best speed that a device's best reaches on another, by the device it was tuned on and the one it
-    runs on, None: not measured. `portfolio`: as `portfolio` finds it.
+    Attributes:
+        kernel: The kernel's name.
+        tuned: The result of each device.
+        cpu_time_ms: Of the best CPU for the same problem.
+        flips: By parameter and device, best values that differ between devices.
+        agreed: By parameter, best values that are the same on all devices.
+        matrix: Share of the best speed, by the device a best was tuned on and the one it runs on; None: not
+            measured.
+        portable: The least worst configuration, which tier PORTABLE would serve.
+        most_portable: The one with the highest portability, of those measured everywhere.
+        portfolio: Configurations for all devices, with the devices that each is for.
     """
 
     kernel: str
     tuned: tuple[Tuned, ...]
-    cpu_time_ms: float | None  # the best CPU's for the same problem
+    cpu_time_ms: float | None
     flips: Mapping[str, Mapping[str, Value]]
     agreed: Mapping[str, Value]
     matrix: Mapping[str, Mapping[str, float | None]]
-    portable: Portable  # the least worst, as the loader would choose
-    most_portable: Portable | None  # by its portability, of those that are measured everywhere
+    portable: Portable
+    most_portable: Portable | None
     portfolio: tuple[tuple[Config, tuple[str, ...]], ...]
 
     @property
     def missing(self) -> int:
-        """How many cells of the matrix nobody has measured."""
+        """How many cells of the matrix are not measured."""
         return sum(share is None for row in self.matrix.values() for share in row.values())
 
 
 def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> ProblemKey | None:
-    """The problem to compare at, of these sizes and type as far as they are given; None: it has no results.
+    """The problem to compare, of these sizes and type if given; None if there are no results for it.
 
-    Of several the one with results on most devices is taken, then the largest.
+    Of several problems take the one with results on most devices, then the largest.
     """
     counts = Counter(
         entry.problem
-        for holder in device_records
-        for entry in holder.record.entries
+        for device_record in device_records
+        for entry in device_record.record.entries
         if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
     )
     return min(counts, key=lambda one: (-counts[one], -prod(size for _, size in one[1]), one), default=None)
@@ -116,39 +120,43 @@ def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str 
 
 def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[Tuned]:
     """The results for the problem that `problem_of` finds; raises InputError when there is none."""
-    entries = [(holder, entry) for holder in device_records for entry in holder.record.entries]
+    entries = [
+        (device_record, entry) for device_record in device_records for entry in device_record.record.entries
+    ]
     chosen = problem_of(device_records, sizes, dtype)
     if chosen is None:
         known = dict.fromkeys(_problem_text(entry) for _, entry in entries)
         raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
     return [
-        Tuned(holder.folder, holder.device, entry) for holder, entry in entries if entry.problem == chosen
+        Tuned(device_record.folder, device_record.device, entry)
+        for device_record, entry in entries
+        if entry.problem == chosen
     ]
 
 
 def require_one_kernel(device_records: Sequence[DeviceRecord]) -> None:
-    """Raise InputError where two records have no parameter in common: they are of different kernels."""
-    for holder in device_records[1:]:
-        first, other = device_records[0].record.parameter_names, holder.record.parameter_names
+    """Raise InputError if two records have no parameter in common: they are of different kernels."""
+    for device_record in device_records[1:]:
+        first, other = device_records[0].record.parameter_names, device_record.record.parameter_names
         if first.isdisjoint(other):
             raise InputError(
-                f"{holder.folder} has another kernel of that name: its parameters are "
+                f"{device_record.folder} has another kernel of that name: its parameters are "
                 f"{', '.join(sorted(other))}, those of {device_records[0].folder} {', '.join(sorted(first))}"
             )
 
 
 def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[Tuned]) -> dict[str, str]:
-    """The devices that have no result among those selected, with the problems that they have results for."""
+    """The devices without a selected result, with the problems that they have results for."""
     compared = {one.folder for one in selected}
     return {
-        holder.folder: " and ".join(_problem_text(entry) for entry in holder.record.entries)
-        for holder in device_records
-        if holder.folder not in compared
+        device_record.folder: " and ".join(_problem_text(entry) for entry in device_record.record.entries)
+        for device_record in device_records
+        if device_record.folder not in compared
     }
 
 
 def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
-    """Compare results for one problem, at least one; CPUs are compared only where there is no GPU."""
+    """Compare at least one result for a problem; CPUs are compared only if there is no GPU."""
     cpus = [one for one in results if one.device.kind == "cpu"]
     tuned = [one for one in results if one.device.kind != "cpu"] or cpus
     known = {one.folder: one.entry.relative_times for one in tuned}
@@ -176,51 +184,27 @@ def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
 
 
 def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config, tuple[str, ...]], ...]:
-    """The fewest configurations of which one is within MARGIN of the best on every device, and where each is.
+    """A few configurations of which one is within MARGIN of the best on every device, with these devices.
 
-    known: relative times by device, each with its own best. Exact for up to MAX_EXACT devices, else greedy:
-    always the one that serves most of those still without. Of equals the one with the least worst is taken.
+    Greedy set cover: each configuration covers most of the devices left; of a tie the least worst one does.
+
+    Args:
+        known: relative times by device, each with its own best.
     """
-    devices = list(known)
-    served: dict[Config, int] = {}
-    for place, times in enumerate(known.values()):
+    covers: dict[Config, list[str]] = {}
+    for device, times in known.items():
         for config, factor in times.items():
             if factor <= 1 + MARGIN:
-                served[config] = served.get(config, 0) | 1 << place
-    by_mask: dict[int, Config] = {}
-    for config, mask in served.items():
-        if mask not in by_mask or _worst(config, known) < _worst(by_mask[mask], known):
-            by_mask[mask] = config
-    everything = (1 << len(devices)) - 1
-    chosen = (_exact if len(devices) <= MAX_EXACT else _greedy)(list(by_mask), everything)
-    return tuple(
-        (by_mask[mask], tuple(device for place, device in enumerate(devices) if mask >> place & 1))
-        for mask in chosen
-    )
-
-
-def _exact(masks: Sequence[int], everything: int) -> list[int]:
-    """The fewest masks that cover everything: shortest paths over what is covered, breadth first."""
-    paths: dict[int, list[int]] = {0: []}
-    frontier = [0]
-    while everything not in paths:
-        reached: list[int] = []
-        for covered in frontier:
-            for mask in masks:
-                if (union := covered | mask) not in paths:
-                    paths[union] = [*paths[covered], mask]
-                    reached.append(union)
-        frontier = reached
-    return paths[everything]
-
-
-def _greedy(masks: Sequence[int], everything: int) -> list[int]:
-    chosen: list[int] = []
-    covered = 0
-    while covered != everything:
-        chosen.append(max(masks, key=lambda mask: (mask & ~covered).bit_count()))
-        covered |= chosen[-1]
-    return chosen
+                covers.setdefault(config, []).append(device)
+    chosen: list[Config] = []
+    left = set(known)
+    while left:
+        best = max(
+            covers, key=lambda config: (len(left.intersection(covers[config])), -_worst(config, known))
+        )
+        chosen.append(best)
+        left.difference_update(covers[best])
+    return tuple((config, tuple(covers[config])) for config in chosen)
 
 
 def _problem_text(entry: Entry) -> str:

@@ -1,4 +1,4 @@
-"""What the configurations of a space take of an architecture: all compiled, none run, no GPU needed."""
+"""The resources that a space's configurations need on an architecture: compiled, not run, without a GPU."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ _AHEAD = 8  # configurations per compiler process
 
 @dataclass(frozen=True)
 class Checked:
-    """One configuration on one architecture: a failure, or what its kernels take.
+    """One configuration on one architecture: a failure, or the resources that its kernels need.
 
-    The figures are the highest of the kernels that it launches. `occupancy` is of the launch with the most
-    threads, the one that does the work.
+    Figures are the highest of all launches; `occupancy` is of the launch with the most threads.
     """
 
     config: Config
@@ -49,28 +48,28 @@ class Checked:
 
 @dataclass(frozen=True)
 class Survey:
-    """The configurations that were looked at on one architecture, the default first where it is valid."""
+    """The checked configurations on one architecture, the default first if it is valid."""
 
     architecture: Architecture
     valid: int
     checked: tuple[Checked, ...]
-    note: str = ""  # why there are none
+    note: str = ""  # why there are no configurations
     default_failure: str = ""  # why the default cannot run there
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How many configurations to look at (None: all), which ones, and how they are compiled."""
+    """How many configurations to check (None: all), which ones, and how to compile them."""
 
     count: int | None = None
     seed: int = 0
     timeout_s: float = 60.0
     workers: int | None = None  # None: one per core
-    kept: Path | None = None  # binaries of earlier runs
+    kept: Path | None = None  # cache of binaries
 
 
 class SurveyObserver(Protocol):
-    """Is told how a survey goes; rendering is its business."""
+    """Receives the events of a survey."""
 
     def started(self, architecture: Architecture, total: int) -> None:
         """Before the first configuration of an architecture."""
@@ -82,16 +81,18 @@ class SurveyObserver(Protocol):
 def survey(
     target: Target, architectures: list[Architecture], settings: Settings, observer: SurveyObserver
 ) -> list[Survey]:
-    """Look at a space on each architecture; `target.device` is not used.
+    """Check a space on each architecture; `target.device` is not used.
 
-    Raises InputError for a space that is wrong or not written for CUDA, MissingExtra without NVRTC, and
-    SetupError without the nvcc that the space asks for.
+    Raises:
+        InputError: The space is wrong, or not written for CUDA.
+        MissingExtra: NVRTC is not installed.
+        SetupError: The space needs nvcc, which is not installed.
     """
     spec = load_space(locate(target.space))
     if spec.dialect not in BACKENDS[_DIALECT].accepts:
         raise InputError(f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, not for CUDA")
     source = read_source(spec.source)
-    cuda_compiler(architectures[0].name, spec.compiler)  # what is missing is missed once, not per process
+    cuda_compiler(architectures[0].name, spec.compiler)  # report a missing compiler once, not per process
     found = []
     for architecture in architectures:
         device = architecture.device
@@ -125,9 +126,9 @@ def _chosen(space: Space, settings: Settings) -> list[Config]:
     """The default, then all others or a sample of them."""
     first = space.index(space.spec.default)
     others = [row for row in range(len(space)) if row != first]
-    wanted = len(space) if settings.count is None else settings.count
-    rows = ([] if first is None else [first])[:wanted]
-    left = min(len(others), wanted - len(rows))
+    count = len(space) if settings.count is None else settings.count
+    rows = ([] if first is None else [first])[:count]
+    left = min(len(others), count - len(rows))
     if left < len(others):
         others = random.Random(settings.seed).sample(others, left)
     return [space.config(row) for row in [*rows, *others]]
@@ -136,9 +137,9 @@ def _chosen(space: Space, settings: Settings) -> list[Config]:
 def _check(
     configs: list[Config], space: Space, source: SourceText, architecture: Architecture, settings: Settings
 ) -> Iterator[Checked]:
-    """The results in the order of the configurations; compilers work a window ahead."""
+    """The results in the order of the configurations; compilers run ahead."""
     workers = settings.workers or len(os.sched_getaffinity(0))
-    judge = partial(_judge, space=space, architecture=architecture)
+    check = partial(_check_one, space=space, architecture=architecture)
     with ExitStack() as opened:
         pool = CompilerPool(
             partial(cuda_compiler, architecture.name, space.spec.compiler),
@@ -153,12 +154,12 @@ def _check(
             text, options = render(source, space.macros(config)), space.options(config, _DIALECT)
             pending.append((config, pool.submit(text, options)))
             if len(pending) > workers * _AHEAD:
-                yield judge(*pending.popleft())
+                yield check(*pending.popleft())
         while pending:
-            yield judge(*pending.popleft())
+            yield check(*pending.popleft())
 
 
-def _judge(
+def _check_one(
     config: Config, compilation: Future[Compilation], *, space: Space, architecture: Architecture
 ) -> Checked:
     compiled = compilation.result()
@@ -168,13 +169,13 @@ def _judge(
         launches = space.launches(config)
     except ExpressionError as error:
         return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
-    return _placed(config, compiled, launches, architecture)
+    return _check_limits(config, compiled, launches, architecture)
 
 
-def _placed(
+def _check_limits(
     config: Config, binary: Binary, launches: tuple[Launch, ...], architecture: Architecture
 ) -> Checked:
-    """A compiled configuration against the limits of an architecture."""
+    """Check a compiled configuration against the limits of an architecture."""
     kernels = read_resources(binary.data)
     missing = [step.entry for step in launches if step.entry not in kernels]
     if missing:

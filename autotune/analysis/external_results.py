@@ -1,6 +1,6 @@
-"""Results that others measured as if a cache held them: to compare with, never to serve.
+"""Results of other tools as device records: to compare with, never to serve.
 
-Nothing is written. Each says in its device's name and in how it was found that it is imported.
+They are not stored. The device's name and the provenance say that they are imported.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ _UNKNOWN = "unknown element type"
 
 
 def imported(kernel: str, paths: Iterable[Path], sizes: Sizes, dtype: str | None) -> Iterator[DeviceRecord]:
-    """The results of a kernel in recorded files; `sizes` and `dtype` (None: unknown) where a file has none.
+    """The results of a kernel in recorded files.
 
-    Raises InputError for a file that cannot be read, holds another kernel or no time, and for a device
-    that appears twice.
+    Args:
+        kernel: The kernel's name.
+        paths: Files of recorded results.
+        sizes: Of the problem, where a file does not say.
+        dtype: The element type, where a file does not say; None if unknown.
+
+    Raises:
+        InputError: A file cannot be read, holds another kernel or no time, or a device appears twice.
     """
     seen: dict[str, Path] = {}
     for path in paths:
@@ -33,15 +39,15 @@ def imported(kernel: str, paths: Iterable[Path], sizes: Sizes, dtype: str | None
                     f"expected those of {kernel!r}; autotune import --kernel {kernel} makes a journal of them"
                 )
                 raise InputError(f"{path}: holds results of {recording.kernel!r}, {advice}")
-            holder = _holder(recording, path, sizes, recording.dtype or dtype or _UNKNOWN)
-            if holder.folder in seen:
-                other = f"{recording.device}, as {seen[holder.folder]} does"
-                raise InputError(f"{path}: holds results of {other}; name one of them")
-            seen[holder.folder] = path
-            yield holder
+            found = _device_record(recording, path, sizes, recording.dtype or dtype or _UNKNOWN)
+            if found.folder in seen:
+                other = f"{recording.device}, as {seen[found.folder]} does"
+                raise InputError(f"{path}: holds results of {other}; give one of them")
+            seen[found.folder] = path
+            yield found
 
 
-def _holder(recording: Recording, path: Path, sizes: Sizes, dtype: str) -> DeviceRecord:
+def _device_record(recording: Recording, path: Path, sizes: Sizes, dtype: str) -> DeviceRecord:
     best = recording.best
     if best is None or best.time_ms is None:
         raise InputError(f"{path}: no configuration has a time: there is nothing to compare")

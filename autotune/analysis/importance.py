@@ -1,6 +1,6 @@
-"""Which parameters decide on the time, and which only together: functional ANOVA of a search's trials.
+"""Importance of parameters and pairs of parameters for the time, by functional ANOVA of a search's trials.
 
-A random forest learns the logarithm of the time; the variance of what it predicts over all combinations of
+A random forest learns the logarithm of the time. The variance of its predictions over all combinations of
 values is split into the shares of single parameters and of pairs. Source: Hutter, Hoos and Leyton-Brown, "An
 Efficient Approach for Assessing Hyperparameter Importance", ICML 2014, section 3. The single shares are those
 of Optuna's evaluator, exact for its forest; those of pairs are averages of the same forest's predictions.
@@ -22,10 +22,10 @@ from autotune.core.trials import Trial
 from autotune.errors import InputError
 from autotune.interop.recording import domains
 
-MIN_TRIALS = 20  # with fewer a forest knows nothing of pairs
-MAX_TRIALS = 500  # of more, as many are drawn: it takes seconds, and the shares hardly change any more
+MIN_TRIALS = 20  # fewer say nothing about pairs
+MAX_TRIALS = 500  # of more a sample is used: this takes seconds, and more would hardly change the shares
 _TREES = 64
-_SAMPLES = 50_000  # combinations over which predictions are averaged; all of them where there are no more
+_SAMPLES = 50_000  # combinations over which predictions are averaged, or all if there are fewer
 _MIN_MS = 1e-6
 
 _Key = TypeVar("_Key")
@@ -36,8 +36,11 @@ _Positions = NDArray[np.int64]
 class Importance:
     """Shares of the variance of log time, largest first.
 
-    `pairs` holds what two parameters explain together beyond the sum of both. `fit` is the share of the
-    variance of trials a tree has not seen that the forest explains: below a half, trust nothing here.
+    Attributes:
+        trials: Number of trials that were used.
+        fit: Share of the variance of unseen trials that the forest explains; below 0.5, trust no share.
+        single: Share of each parameter.
+        pairs: What two parameters explain together beyond the sum of both.
     """
 
     trials: int
@@ -49,7 +52,7 @@ class Importance:
 def importance(trials: Sequence[Trial], seed: int = 0) -> Importance:
     """Split the variance of the successful trials' log time over their parameters.
 
-    Raises InputError when there are fewer than 20 of them, when their parameters differ, or nothing varies.
+    Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies.
     """
     timed = [trial for trial in trials if trial.time_ms is not None]
     if len(timed) < MIN_TRIALS:
@@ -106,7 +109,7 @@ def _pairs(
     rng: np.random.Generator,
     seed: int,
 ) -> tuple[float, dict[tuple[str, str], float]]:
-    """How well a forest fits, and the share of each pair beyond its two parameters."""
+    """The fit of a forest, and the share of each pair beyond its two parameters."""
     from sklearn.ensemble import RandomForestRegressor
 
     forest = RandomForestRegressor(n_estimators=_TREES, max_depth=64, oob_score=True, random_state=seed)
@@ -132,7 +135,7 @@ def _combinations(lengths: Sequence[int], rng: np.random.Generator) -> _Position
 
 
 def _explained(groups: _Positions, values: NDArray[np.float64]) -> float:
-    """Variance of the groups' means, less what the scatter inside the groups adds to it by chance."""
+    """Variance of the groups' means, without the part that is due to variance inside the groups."""
     sizes = np.bincount(groups)
     present = sizes > 0
     sizes = sizes[present]
@@ -140,7 +143,7 @@ def _explained(groups: _Positions, values: NDArray[np.float64]) -> float:
     between = float(np.average((means - values.mean()) ** 2, weights=sizes))
     within = float(values.var()) - between
     freedom = len(values) - len(sizes)
-    if freedom <= 0 or sizes.min() == sizes.max():  # every combination once: nothing is left to chance
+    if freedom <= 0 or sizes.min() == sizes.max():  # every combination once: exact
         return between
     return between - within * (len(sizes) - 1) / freedom
 

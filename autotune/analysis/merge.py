@@ -1,6 +1,6 @@
-"""Uniting what several machines found out: sets of results, so that no order and no repetition matters.
+"""Merging caches and journals of several machines as unions of sets: order and repetition do not matter.
 
-For one problem on one device model all results are kept; which of them is served is decided by the whole set.
+All results for a problem on a device model are kept; the whole set decides which of them is served.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from autotune.evaluation.journal import open_journal, parse_journal
 from autotune.processes.files import hold, locked, replace_file
 from autotune.serving.cache import read_device, read_record, same_device
 from autotune.serving.cache_schema import device_text, entry_text, record_text
-from autotune.serving.miss_log import FILE as WANTED
+from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
 
 _WRONG = ("wrong_result", "out_of_bounds")
 
 
 def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> KernelRecord:
-    """One record of a kernel on a device, from at least one.
+    """Merge at least one record of a kernel on a device.
 
-    What is no result comes from the record with the newest one. `by_time` is False where results were
-    not searched for their time.
+    Everything but the results comes from the newest record. `by_time` is False if the objective of the
+    searches was not the time.
     """
     base = max(records, key=lambda record: (record.tuned_at, record_text(replace(record, entries=()))))
     found: dict[ProblemKey, dict[str, Entry]] = {}
@@ -40,36 +40,37 @@ def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> K
             results = found.setdefault(entry.problem, {})
             for result in (replace(entry, rivals=()), *entry.rivals):
                 results[entry_text(result)] = result
-    return replace(base, entries=tuple(_united(found[problem], by_time) for problem in sorted(found)))
+    return replace(base, entries=tuple(_with_rivals(found[problem], by_time) for problem in sorted(found)))
 
 
 def merge_devices(devices: Iterable[DeviceInfo]) -> DeviceInfo:
-    """One of several descriptions of a device model: that of the newest driver and runtime."""
+    """Of several descriptions of a device model, the one with the newest driver and runtime."""
     return max(
         devices, key=lambda device: (_version(device.driver), _version(device.runtime), device_text(device))
     )
 
 
 def merge_rows(rows: Iterable[str]) -> list[str]:
-    """Rows of journals with the same header, each once, in an order that the rows themselves decide.
+    """Merge rows of journals with the same header, each once, in an order that depends on the rows only.
 
-    A journal's later row counts. Of a configuration that was tried more than once that is one that computed
-    something wrong, else one that worked, with the most samples.
+    The later row of a configuration counts: a wrong result comes last, before it a success, the one with the
+    most samples last.
     """
     return sorted(set(rows), key=_row_order)
 
 
-def _united(results: dict[str, Entry], by_time: bool) -> Entry:
-    """The result that is served, with all others as its rivals."""
-    served = _better_verified(results, by_time)
+def _with_rivals(results: dict[str, Entry], by_time: bool) -> Entry:
+    """The result to serve, with all others as its rivals."""
+    served = _choose(results, by_time)
     rivals = tuple(results[text] for text in sorted(results) if text != served)
     return replace(results[served], rivals=rivals)
 
 
-def _better_verified(results: dict[str, Entry], by_time: bool) -> str:
-    """A search's before a probe's, the newest source's before an older one's, then the fastest.
+def _choose(results: dict[str, Entry], by_time: bool) -> str:
+    """The text of the result to serve.
 
-    Of those that the measurements cannot tell from the fastest it is the one from the most trials.
+    Prefer searches to probes and the newest source, then the fastest; of those that the measurements cannot
+    tell from the fastest, take the one from the most trials.
     """
     texts = [text for text in results if not results[text].provenance.is_probe] or list(results)
 
@@ -79,8 +80,8 @@ def _better_verified(results: dict[str, Entry], by_time: bool) -> str:
     source = results[max(texts, key=age)].provenance.source_sha256
     texts = [text for text in texts if results[text].provenance.source_sha256 == source]
     if by_time:
-        lead = results[min(texts, key=lambda text: (results[text].time_ms, text))]
-        texts = [text for text in texts if results[text].interval_ms[0] <= lead.interval_ms[1]]
+        fastest = results[min(texts, key=lambda text: (results[text].time_ms, text))]
+        texts = [text for text in texts if results[text].interval_ms[0] <= fastest.interval_ms[1]]
     return max(texts, key=lambda text: (results[text].provenance.trials, *age(text)))
 
 
@@ -100,35 +101,38 @@ def _row_order(row: str) -> tuple[bool, str, int, int, str]:
 
 
 _DEVICE = "device.json"
-_OBJECTIVE = "objective."  # folders of results that were not searched for their time
+_OBJECTIVE = "objective."  # folders of results whose objective is not the time
 
 
 @dataclass
 class _Found:
-    """What folders hold, by the place inside the folder."""
+    """The contents of folders, by path inside the folder."""
 
     devices: dict[Path, list[DeviceInfo]] = field(default_factory=dict)
     records: dict[Path, list[KernelRecord]] = field(default_factory=dict)
     journals: dict[Path, dict[str, list[str]]] = field(default_factory=dict)  # rows by header
-    wanted: dict[Path, set[str]] = field(default_factory=dict)
+    misses: dict[Path, set[str]] = field(default_factory=dict)
     ignored: list[Path] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge has written; `records` by place: `nvidia-h200/reduce.json`."""
+    """The files that a merge has written, by path inside `into`: `nvidia-h200/reduce.json`."""
 
     into: Path
     records: dict[str, KernelRecord]
-    journals: dict[str, int]  # rows by place
-    ignored: tuple[Path, ...]  # files that are neither
+    journals: dict[str, int]  # number of rows
+    ignored: tuple[Path, ...]  # neither results nor journals
 
 
 def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
-    """Unite caches and journals, in subfolders too, with what the target holds; the sources stay as they are.
+    """Merge caches and journals, also in subfolders, into a folder, including what it already holds.
 
-    Raises InputError for a missing or empty folder, CacheError and JournalError for a damaged file, for
-    different devices of the same name, and for a journal that a search is writing.
+    Raises:
+        InputError: A folder is missing or holds no results.
+        CacheError: A cache file is damaged, two devices have the same folder name, or the target cannot be
+            written.
+        JournalError: A journal is damaged, or a search is writing it.
     """
     found = _Found()
     for folder in folders:
@@ -137,8 +141,8 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
         if folder.resolve() != into.resolve() and into.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"--into {into}: lies inside {folder}, which is read; choose another folder")
         _read_folder(folder, found)
-    if not (found.records or found.journals or found.wanted):
-        raise InputError(f"{', '.join(map(str, folders))}: neither results nor journals in there")
+    if not (found.records or found.journals or found.misses):
+        raise InputError(f"{', '.join(map(str, folders))}: there are neither results nor journals")
     if into.is_dir():
         _read_folder(into, found)
     for place, devices in found.devices.items():
@@ -160,8 +164,8 @@ def _read_folder(folder: Path, found: _Found) -> None:
             found.devices.setdefault(place.parent, []).append(read_device(str(path)))
         elif path.suffix == ".json" and is_name(path.stem) and (path.parent / _DEVICE).exists():
             found.records.setdefault(place, []).append(read_record(str(path)))
-        elif path.name == WANTED:
-            found.wanted.setdefault(place, set()).update(one.line for one in read_misses(path.parent))
+        elif path.name == MISSES:
+            found.misses.setdefault(place, set()).update(one.line for one in read_misses(path.parent))
         elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
             header, *rows = lines
             plain = place.with_name(place.name.replace(f".{_mark(header)}.jsonl", ".jsonl"))
@@ -171,7 +175,7 @@ def _read_folder(folder: Path, found: _Found) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file below a folder; raises InputError for a folder inside that cannot be read."""
+    """Every file below a folder; raises InputError if a folder cannot be read."""
 
     def refuse(error: OSError) -> NoReturn:
         raise InputError(f"{error.filename}: cannot be read: {error.strerror}")
@@ -184,7 +188,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _journal_lines(path: Path) -> list[str]:
-    """The whole lines of a journal; none for another file. Raises JournalError for a damaged one."""
+    """The complete lines of a journal; empty for another file. Raises JournalError for a damaged one."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -195,7 +199,7 @@ def _journal_lines(path: Path) -> list[str]:
         return []
     parse_journal(text, path)
     lines = text.split("\n")
-    return lines[:-1]  # what follows the last end of a line is empty, or was cut off
+    return lines[:-1]  # the part after the last line break is empty or was cut off
 
 
 def _write(found: _Found, into: Path) -> Merged:
@@ -211,7 +215,7 @@ def _write(found: _Found, into: Path) -> Merged:
                 record = merge_records([*found.records[file], *held], by_time=by_time)
                 replace_file(into / file, record_text(record))
                 records[file.as_posix()] = record
-    for place, lines in found.wanted.items():
+    for place, lines in found.misses.items():
         (into / place).parent.mkdir(parents=True, exist_ok=True)
         with locked((into / place).parent):
             replace_file(into / place, "".join(sorted(lines)))
@@ -223,7 +227,7 @@ def _write(found: _Found, into: Path) -> Merged:
 
 
 def _names(place: Path, headers: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Where the journals of one name go: the first header's there, the others' beside it."""
+    """The names of journals with one name and several headers: the first header keeps the name."""
     for number, header in enumerate(headers):
         yield place.with_name(f"{place.stem}.{_mark(header)}.jsonl") if number else place, header
 
@@ -233,12 +237,12 @@ def _mark(header: str) -> str:
 
 
 def _write_journal(path: Path, header: str, rows: Sequence[str]) -> int:
-    """Put a journal in place and count its rows; raises JournalError while a search holds the one there."""
+    """Write a journal and count its rows; raises JournalError while a search is writing the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent), open_journal(path) as held:
         if not hold(held.fileno(), wait=False):
             raise JournalError(f"{path}: a search is writing it; wait for it and merge again")
-        there = _journal_lines(path)  # it may have grown since it was read
+        there = _journal_lines(path)  # may have grown since it was read
         united = merge_rows([*rows, *(there[1:] if there[:1] == [header] else ())])
         replace_file(path, "".join(f"{line}\n" for line in (header, *united)))
     return len(united)

@@ -1,7 +1,7 @@
-"""Searches replayed on recorded results: no device, no waiting, and time that is added up from the record.
+"""Replays of searches on recorded results, without a device.
 
 A recording becomes a space whose valid configurations are the recorded ones, and an `evaluate` that answers
-as the evaluator does. What a search was worth is `efficiency`'s business.
+from the record. `replay_score` scores the runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A recording to search: a trial for each row of the space, its time (nan: failed) and its cost."""
+    """A recording to search: for each row of the space a trial, its time (nan: failed) and its cost."""
 
     recording: Recording
     space: Space
@@ -46,16 +46,16 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Run:
-    """One search as it went: the rows it evaluated, in order, and the wall time it took to choose them."""
+    """One replayed search: the rows it evaluated, in order, and the wall time of the searcher itself."""
 
     seed: int
     rows: tuple[int, ...]
-    requests: int  # configurations asked for, repeated ones and those outside the space too
+    requests: int  # configurations asked for, including repeated ones and those outside the space
     thinking_s: float
 
 
 def load(path: Path) -> Recorded:
-    """A file of recorded results, ready to be searched; raises InputError."""
+    """Load recorded results to search; raises InputError for a bad file or one without a time."""
     recorded = prepare(read_recording(path))
     if not np.isfinite(recorded.times_ms).any():
         raise InputError(f"{path}: no configuration has a time: there is nothing to search for")
@@ -63,7 +63,7 @@ def load(path: Path) -> Recorded:
 
 
 def prepare(recording: Recording) -> Recorded:
-    """A recording as a space and its answers; of a configuration recorded twice the later one counts."""
+    """Make a space and trials of a recording; the later result of a configuration counts."""
     results = {result.config: result for result in recording.results}
     parameters = domains([parameter.name for parameter in recording.parameters], results)
     device = unknown_device(recording.device, slug(recording.device))
@@ -79,7 +79,7 @@ def prepare(recording: Recording) -> Recorded:
 
 
 def trial_of(result: RecordedResult) -> Trial:
-    """A recorded result as a searcher is told it; its one sample is the recorded time."""
+    """The trial of a recorded result, with the recorded time as its one sample."""
     measured = None if result.time_ms is None else Measurement((result.time_ms,), Rule.RECORDED)
     return Trial(
         config=result.config,
@@ -92,41 +92,46 @@ def trial_of(result: RecordedResult) -> Trial:
     )
 
 
-def priors_for(recorded: Recorded, others: Sequence[Recorded], evaluations: int) -> tuple[SourceResults, ...]:
-    """What random searches of the same kernel on the other devices would have left; of 0 evaluations: all.
+def sources_for(
+    recorded: Recorded, others: Sequence[Recorded], evaluations: int
+) -> tuple[SourceResults, ...]:
+    """The results of a random search of the same kernel on each other device.
 
-    The draw depends on nothing but the number of configurations, so that every searcher gets the same.
+    Args:
+        recorded: the space to search.
+        others: recordings of any kernels and devices.
+        evaluations: of each random search; 0 takes all results. The draw depends on the number of
+            configurations only, so that every searcher gets the same results.
     """
     return tuple(
-        _prior(other, evaluations)
+        _source_results(other, evaluations)
         for other in others
         if other.recording.kernel == recorded.recording.kernel
         and other.recording.device != recorded.recording.device
     )
 
 
-def _prior(recorded: Recorded, evaluations: int) -> SourceResults:
+def _source_results(recorded: Recorded, evaluations: int) -> SourceResults:
     total = len(recorded.trials)
     drawn = np.random.default_rng(total).permutation(total)[:evaluations] if evaluations else range(total)
     trials = [recorded.trials[int(row)] for row in drawn]
     device = recorded.recording.device
-    return SourceResults(
-        device, tuple((trial.config, trial.time_ms) for trial in trials), traits_of_name(device)
-    )
+    results = tuple((trial.config, trial.time_ms) for trial in trials)
+    return SourceResults(device, results, traits_of_name(device))
 
 
 class ReplayEvaluator:
-    """`evaluate` over recorded results: a configuration costs one of the budget the first time."""
+    """An `evaluate` that answers from recorded results; each configuration costs budget once."""
 
     def __init__(self, recorded: Recorded, budget: int) -> None:
         self.rows: dict[int, None] = {}  # in order of evaluation
         self.requests = 0
-        self.own_s = 0.0  # wall time spent in here, which is not the searcher's
+        self.own_s = 0.0  # wall time of this class, not the searcher's
         self._recorded = recorded
         self._budget = budget
 
     def __call__(self, configs: Sequence[Config]) -> list[Trial]:
-        """One trial per configuration, in order; raises BudgetSpent once nothing more may be spent."""
+        """One trial per configuration, in order; raises BudgetSpent when the budget is spent."""
         began = time.perf_counter()
         try:
             return self._answer(configs)
@@ -151,7 +156,7 @@ class ReplayEvaluator:
 
 
 def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int) -> Run:
-    """Run one search until it has evaluated `budget` configurations, or gives up."""
+    """Run one search until it has evaluated `budget` configurations or returns."""
     evaluate = ReplayEvaluator(recorded, budget)
     began = time.perf_counter()
     with suppress(BudgetSpent):

@@ -1,4 +1,4 @@
-"""What searches of a recorded space were worth, against random search as it can be calculated.
+"""Scores of searches on a recorded space, relative to the calculated expectation of random search.
 
 The score over time follows Willemsen, Schoonhoven, Filipovic, Tornede, van Nieuwpoort and van Werkhoven, "A
 methodology for comparing optimization algorithms for auto-tuning", Future Generation Computer Systems 159
@@ -19,25 +19,30 @@ from scipy.optimize import isotonic_regression
 
 from autotune.analysis.replay import Floats, Recorded, Run
 
-CHECKPOINTS = (50, 100, 200)  # evaluations after which the best so far is looked at
+CHECKPOINTS = (50, 100, 200)  # numbers of evaluations after which the best so far is reported
 MARGINS = (5, 1)  # percent above the optimum that count as reached
-AXIS_EVALUATIONS = 400  # where the time axis of P400 ends at the latest
+AXIS_EVALUATIONS = 400  # the time axis of P400 ends there at the latest
 _POINTS = 1000  # of the time axis
-_FROM, _TO = (
-    0.01,
-    0.95,
-)  # shares of the way from the median to the optimum where the time axis begins and ends
-_MARGIN = 0.1  # of the axis, on either side, within which evaluations count for the fit
+_FROM, _TO = 0.01, 0.95  # the time axis, as shares of the way from the median to the optimum
+_MARGIN = 0.1  # share of the axis, on either side, within which evaluations count for the fit
 
 
 @dataclass(frozen=True)
 class Efficiency:
     """The scores of some runs of one searcher on one space.
 
-    `p` is the score over time until random search has come 95% of the way from the median to the optimum,
-    `p400` until 400 evaluations of it at most. `found`: by number of evaluations, the optimum's time over
-    the best one's, mean of the runs (0 where a run had none; absent beyond the longest run). `needed`: by
-    percent above the optimum, evaluations until then, median of the runs; None where half of them never did.
+    Attributes:
+        space: Kernel and device.
+        runs: Number of runs.
+        p: Score over time until random search is 95% of the way from the median to the optimum.
+        p400: The same, until 400 evaluations of random search at most.
+        found: By number of evaluations, the optimum's time over the best one's, mean of the runs; 0 for a run
+            without a time, absent beyond the longest run.
+        needed: By percent above the optimum, evaluations until it was reached, median of the runs; None if
+            half of them did not.
+        evaluations: Median of the runs.
+        failing: Share of the evaluations that failed.
+        thinking_ms: The searcher's own wall time per evaluation.
     """
 
     space: str
@@ -47,12 +52,12 @@ class Efficiency:
     found: dict[int, float]
     needed: dict[int, float | None]
     evaluations: float
-    failing: float  # share of the evaluations
-    thinking_ms: float  # the searcher's own wall time for each evaluation
+    failing: float
+    thinking_ms: float
 
 
 def efficiency(recorded: Recorded, runs: Sequence[Run]) -> Efficiency:
-    """Score runs of one searcher; they differ in their seeds only."""
+    """Score runs of one searcher with different seeds."""
     optimum_ms = float(np.nanmin(recorded.times_ms))
     best_ms = [np.fmin.accumulate(recorded.times_ms[list(run.rows)]) for run in runs]
     evaluations = sum(len(run.rows) for run in runs)
@@ -76,7 +81,7 @@ def efficiency(recorded: Recorded, runs: Sequence[Run]) -> Efficiency:
 
 
 def random_expectation(recorded: Recorded) -> Efficiency:
-    """What drawing configurations at random, none twice, comes to: exact expectations, nothing is drawn."""
+    """The exact expectation of random search without repetition."""
     times = np.sort(recorded.times_ms[np.isfinite(recorded.times_ms)])
     total = len(recorded.times_ms)
     found = {count: _expected_found(times, total, count) for count in CHECKPOINTS if count <= total}
@@ -93,33 +98,31 @@ def random_expectation(recorded: Recorded) -> Efficiency:
 
 
 class RandomBaseline:
-    """Random search on a space as a curve: the best time to expect against the time spent.
+    """The expected best time of random search over the time spent."""
 
-    `times_ms` ascending. `most` ends the time axis after so many evaluations.
-    """
-
-    def __init__(self, recorded: Recorded, most: int | None = None) -> None:
+    def __init__(self, recorded: Recorded, max_evaluations: int | None = None) -> None:
+        """Calculate the curve; `max_evaluations` ends the time axis."""
         is_valid = np.isfinite(recorded.times_ms)
         self._recorded = recorded
         self._times_ms = np.sort(recorded.times_ms[is_valid])
         typical_s = float(np.median(recorded.costs_s))
-        last = min(self._evaluations_to(_TO), most or len(recorded.times_ms))
+        last = min(self._evaluations_to(_TO), max_evaluations or len(recorded.times_ms))
         self._axis_s = np.linspace(self._evaluations_to(_FROM) * typical_s, last * typical_s, _POINTS)
-        # a valid evaluation's mean cost, and on top of it the failures that come with each
+        # mean cost of a valid evaluation and of the failures per valid one
         each_s = float(recorded.costs_s[is_valid].mean())
         if not is_valid.all():
             each_s += float((1 - is_valid.mean()) * recorded.costs_s[~is_valid].mean())
         counts = np.rint(np.maximum(self._axis_s / each_s, 1)).astype(int)
         self._curve_ms = self._smooth(counts)
-        # where only the optimum is as good as the end of the axis, there is nothing left to be ahead of
+        # if only the optimum is as good as the end of the axis, count until the optimum
         is_ahead = self._curve_ms > self._value_at(_TO)
         self._counts = is_ahead if is_ahead.any() else self._curve_ms > self._times_ms[0]
 
     def score(self, runs: Sequence[Run]) -> float:
         """The share of random search's distance to the optimum that the runs save, mean over the time axis.
 
-        One falling curve is fitted to the ranks of all runs' best-so-far; it stays where it is after half of
-        the runs have ended. nan when no run has a time.
+        A falling curve is fitted to the ranks of all runs' best so far; it is constant after half of the runs
+        have ended. nan if no run has a time.
         """
         traces = [self._trace(run) for run in runs]
         traces = [trace for trace in traces if len(trace[0])]
@@ -145,12 +148,12 @@ class RandomBaseline:
         return middle - share * (middle - float(self._times_ms[0]))
 
     def _evaluations_to(self, share: float) -> int:
-        """Evaluations until random search is expected to be at that time."""
+        """Evaluations until random search is expected to reach that time."""
         worse = int((self._times_ms > self._value_at(share)).sum())
         return math.ceil(worse / (len(self._times_ms) + 1 - worse))
 
     def _smooth(self, counts: NDArray[np.int64]) -> Floats:
-        """The expected best after each count of evaluations, joined monotonously between the counts."""
+        """The expected best time after each number of evaluations, by monotone interpolation."""
         total = len(self._times_ms)
         distinct = np.unique(counts)
         ranks = np.rint(distinct * (total + 1) / (distinct + 1)).astype(int)
@@ -170,7 +173,7 @@ class RandomBaseline:
 
 
 def _falling(x: Floats, y: Floats, at: Floats) -> Floats:
-    """The falling step-free curve nearest to the points (isotonic regression), read off at some places."""
+    """Isotonic regression of the points by a falling curve, interpolated at some places."""
     places, owner, sizes = np.unique(x, return_inverse=True, return_counts=True)
     means = np.bincount(owner, weights=y) / sizes
     fitted = isotonic_regression(means, weights=sizes.astype(float), increasing=False).x
@@ -191,9 +194,9 @@ def _needed(best_ms: Sequence[Floats], enough_ms: float) -> float | None:
 
 
 def _expected_found(times: Floats, total: int, count: int) -> float:
-    """Sum over the valid times of its quotient, times the probability that it is the best of the draws."""
+    """Expectation over the best of `count` draws of the optimum's time over its time."""
     better = np.arange(len(times))
-    # log of the probability that none of the `better` ones is drawn, step by step
+    # log probability that none of the `better` ones is drawn, by recursion
     steps = np.log(np.maximum(total - count - better, 1e-300) / (total - better))
     missed = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
     return float(((missed[:-1] - missed[1:]) * times[0] / times).sum())

@@ -145,7 +145,7 @@ def _sections(comparison: KernelComparison) -> Iterator[_Section]:
     yield _matrix(comparison)
     yield _portability(comparison)
     yield _Section(
-        f"Fewest configurations within {MARGIN:.0%} of the best everywhere",
+        f"Configurations within {MARGIN:.0%} of the best everywhere",
         ("configuration", "for"),
         [(str(config), ", ".join(devices)) for config, devices in comparison.portfolio],
     )

@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Replay the searches and print their scores."""
-    from autotune.analysis.replay import load, priors_for, replay
+    from autotune.analysis.replay import load, replay, sources_for
     from autotune.analysis.replay_score import efficiency
     from autotune.cli._tables import console
     from autotune.searchers import default_strategy, make_searcher
@@ -68,7 +68,7 @@ def run(parsed: argparse.Namespace) -> None:
     scores = []
     files = [load(path) for path in parsed.files]
     for recorded in files:
-        priors = () if parsed.priors is None else priors_for(recorded, files, parsed.priors)
+        priors = () if parsed.priors is None else sources_for(recorded, files, parsed.priors)
         engine, strategy = choose_engine(_options(parsed), len(recorded.space))
         runs = []
         for seed in range(parsed.seeds):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.analysis.replay import load, prepare, priors_for, replay
+from autotune.analysis.replay import load, prepare, replay, sources_for
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
@@ -127,7 +127,7 @@ def test_ten_runs_on_a_gpu_left_out_beat_the_top_five_of_each_other(kernel, mean
     files = [load(path) for path in sorted((Path(FOLDER) / kernel).glob("*_T4.json.gz"))]
     shares = []
     for target in files:
-        runs = tried(target, priors_for(target, files, 0))
+        runs = tried(target, sources_for(target, files, 0))
         assert len(runs) == 10
         shares.append(100 * best(target, runs))
     assert np.mean(shares) >= mean and min(shares) >= worst

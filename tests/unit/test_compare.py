@@ -1,6 +1,5 @@
 """Comparison of results across devices: the figures, what is missing, and what the command prints."""
 
-import itertools
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.analysis.compare import MARGIN, MAX_EXACT, Tuned, compare, portfolio, select
+from autotune.analysis.compare import MARGIN, Tuned, compare, portfolio, select
 from autotune.cli import main
 from autotune.core.records import Config
 from autotune.errors import InputError
@@ -101,22 +100,18 @@ CONFIGS = [config(BLOCK=block, VECTOR=vector) for block in (32, 64, 128) for vec
         max_size=5,
     )
 )
-def test_no_smaller_portfolio_covers_every_device(tables):
+def test_a_portfolio_covers_every_device_with_few_configurations(tables):
     known = {
         f"gpu-{number}": {**times, min(times, key=times.get): 1.0} for number, times in enumerate(tables)
     }
     found = portfolio(known)
     covers = [{d for d, times in known.items() if times.get(c, 9) <= 1 + MARGIN} for c in CONFIGS]
-    assert set().union(*(devices for _, devices in found)) == set(known)
+    left = set(known)
     for chosen, devices in found:
         assert set(devices) == covers[CONFIGS.index(chosen)]
-    for fewer in itertools.combinations(covers, len(found) - 1):
-        assert set().union(*fewer) != set(known)
-
-
-def test_many_devices_are_covered_greedily():
-    known = {f"gpu-{n}": {CONFIGS[n % 3]: 1.0} for n in range(MAX_EXACT + 1)}
-    assert len(portfolio(known)) == 3
+        assert len(left & set(devices)) == max(len(left & cover) for cover in covers) > 0
+        left -= set(devices)
+    assert not left
 
 
 def test_the_problem_of_most_devices_is_chosen_then_the_largest():
