@@ -152,11 +152,18 @@ def _check(
         pending: deque[tuple[Config, Future[Compilation]]] = deque()
         for config in configs:
             text, options = render(source, space.macros(config)), space.options(config, _DIALECT)
-            pending.append((config, pool.submit(text, options)))
+            pending.append((config, pool.submit(text, options, _names(config, space))))
             if len(pending) > workers * _AHEAD:
                 yield check(*pending.popleft())
         while pending:
             yield check(*pending.popleft())
+
+
+def _names(config: Config, space: Space) -> tuple[str, ...]:
+    try:
+        return space.names(space.launches(config))
+    except ExpressionError:  # `_check_one` says so
+        return ()
 
 
 def _check_one(
@@ -177,11 +184,11 @@ def _check_limits(
 ) -> Checked:
     """Check a compiled configuration against the limits of an architecture."""
     kernels = read_resources(binary.data)
-    missing = [step.entry for step in launches if step.entry not in kernels]
+    missing = [step.entry for step in launches if binary.symbol(step.entry) not in kernels]
     if missing:
         detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"
         return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=binary.cached)
-    used = [(step, kernels[step.entry]) for step in launches]
+    used = [(step, kernels[binary.symbol(step.entry)]) for step in launches]
     refusals = [_refusal(architecture, step, kernel) for step, kernel in used]
     reasons = [f"{reason} ({step.entry})" for (step, _), reason in zip(used, refusals, strict=True) if reason]
     main, kernel = max(used, key=lambda item: _threads(item[0].grid) * _threads(item[0].block))

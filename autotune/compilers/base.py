@@ -24,6 +24,10 @@ class Compiler(Protocol):
     @property
     def identity(self) -> str | None: ...  # noqa: D102 - above
 
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
-        """Compile for the compiler's device; raises CompileError with the log."""
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
+        """Compile for the compiler's device; raises CompileError with the log.
+
+        `names` are those of C++ that will be looked up in the binary: kernels, instances of templates,
+        variables. A compiler of another language ignores them.
+        """
         ...

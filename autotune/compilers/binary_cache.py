@@ -104,22 +104,23 @@ class CachedCompiler:
         self._compiler = compiler
         self._cache = cache
 
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Find or compile; raises CompileError, and what does not compile is not remembered."""
         if self.identity is None or any(map(_READS_FILES.match, options)):
-            return self._compiler.compile(source, options)
-        key = content_key(self.identity, source, options)
+            return self._compiler.compile(source, options, names)
+        key = content_key(self.identity, source, options, names)
         found = self._cache.get(key)
         if found is not None:
             return found
-        binary = self._compiler.compile(source, options)
+        binary = self._compiler.compile(source, options, names)
         self._cache.put(key, binary)
         return binary
 
 
-def content_key(identity: str, source: str, options: Sequence[str]) -> str:
-    """The name under which the binary of this source, compiler and options is kept."""
-    text = json.dumps([["data", *_FACTS], identity, list(options), source])
+def content_key(identity: str, source: str, options: Sequence[str], names: Sequence[str] = ()) -> str:
+    """The name under which the binary of this source, compiler, options and C++ names is kept."""
+    looked_up = [list(names)] if names else []
+    text = json.dumps([["data", *_FACTS], identity, list(options), source, *looked_up])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -145,7 +146,7 @@ def _require_own(status: os.stat_result) -> None:
 
 
 def _encode(binary: Binary, key: str) -> bytes:
-    facts = {name: getattr(binary, name) for name in _FACTS} | {"key": key}
+    facts = {name: getattr(binary, name) for name in _FACTS} | {"symbols": dict(binary.symbols), "key": key}
     body = json.dumps(facts).encode() + b"\n" + binary.data
     return _MAGIC + hashlib.sha256(body).digest() + body
 

@@ -17,6 +17,8 @@ from autotune.core.records import Value
 from autotune.errors import InputError
 
 _HALF = re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]")  # the type, and not the word in a comment
+_TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
+_DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"[^\n]*$', re.MULTILINE)
 
 
@@ -73,11 +75,16 @@ def _find(name: str, including: Path) -> Path:
 
 
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:
-    """The text a compiler gets: a definition per macro, the type `half` where it is used, then the source."""
+    """The text a compiler gets: a definition per macro, the type `half` where it is used, then the source.
+
+    A name that the source gives to a parameter of a template is no macro: the launch plan's entry passes it.
+    """
     if source.path.suffix == ".py":
         head = "".join(f"{name} = {_python(value, macros)}\n" for name, value in macros.items())
     else:
-        head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+        lists = _TEMPLATE.findall(source.text)
+        declared = {name for parameters in lists for name in _DECLARED.findall(parameters)}
+        head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
         if "cuda_fp16" not in source.text and (macros.get("DTYPE") == "half" or _HALF.search(source.text)):
             head += _resolve(packaged("kernels") / "half.h", set()) + "\n"
     return head + source.text

@@ -16,9 +16,12 @@ from pathlib import Path
 
 from cuda.pathfinder import find_nvidia_binary_utility
 
-from autotune.compilers.nvrtc import cubin_binary, version_in
+from autotune.compilers.nvrtc import cubin_binary, name_expression, version_in
+from autotune.compilers.resource_usage import read_pointers
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, SetupError
+
+_POINTER = "autotune_name_"
 
 
 class NvccCompiler:
@@ -32,16 +35,18 @@ class NvccCompiler:
         flags = [os.environ.get(f"NVCC_{place}_FLAGS", "") for place in ("PREPEND", "APPEND")]
         self.identity: str | None = " ".join((version, *self._options, *filter(None, flags)))
 
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile and link one source; raises CompileError with the log of nvcc and its host compiler."""
         began = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="autotune-nvcc-") as name:
             folder = Path(name)
-            (folder / "kernel.cu").write_text(source)
+            (folder / "kernel.cu").write_text(source + _pointers(names))
             output = ("-o", "kernel.cubin", "kernel.cu", "-lcudadevrt")
             log = self._run(*self._options, *options, *output, folder=folder)
             data = (folder / "kernel.cubin").read_bytes()
-        return cubin_binary(data, log.strip(), (time.perf_counter() - began) * 1e3)
+        pointed = read_pointers(data) if names else {}
+        symbols = {name: pointed[f"{_POINTER}{number}"] for number, name in enumerate(names)}
+        return cubin_binary(data, log.strip(), (time.perf_counter() - began) * 1e3, symbols)
 
     def _run(self, *arguments: str, folder: Path) -> str:
         """What nvcc says; its own temporary files go into the folder, too."""
@@ -58,6 +63,15 @@ class NvccCompiler:
         if done.returncode != 0:
             raise CompileError(done.stdout.strip() or f"nvcc ended with exit code {done.returncode}")
         return done.stdout
+
+
+def _pointers(names: Sequence[str]) -> str:
+    """A variable for each name that points to it: the linker's notes on the variable tell the symbol."""
+    lines = []
+    for number, name in enumerate(names):
+        variable, value = f"{_POINTER}{number}", name_expression(name, "&")
+        lines.append(f'\nextern "C" __device__ const void *{variable} = (const void *){value};')
+    return "".join(lines)
 
 
 def find_nvcc() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,10 @@ from autotune.errors import CompileError, MissingExtra
 
 _SizeOf = Callable[[Any], tuple[Any, int]]
 _Read = Callable[[Any, bytearray], Any]
+_BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
+_KERNEL = re.compile(
+    r"__global__\s+(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
+)
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
 
@@ -40,45 +44,72 @@ class CudaCompiler:
         """What results call it: NVRTC 13.0.88."""
         return _name()
 
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
-        """Compile one source; raises CompileError with NVRTC's log."""
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
+        """Compile one source and look names of C++ up; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
         flags = (*self._options, *options)
         try:
-            data, log = _run(source, (*flags, *self._reduced))
+            data, log, symbols = _run(source, (*flags, *self._reduced), names)
         except CompileError:
             if not self._reduced:
                 raise
-            data, log = _run(source, flags)
+            data, log, symbols = _run(source, flags, names)
             self._reduced = ()  # the next source of this kernel will need as much
-        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3)
+        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3, symbols)
 
 
 def _run(
     source: str,
     flags: Sequence[str],
+    names: Sequence[str] = (),
     size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
     read: _Read = nvrtc.nvrtcGetCUBIN,
-) -> tuple[bytes, str]:
-    """Output, by default the cubin, and log of one run of NVRTC; raises CompileError."""
+) -> tuple[bytes, str, dict[str, str]]:
+    """Output, by default the cubin, log and symbols of one run of NVRTC; raises CompileError."""
     result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
     if result != _OK:
         raise CompileError(f"NVRTC does not take the source: {result.name}")
     try:
+        asked = {name: name_expression(name).encode() for name in names}
+        for expression in asked.values():
+            nvrtc.nvrtcAddNameExpression(program, expression)
         encoded = [flag.encode() for flag in flags]
         (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
         text = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
         log = text.decode(errors="replace").strip("\0\n")
         if result != _OK:
-            raise CompileError(log or result.name)
-        return _text(size_of, read, program), log
+            raise CompileError(_why_unknown(log, names, source) or log or result.name)
+        found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
+        symbols = {name: symbol.decode() for name, symbol in found.items()}
+        return _text(size_of, read, program), log, symbols
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def cubin_binary(data: bytes, log: str, compile_ms: float) -> Binary:
+def name_expression(name: str, address_of: str = "") -> str:
+    """A name as an expression of C++: argument types after it choose among overloaded functions."""
+    if not name.endswith(")"):
+        return address_of + name
+    start = name.rindex("(")
+    return f"static_cast<void (*){name[start:]}>({name[:start].rstrip()})"
+
+
+def _why_unknown(log: str, names: Sequence[str], source: str) -> str:
+    """What is wrong with a name that NVRTC could not look up; empty where that is not the error."""
+    reason = _BAD_NAME.search(log)
+    if reason is None:
+        return ""
+    asked = next((name for name in names if f'" {name_expression(name)}"' in log), ", ".join(names))
+    if "overloaded" in reason[1]:
+        return f"{asked} is overloaded: write its argument types behind it, such as {asked}(float *, int)"
+    known = ", ".join(dict.fromkeys(_KERNEL.findall(source)))
+    return f"no such kernel or variable: {asked} ({reason[1]}); the source has {known or 'no kernel'}"
+
+
+def cubin_binary(data: bytes, log: str, compile_ms: float, symbols: Mapping[str, str]) -> Binary:
     """A cubin with what its most demanding kernel takes; unknown where the file cannot be read."""
-    binary = Binary(data, hashlib.sha256(data).hexdigest(), log, compile_ms)
+    own = {name: symbol for name, symbol in symbols.items() if name != symbol}
+    binary = Binary(data, hashlib.sha256(data).hexdigest(), log, compile_ms, symbols=own)
     try:
         kernels = read_resources(data).values()
     except ValueError:
@@ -109,7 +140,7 @@ def _library() -> str:
 @cache
 def _name() -> str:
     """NVRTC itself leaves out the last part of its version, and writes all of it into its PTX."""
-    ptx, _ = _run("", (), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    ptx, _, _ = _run("", (), (), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
     return f"NVRTC {version_in(ptx.decode())}"
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of its own kernels, where nvcc has linked it in
+_INITIALISED = ".nv.global.init"  # the section of variables that have a value at the start
 _ENTRY = 0x10  # of a symbol: a kernel, which the host can launch
 _SIZED = 4  # the format of an attribute whose values follow it; those of other formats are part of its head
 _MAX_THREADS, _FRAME_SIZE, _REGCOUNT, _ANNOTATIONS = 0x05, 0x11, 0x2F, 0x55
@@ -59,6 +60,18 @@ def read_resources(cubin: bytes) -> dict[str, Resources]:
         raise ValueError("not a cubin, or not one whose sections can be read") from None
 
 
+def read_pointers(cubin: bytes) -> dict[str, str]:
+    """The variables of a cubin that are initialised with an address, and the symbols that they point to."""
+    numbered = list(_sections(cubin))
+    sections = dict(numbered)
+    symbols = _symbol_table(numbered)
+    place = {(section, offset): name for name, _, section, offset in symbols}
+    index = [name for name, _ in numbered].index(_INITIALISED)
+    relocations = struct.iter_unpack("<QQq", sections[f".rela{_INITIALISED}"].content)
+    pointed = {offset: symbols[info >> 32][0] for offset, info, _ in relocations}
+    return {place[index, offset]: name for offset, name in pointed.items() if (index, offset) in place}
+
+
 def _resources(
     name: str, sections: Mapping[str, _Section], figures: Mapping[tuple[int, str], int]
 ) -> Resources:
@@ -93,11 +106,16 @@ def _sections(file: bytes) -> Iterator[tuple[str, _Section]]:
 
 def _symbols(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool]]:
     """Names in order, and whether each is a kernel's."""
+    return [(name, is_kernel) for name, is_kernel, _, _ in _symbol_table(sections)]
+
+
+def _symbol_table(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool, int, int]]:
+    """Names in order, whether each is a kernel's, and the section and the offset in it that it stands for."""
     table = dict(sections)[".symtab"]
     names = sections[table.link][1].content
     return [
-        (_text(names, name), bool(other & _ENTRY))
-        for name, _, other, _, _, _ in struct.iter_unpack("<IBBHQQ", table.content)
+        (_text(names, name), bool(other & _ENTRY), section, value)
+        for name, _, other, section, value, _ in struct.iter_unpack("<IBBHQQ", table.content)
     ]
 
 

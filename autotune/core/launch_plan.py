@@ -5,6 +5,7 @@ This module owns which names an expression may read, and how a value becomes a m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -26,6 +27,10 @@ DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if ite
 # Sizes are keywords of best_config beside its own ones.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache")
 ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "scalar")
+_ENTRY = re.compile(
+    r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
+)
+_WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # besides those of names, in options of compilers
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 C_TYPES = {
@@ -157,7 +162,7 @@ def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Lau
     """
     return tuple(
         Launch(
-            entry=step.entry,
+            entry=entry_name(step.entry, values),
             grid=_extent(step.grid, values),
             block=_extent(step.block, values),
             shared_bytes=integer(parse(step.shared_bytes), values),
@@ -166,6 +171,33 @@ def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Lau
         for step in plan
         if parse(step.when)(values)
     )
+
+
+def is_entry(text: str) -> bool:
+    """Whether this can be a kernel's name in C++: namespaces, template arguments and argument types, too."""
+    match = _ENTRY.fullmatch(text)
+    return match is not None and all(text.count(one) == text.count(other) for one, other in ("<>", "()"))
+
+
+def entry_name(text: str, values: Mapping[str, Any]) -> str:
+    """A kernel's name with the values of the names in its template arguments and argument types.
+
+    A named value of a parameter stands for itself: it may be a type, so that `sum<T>` becomes sum<float>.
+    """
+    start = min((text.find(mark) for mark in "<(" if mark in text), default=len(text))
+
+    def value_of(match: re.Match[str]) -> str:
+        value = values.get(match[0], match[0])
+        if match[0] == "DTYPE":
+            return C_TYPES[str(value)]
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return text[:start] + _WORD.sub(value_of, text[start:])
+
+
+def looked_up(launches: Iterable[Launch]) -> tuple[str, ...]:
+    """The names of C++ that launches need, each once."""
+    return tuple(sorted({step.entry for step in launches}))
 
 
 def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:

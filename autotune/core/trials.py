@@ -68,6 +68,11 @@ class Binary:
     spill_bytes: int | None = None  # per thread, what registers had no room for
     shared_bytes: int | None = None  # per block, as the source declares it
     cached: bool = False  # kept from an earlier run
+    symbols: Mapping[str, str] = field(default_factory=dict, hash=False)  # C++ names to the binary's own
+
+    def symbol(self, name: str) -> str:
+        """What a kernel or variable is called in the binary; names of C are what they are."""
+        return self.symbols.get(name, name)
 
 
 @dataclass(frozen=True)

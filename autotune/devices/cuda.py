@@ -65,6 +65,7 @@ class Module:
 
     def __init__(self, binary: Binary, index: int) -> None:
         self._index = index
+        self._binary = binary
         self._code = ObjectCode.from_cubin(binary.data)
         self._kernels: dict[tuple[str, int], Kernel] = {}
 
@@ -73,11 +74,9 @@ class Module:
         key = (entry, shared_bytes)
         if key not in self._kernels:
             try:
-                kernel = self._code.get_kernel(entry)
+                kernel = self._code.get_kernel(self._binary.symbol(entry))
             except CUDAError as error:
-                raise LaunchError(
-                    f'no kernel {entry!r} in the binary; is it declared extern "C"? ({error})'
-                ) from None
+                raise LaunchError(f"no kernel {entry!r} in the binary ({error})") from None
             if shared_bytes:  # with what the kernel declares itself it may be more than 48 KiB
                 opt_in = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 (result,) = driver.cuKernelSetAttribute(opt_in, shared_bytes, kernel.handle, self._index)

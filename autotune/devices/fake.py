@@ -54,7 +54,7 @@ class FakeCompiler:
 
     identity = None  # `compiling()` has to run every time
 
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """The binary is the source text itself; the options become the global OPTIONS."""
         began = time.perf_counter()
         try:

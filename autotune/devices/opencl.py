@@ -43,7 +43,7 @@ class OpenCLCompiler:
             (device.name, device.version, device.platform.version, device.driver_version)
         )
 
-    def compile(self, source: str, options: Sequence[str]) -> Binary:
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Build one program; raises CompileError with the build log."""
         began = time.perf_counter()
         program = cl.Program(self._context, source)

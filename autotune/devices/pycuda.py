@@ -39,7 +39,7 @@ class PyCudaDevice(CudaDeviceBase):
     def load(self, binary: Binary) -> Program:
         """Load a cubin; its kernels are looked up by name when they are launched."""
         try:
-            return _Module(driver.module_from_buffer(binary.data))
+            return _Module(driver.module_from_buffer(binary.data), binary)
         except driver.Error as error:
             raise classified(error) from None
 
@@ -66,8 +66,9 @@ class PyCudaDevice(CudaDeviceBase):
 class _Module:
     """A loaded cubin and the kernels that were asked for."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, binary: Binary) -> None:
         self._module = module
+        self._binary = binary
         self._functions: dict[tuple[str, int], Any] = {}
 
     def kernel(self, entry: str, shared_bytes: int) -> Any:
@@ -75,15 +76,13 @@ class _Module:
         key = (entry, shared_bytes)
         if key not in self._functions:
             try:
-                function = self._module.get_function(entry)
+                function = self._module.get_function(self._binary.symbol(entry))
                 if shared_bytes:  # with what the kernel declares itself it may be more than 48 KiB
                     function.set_attribute(
                         driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
                     )
             except driver.Error as error:
-                raise LaunchError(
-                    f'no kernel {entry!r} to launch; is it declared extern "C"? ({error})'
-                ) from None
+                raise LaunchError(f"no kernel {entry!r} to launch ({error})") from None
             self._functions[key] = function
         return self._functions[key]
 

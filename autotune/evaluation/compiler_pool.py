@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autotune.compilers.base import Compiler, driver_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
@@ -58,9 +58,9 @@ class CompilerPool:
             self._idle.put(child)
         self.workers = workers
 
-    def submit(self, source: str, options: Sequence[str]) -> Future[Compilation]:
-        """Queue one source; the future never raises, its result may be a Failure."""
-        return self._threads.submit(self._compile, source, tuple(options))
+    def submit(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Future[Compilation]:
+        """Queue one source, with the C++ names to look up; its result may be a Failure."""
+        return self._threads.submit(self._compile, source, tuple(options), tuple(names))
 
     def close(self) -> None:
         """Cancel what is queued and kill the processes."""
@@ -76,17 +76,17 @@ class CompilerPool:
             _open, self._open_compiler, self._binaries, environment=self._environment, kind=COMPILER_PROCESS
         )
 
-    def _compile(self, source: str, options: tuple[str, ...]) -> Compilation:
+    def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
-        compiled = self._attempt(source, options)
+        compiled = self._attempt(*what)
         if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
-            return self._attempt(source, options)
+            return self._attempt(*what)
         return compiled
 
-    def _attempt(self, source: str, options: tuple[str, ...]) -> Compilation:
+    def _attempt(self, *what: Any) -> Compilation:
         child = self._idle.get()
         try:
-            compiled: Compilation = child.call(_compile, source, options, timeout_s=self._timeout_s)
+            compiled: Compilation = child.call(_compile, *what, timeout_s=self._timeout_s)
         except ChildFailed as error:
             compiled = self._failure(error)
             if compiled.by_machine or not isinstance(error, ChildRaised):
@@ -158,8 +158,10 @@ def _open(open_compiler: Callable[[], Compiler], binaries: Path | None) -> Compi
     return compiler if binaries is None else CachedCompiler(compiler, BinaryCache(binaries))
 
 
-def _compile(compiler: Compiler, source: str, options: tuple[str, ...]) -> Compilation:
+def _compile(
+    compiler: Compiler, source: str, options: tuple[str, ...], names: tuple[str, ...]
+) -> Compilation:
     try:
-        return compiler.compile(source, options)
+        return compiler.compile(source, options, names)
     except CompileError as error:
         return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")

@@ -252,7 +252,7 @@ class Evaluator:
             is_answer = earlier.score is not None if earlier.status is Status.OK else not earlier.by_machine
             if is_answer:
                 return _Ready(instance, None, earlier, is_journaled=True)
-        compilation = self._pool.submit(instance.source, instance.options)
+        compilation = self._pool.submit(instance.source, instance.options, instance.names)
         return _Ready(instance, compilation, None, is_journaled=False)
 
     def _trials_left(self) -> int | None:

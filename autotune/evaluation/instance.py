@@ -33,6 +33,7 @@ class KernelInstance:
     config: Config
     source: str
     options: tuple[str, ...]
+    names: tuple[str, ...]  # of C++, to look up in the binary
     checks: tuple[ProblemInstance, ...]
     problem: ProblemInstance
     floor_ms: float
@@ -85,6 +86,7 @@ class InstanceMaker:
             config=config,
             source=render(self._source, space.macros(config)),
             options=options,
+            names=space.names(step for one in (*checks, problem) for step in one.launches),
             checks=checks,
             problem=problem,
             floor_ms=self._floor_ms(config),

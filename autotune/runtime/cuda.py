@@ -73,9 +73,9 @@ class CudaLauncher:
         handle = Buffer.from_handle(face["data"][0], size_bytes, owner=array)
         return View(handle, dtype.name, shape, size_bytes)
 
-    def compile(self, source: str, options: Sequence[str], kind: str) -> Module:
+    def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
         """Compile for the GPU's architecture; raises SetupError without an nvcc that is asked for."""
-        return Module(self._compiler(kind).compile(source, options), self.place)
+        return Module(self._compiler(kind).compile(source, options, names), self.place)
 
     def scratch(self, size_bytes: int) -> Buffer:
         """Memory in the order of the stream, from the GPU's own pool."""

@@ -42,8 +42,8 @@ class Launcher(Protocol):
         """The compiler's name and version, as results have them; `kind` is the record's."""
         ...
 
-    def compile(self, source: str, options: Sequence[str], kind: str) -> Any:
-        """A program that `launch` takes; raises CompileError with the compiler's log."""
+    def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Any:
+        """A program with kernels of these names in C++; raises CompileError with the compiler's log."""
         ...
 
     def scratch(self, size_bytes: int) -> Any:

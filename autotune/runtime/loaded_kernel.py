@@ -14,6 +14,7 @@ import numpy as np
 
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, packaged, read_source, render
+from autotune.core.launch_plan import looked_up
 from autotune.core.records import Argument, Provenance, Sizes, Tier, size_text
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.launchers import Launcher, View, open_launcher
@@ -79,7 +80,7 @@ class LoadedKernel:
         try:
             for name in dict.fromkeys(name for step in launches for name in step.arguments):
                 values[name] = self._value(launcher, wanted[name], views, numbers)
-            program = self._program(launcher, best)
+            program = self._program(launcher, best, looked_up(launches))
             for step in launches:
                 launcher.launch(program, step, values)
         except (CompileError, LaunchError) as error:
@@ -183,13 +184,13 @@ class LoadedKernel:
                     return number
         raise InputError(f"{self.kernel}: {wanted.name} = {value!r}: expected a value of type {kind}")
 
-    def _program(self, launcher: Launcher, best: Best) -> Any:
+    def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
         options = best.options(launcher.dialect)
-        key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options)
+        key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
             self._warn_if_stale(launcher, best)
             self._programs[key] = launcher.compile(
-                render(self.source, best.defines), options, best.record.compiler
+                render(self.source, best.defines), options, best.record.compiler, names
             )
         return self._programs[key]
 

@@ -37,8 +37,8 @@ class OpenCLLauncher:
         """The driver's own."""
         return driver_compiler(self.device)
 
-    def compile(self, source: str, options: Sequence[str], kind: str) -> cl.Program:
-        """Build for the queue's device."""
+    def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> cl.Program:
+        """Build for the queue's device; kernels of OpenCL C have one name."""
         try:
             program = cl.Program(self._queue.context, source)
             return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from autotune.core import json_values as values
 from autotune.core.json_values import Damaged, Read
-from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, CUDA_COMPILERS, is_option
+from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, CUDA_COMPILERS, is_entry, is_option
 from autotune.core.records import (
     ArgumentSpec,
     Config,
@@ -160,6 +160,12 @@ def _argument(value: Any, place: str) -> ArgumentSpec:
     return argument
 
 
+def _entry(value: Any, place: str) -> str:
+    if type(value) is not str or not is_entry(value):
+        raise Damaged(place, "a kernel's name in C or C++", value)
+    return value
+
+
 def _option(value: Any, place: str) -> str:
     if type(value) is not str or not is_option(value):
         raise Damaged(place, "an option of a compiler, such as --maxrregcount", value)
@@ -210,7 +216,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "value": values.nullable(values.text),
     },
     LaunchSpec: {
-        "entry": values.name,
+        "entry": _entry,
         **dict.fromkeys(("grid", "block"), _texts),
         "arguments": values.list_of(values.name),
         **dict.fromkeys(("shared_bytes", "when"), values.text),

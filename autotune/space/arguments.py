@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES
+from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
 from autotune.core.text import hint
 from autotune.space.yaml_document import Element
@@ -56,10 +56,10 @@ def read_arguments(
 
 
 def read_launches(
-    section: Element, arguments: Collection[str], names: Collection[str]
+    section: Element, arguments: Collection[str], names: Collection[str], dialect: str
 ) -> tuple[LaunchSpec, ...]:
     """Read the launch plan; expressions may read `names`. Raises SpaceError."""
-    return tuple(_launch(element, arguments, names) for element in section.items())
+    return tuple(_launch(element, arguments, names, dialect) for element in section.items())
 
 
 def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
@@ -139,20 +139,30 @@ def _check_fill(
                 raise element.error(f"expected numbers from {limits.min} to {limits.max}, as {dtype} holds")
 
 
-def _launch(element: Element, arguments: Collection[str], names: Collection[str]) -> LaunchSpec:
+def _launch(element: Element, arguments: Collection[str], names: Collection[str], dialect: str) -> LaunchSpec:
     entries = element.record(("entry", "grid", "block", "arguments"), ("shared_bytes", "when"))
     passed = tuple(item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
         if name not in arguments:
             raise item.error(f"no argument is called {name!r}{hint(name, arguments)}")
     return LaunchSpec(
-        entry=entries["entry"].identifier(),
+        entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
         grid=_extent(entries["grid"], names),
         block=_extent(entries["block"], names),
         arguments=passed,
         shared_bytes=entries["shared_bytes"].expression(names) if "shared_bytes" in entries else "0",
         when=entries["when"].expression(names) if "when" in entries else "True",
     )
+
+
+def _entry(element: Element) -> str:
+    entry = " ".join(element.text().split())
+    if not is_entry(entry):
+        raise element.error(
+            "expected a kernel's name, with template arguments or argument types where it has them, such as "
+            f"sum, ns::sum<float, BLOCK_SIZE> or sum(float *, int); found {entry!r}"
+        )
+    return entry
 
 
 def _extent(element: Element, names: Collection[str]) -> tuple[str, ...]:

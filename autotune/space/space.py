@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,10 @@ class Space:
     def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:
         """The launches of a configuration, in order; raises ExpressionError for an extent below 1."""
         return plan.launches(self.spec.launch, self.values(config, sizes))
+
+    def names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
+        """The names of C++ to look up in a binary; kernels of other dialects have names of C."""
+        return plan.looked_up(launches) if self.spec.dialect == "cuda" else ()
 
     def macros(self, config: Mapping[str, Value]) -> dict[str, Value]:
         """The macros to define when compiling a configuration."""

@@ -99,6 +99,7 @@ def load_space(path: str | Path) -> SpaceSpec:
     root, data = read_document(path)
     _check_schema(root)
     top = root.record(_REQUIRED, _OPTIONAL)
+    dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = _sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else ("float32",)
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
@@ -113,7 +114,7 @@ def load_space(path: str | Path) -> SpaceSpec:
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
         kernel=_kernel(top["kernel"]),
-        dialect=top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0],
+        dialect=dialect,
         source=_file(top["source"]),
         reference=_file(top["reference"]),
         sizes=sizes,
@@ -125,7 +126,7 @@ def load_space(path: str | Path) -> SpaceSpec:
         default=default,
         landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=read_launches(top["launch"], [argument.name for argument in arguments], names),
+        launch=read_launches(top["launch"], [argument.name for argument in arguments], names, dialect),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",

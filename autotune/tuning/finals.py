@@ -133,7 +133,9 @@ def _compile(
 ) -> Iterator[tuple[Trial, KernelInstance, Binary | Failure]]:
     """Compile all trials in parallel and yield them in order."""
     instances = [context.maker.make(trial.config) for trial in trials]
-    compilations = [context.pool.submit(instance.source, instance.options) for instance in instances]
+    compilations = [
+        context.pool.submit(instance.source, instance.options, instance.names) for instance in instances
+    ]
     for trial, instance, compilation in zip(trials, instances, compilations, strict=True):
         yield trial, instance, compilation.result()
 

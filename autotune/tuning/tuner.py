@@ -276,7 +276,7 @@ def _run_sanitizer(context: TuningContext, trial: Trial) -> Failure | None:
     instance = context.maker.make(trial.config)
     if context.sanitizer is None or not instance.checks:
         return None
-    binary = context.pool.submit(instance.source, instance.options).result()
+    binary = context.pool.submit(instance.source, instance.options, instance.names).result()
     return binary if isinstance(binary, Failure) else context.sanitizer.check(binary, instance.checks)
 
 

@@ -95,7 +95,7 @@ def test_what_is_no_cubin_is_refused_and_a_binary_of_it_says_nothing():
     for broken in (b"", b"\x7fELF", data[:200], data[: len(data) // 2], b"PK" + data[2:]):
         with pytest.raises(ValueError, match="not a cubin"):
             read_resources(broken)
-        binary = cubin_binary(broken, "", 1.0)
+        binary = cubin_binary(broken, "", 1.0, {})
         assert (binary.registers, binary.spill_bytes, binary.shared_bytes) == (None, None, None)
 
 

@@ -23,7 +23,7 @@ class Compiler:
         self.identity = identity
         self.compiled = 0
 
-    def compile(self, source, options):
+    def compile(self, source, options, names=()):
         self.compiled += 1
         if source == "broken":
             raise CompileError("as it says")
