@@ -258,7 +258,7 @@ def edited(change) -> str:
         (edited(lambda data: data["entries"][0].update(dtype=INJECTED)), r"dtype: expected one of int8"),
         (edited(lambda data: data["derived"].append({"name": "a b", "expression": "1"})), "a name of"),
         (edited(lambda data: data.update(kernel="../reduce")), "kernel: expected a name"),
-        (edited(lambda data: data["launch"][0].update(entry="main()")), r"entry: expected a name"),
+        (edited(lambda data: data["launch"][0].update(entry="main();")), r"entry: expected a kernel's name"),
         (edited(lambda data: data["launch"][0].update(arguments=["x", "y z"])), "expected a name"),
         (edited(lambda data: data["arguments"][0].update(role="input")), "role: expected one of in, out"),
         (edited(lambda data: data["arguments"][3].update(value=None)), "value: expected an expression"),
