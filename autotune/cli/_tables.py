@@ -44,7 +44,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def problem_text(space: Space) -> str:
     """A problem as text: `n=4,194,304, int32`."""
-    return f"{sizes_text(space.problem.sizes)}, {space.problem.dtype}"
+    problem = space.problem
+    data = f", {problem.data} data" if problem.data else ""
+    return f"{sizes_text(problem.sizes)}, {problem.dtype}{data}"
 
 
 def rate_text(space: Space, config: Config, time_ms: float) -> str:

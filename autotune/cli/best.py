@@ -22,6 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="opencl:0, a name or a slug, also of a device without results (default: as for search)",
     )
     opt.add_problem(parser)
+    opt.add_data(parser)
     parser.add_argument(
         "--strict", action="store_true", help="accept only this device and exactly these sizes"
     )
@@ -60,6 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
         min_match=parsed.min_match,
         on_miss=None,
         cache=parsed.cache,
+        data=parsed.data,
         **sizes,
     )
     emit(best_json(found) if parsed.json else best_text(found))

@@ -55,7 +55,7 @@ def run(parsed: argparse.Namespace) -> None:
         found = []
     # An imported file that states no sizes or type is taken to be of the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
-    dtype, named_sizes = likely or (parsed.dtype, ())
+    dtype, named_sizes = likely[:2] if likely else (parsed.dtype, ())
     found += imported(parsed.kernel, parsed.imported, sizes or dict(named_sizes), dtype)
     require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)

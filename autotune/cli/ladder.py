@@ -71,6 +71,7 @@ def _tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
             min_match=Tier.EXACT,
             on_miss=None,
             cache=cache,
+            data=problem.data or None,
             **problem.sizes,
         )
     except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed

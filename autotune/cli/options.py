@@ -21,7 +21,7 @@ MAX_SEED = 2**32 - 1
 
 def target(parsed: argparse.Namespace) -> Target:
     """The target that the options name."""
-    return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype)
+    return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype, parsed.data)
 
 
 def sizes(parsed: argparse.Namespace) -> dict[str, int]:
@@ -48,6 +48,7 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         help="a backend, a device such as opencl:0, its name or slug (default: the first GPU, else the CPU)",
     )
     add_problem(parser)
+    add_data(parser)
 
 
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -70,6 +71,15 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         help="a problem size; repeat for further sizes",
     )
     parser.add_argument("--dtype", help="element type, such as float32 (default: the first in the space)")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add the content of the inputs."""
+    parser.add_argument(
+        "--data",
+        metavar="NAME",
+        help="content of the inputs, of those that the space names (default: the first)",
+    )
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ Value = int | float | str | bool
 Sizes = Mapping[str, int]
 Grid = tuple[int, int, int]
 Front = tuple[tuple["Config", float, float], ...]  # with times in ms and energies in J, fastest first
-ProblemKey = tuple[str, tuple[tuple[str, int], ...]]  # element type, and sizes by name
+ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes by name, name of the data
 Measured = tuple[tuple["Config", float], ...]  # configurations with their times in ms, fastest first
 
 NOISY = 0.1  # a result with more noise than this says so
@@ -224,11 +224,13 @@ class Entry:
     uncompared: tuple[str, ...] = ()  # outputs that it writes and the reference does not return
     noise: float | None = None  # of the last round: by what two entries of one binary differed
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
+    data: str = ""  # name of the content of the inputs; empty: the space has one content only
+    data_sha256: str = ""  # of that content, where it comes from a file or from `inputs`
 
     @property
     def problem(self) -> ProblemKey:
         """What it is a result for: equal for equal problems, whatever the order of their sizes."""
-        return self.dtype, tuple(sorted(self.sizes.items()))
+        return self.dtype, tuple(sorted(self.sizes.items())), self.data
 
     @property
     def caveat(self) -> str:

@@ -15,11 +15,15 @@ from autotune.core.records import Config, Front, Sizes, Value
 
 @dataclass(frozen=True)
 class Problem:
-    """What is computed: sizes by name, the element type, and the seed of its random inputs."""
+    """What is computed: sizes by name, the element type, and the seed of its random inputs.
+
+    `data` names the content of the inputs where a space has several; empty where it has one.
+    """
 
     sizes: Sizes
     dtype: str
     seed: int = 0
+    data: str = ""
 
 
 class Status(Enum):

@@ -62,7 +62,7 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dic
         "sizes": sizes_text(problem.sizes),
         "dtype": problem.dtype,
         "arguments": hashlib.sha256(_arguments_text(spec).encode()).hexdigest()[:16],
-    }
+    } | ({"data": problem.data} if problem.data else {})
 
 
 def sizes_text(sizes: Sizes) -> str:

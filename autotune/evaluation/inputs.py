@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import zlib
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from autotune.core.records import Value
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
+from autotune.evaluation.stored_inputs import load_module
 from autotune.evaluation.work_item import Array
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
@@ -56,6 +56,8 @@ def _fill(
     dtype = np.dtype(array.dtype)
     real = np.float64 if dtype.itemsize == 8 else np.float32
     match kind, numbers:
+        case "stored", [_]:
+            return np.asarray(np.load(array.path, mmap_mode="r"))
         case "copy", [str(name)]:
             return earlier[name].astype(dtype, copy=True)
         case "transpose", [str(name)]:
@@ -99,12 +101,7 @@ def expected_results(
     path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
 ) -> dict[str, NDArray[Any]]:
     """Run the user's reference; what it raises passes through and is reported as a setup error."""
-    specification = importlib.util.spec_from_file_location("autotune_reference", path)
-    if specification is None or specification.loader is None:
-        raise SetupError("not a Python file")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    results = module.reference(dict(inputs), dict(problem.sizes))
+    results = load_module(path).reference(dict(inputs), dict(problem.sizes))
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
     if unknown := sorted(set(results) - set(known)):
         raise SetupError(f"reference() returned {unknown}; expected names of out or inout arrays")

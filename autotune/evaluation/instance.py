@@ -15,12 +15,14 @@ from autotune.core.records import Argument, Config, DeviceInfo, Sizes, size_text
 from autotune.core.trials import Binary, Problem
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
+from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.work_item import (
     Array,
     Incumbent,
     MeasurementPolicy,
     ProblemInstance,
     Scalar,
+    StoredArray,
     WorkItem,
 )
 from autotune.space import Fill, Space
@@ -62,9 +64,17 @@ class KernelInstance:
 class InstanceMaker:
     """Makes the kernel instances of one space; the same configuration always gives the same key."""
 
-    def __init__(self, space: Space, source: SourceText, dialect: str, compiler: str) -> None:
-        """`compiler` is its name and version."""
+    def __init__(
+        self,
+        space: Space,
+        source: SourceText,
+        dialect: str,
+        compiler: str,
+        stored: StoredInputs | None = None,
+    ) -> None:
+        """`compiler` is its name and version; `stored` has what no seed says, None where nothing is run."""
         self.space = space
+        self._stored = stored
         self._source = source
         self._dialect = dialect
         self._environment = environment(space.device, compiler)
@@ -122,9 +132,16 @@ class InstanceMaker:
         if not launches:
             raise ExpressionError("launch: nothing is launched, because no `when` holds")
         fills = {item.name: item.fill for item in space.spec.arguments}
+        stored = self._stored.of(problem) if self._stored else {}
         return ProblemInstance(
             definition=problem,
-            arrays=tuple(_array(item, fills[item.name]) for item in evaluated if item.value is None),
+            arrays=tuple(
+                _stored_array(item, stored[item.name])
+                if item.name in stored
+                else _array(item, fills[item.name])
+                for item in evaluated
+                if item.value is None
+            ),
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
@@ -170,3 +187,12 @@ def _tolerance(text: str, values: Mapping[str, Any]) -> float:
 def _array(argument: Argument, fill: Fill | None) -> Array:
     content = None if fill is None else (fill.kind, *fill.arguments)
     return Array(argument.name, argument.dtype, argument.shape, argument.role, content)
+
+
+def _stored_array(argument: Argument, stored: StoredArray) -> Array:
+    """An array that is read from a file; raises ExpressionError when the space declares another shape."""
+    if stored.shape != argument.shape:
+        found, wanted = list(stored.shape), list(argument.shape)
+        raise ExpressionError(f"argument {argument.name}: the data has the shape {found}, the space {wanted}")
+    fill = ("stored", stored.sha256)
+    return Array(argument.name, argument.dtype, argument.shape, argument.role, fill, stored.path)

@@ -5,8 +5,9 @@ All expressions are evaluated, so the device process only runs, checks and times
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,14 +16,28 @@ from autotune.core.trials import Binary, Failure, Measurement, Problem
 
 
 @dataclass(frozen=True)
+class StoredArray:
+    """An array in a .npy file, of the element type that its argument has; `sha256` is of the content."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Array:
-    """One array argument; `fill` is a kind of fill and its parameters, None for `out` and `scratch`."""
+    """One array argument; `fill` is a kind of fill and its parameters, None for `out` and `scratch`.
+
+    The fill of an array that is read from a file is "stored" and the content's hash; `path` is that file.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     role: str  # "in", "out", "inout" or "scratch"
     fill: tuple[Value, ...] | None
+    path: str = field(default="", compare=False)  # where the content lies says nothing of what it is
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,12 @@ class ProblemInstance:
             "rtol": self.rtol,
             "atol": self.atol,
         }
+
+    @property
+    def data_sha256(self) -> str:
+        """Of the content of all stored arrays; empty where there are none."""
+        stored = [str(item.fill[1]) for item in self.arrays if item.fill and item.fill[0] == "stored"]
+        return hashlib.sha256("".join(stored).encode()).hexdigest() if stored else ""
 
     @cached_property
     def data_key(self) -> str:

@@ -46,8 +46,10 @@ class LoadedKernel:
         min_match: Tier,
         cache: Folder | None,
         source: SourceText,
+        data: str | None,
     ) -> None:
         self.kernel = kernel
+        self._data = data
         self.source = source
         self._device = device
         self._dtype = dtype
@@ -149,6 +151,7 @@ class LoadedKernel:
             min_match=self._min_match,
             on_miss=None,
             cache=self._cache,
+            data=self._data,
             **sizes,
         )
 
@@ -223,14 +226,17 @@ def load_kernel(
     min_match: Tier = Tier.DEFAULT,
     cache: Folder | None = None,
     source: str | os.PathLike[str] | None = None,
+    data: str | None = None,
 ) -> LoadedKernel:
     """Make a kernel callable in the configuration that `best_config` serves for each call's sizes.
 
     `device` None is the device of the arrays of each call. `source` None is `kernels/<kernel>.cu` or `.cl` in
     the current folder, else the one that comes with autotune. The element type follows the arrays, unless
-    `dtype` names one. Raises NoConfig when the kernel has no results, InputError when it has no source.
+    `dtype` names one. `data` is as `best_config` takes it. Raises NoConfig when the kernel has no results,
+    InputError when it has no source.
     """
-    return LoadedKernel(kernel, device, dtype, min_match, cache, read_source(_find_source(kernel, source)))
+    found = read_source(_find_source(kernel, source))
+    return LoadedKernel(kernel, device, dtype, min_match, cache, found, data)
 
 
 def _find_source(kernel: str, source: str | os.PathLike[str] | None) -> Path:

@@ -57,11 +57,11 @@ def read_record(path: str) -> KernelRecord:
     return parse_record(read_text(path), path)
 
 
-def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str) -> Entry | None:
+def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, data: str = "") -> Entry | None:
     """A kernel's result for one problem on a device, None when there is none; raises CacheError as above."""
     path = record_path(root, folder, kernel)
     entries = read_record(path).entries if os.path.exists(path) else ()
-    problem = dtype, tuple(sorted(sizes.items()))
+    problem = dtype, tuple(sorted(sizes.items())), data
     return next((entry for entry in entries if entry.problem == problem), None)
 
 

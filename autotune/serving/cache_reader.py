@@ -23,13 +23,16 @@ _contents: dict[str, tuple[Stamp, Any]] = {}
 class CacheReader:
     """Reads files through a memo that all readers share; `stamps` are of those that were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[KernelRecord], KernelRecord] = lambda record: record) -> None:
+        """`choose` reduces a record to the results that the query is about."""
         self.stamps: dict[str, Stamp] = {}
+        self._choose = choose
 
     def record(self, root: str, folder: str, kernel: str) -> KernelRecord | None:
         """A kernel's results on a device, None when there are none."""
         path = record_path(root, folder, kernel)
-        return self._content(path, self._stamped(path), read_record)
+        record = self._content(path, self._stamped(path), read_record)
+        return None if record is None else self._choose(record)
 
     def device(self, root: str, folder: str) -> DeviceInfo:
         """The description of a device; needs no stamp, because it is only written together with a record."""

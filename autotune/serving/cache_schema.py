@@ -40,6 +40,8 @@ _LATER_KEYS = frozenset(
         "uncompared",
         "rivals",
         "compiler",
+        "data",
+        "data_sha256",
     )
 )
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
@@ -241,6 +243,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "front": values.list_of(values.row_of(_config, values.amount, values.amount)),
         **dict.fromkeys(("work_bytes", "work_flops", "noise"), _amount_or_null),
         "uncompared": values.list_of(values.name),
+        **dict.fromkeys(("data", "data_sha256"), values.text),
         "rivals": values.list_of(_object(Entry)),
     },
     KernelRecord: {

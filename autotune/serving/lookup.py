@@ -33,6 +33,7 @@ def best_config(
     min_match: Tier = _LOOSEST,
     on_miss: Literal["record"] | None = None,
     cache: files.Folder | None = None,
+    data: str | None = None,
     **sizes: int,
 ) -> Best:
     """Serve the best known configuration of a kernel for a device and a problem; `match` says how it fits.
@@ -47,6 +48,7 @@ def best_config(
         min_match: The loosest tier to serve; the closest one with a valid configuration is served.
         on_miss: "record" adds a query without an EXACT match to the cache's list of misses.
         cache: The folder of a cache; None reads AUTOTUNE_CACHE, else `./cache` and autotune's own.
+        data: The name of the inputs' content, for a kernel that was tuned for several.
         **sizes: Of the problem; without sizes, the device's only result is served.
 
     Raises:
@@ -56,7 +58,8 @@ def best_config(
     """
     asked = device if isinstance(device, _PLAIN) else _identified(device)
     least = None if min_match is _LOOSEST else min_match  # None is much cheaper to hash
-    key = (kernel, asked, dtype, strict, least, on_miss, cache, os.environ.get(_VARIABLE), *sizes.items())
+    environment = os.environ.get(_VARIABLE)
+    key = (kernel, asked, dtype, strict, least, on_miss, cache, environment, data, *sizes.items())
     try:
         known = _answers.get(key)
     except TypeError:
@@ -68,9 +71,9 @@ def best_config(
         else:
             return known[1]
     query = Query(
-        kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None
+        kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None, data
     )
-    reader = CacheReader()
+    reader = CacheReader(query.of_its_data)
     best = _answer(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
         _answers.clear()
@@ -105,7 +108,7 @@ def _record_miss(cache: files.Folder | None, query: Query) -> None:
     from autotune.serving.miss_log import CacheMiss, record_miss  # rarely needed
 
     if query.sizes:
-        record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes))
+        record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes, query.data or ""))
 
 
 def _look_up(reader: CacheReader, query: Query, roots: tuple[str, ...]) -> Best:
@@ -141,7 +144,8 @@ def _why_none(
 
         return no_results(query.kernel, roots)
     sizes = size_text(query.sizes) if query.sizes else None
-    asked = filter(None, [places[0][1] or query.slug, query.dtype, sizes])
+    data = f"data {query.data}" if query.data else None
+    asked = filter(None, [places[0][1] or query.slug, query.dtype, sizes, data])
     what = {
         Tier.EXACT: "nothing tuned for exactly",
         Tier.DEFAULT: "nothing valid for",

@@ -7,6 +7,7 @@ other devices are in `foreign_matching`, which a program whose device was tuned 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,21 @@ class Query(NamedTuple):
     dtype: str | None
     least: Tier
     sizes: Sizes | None
+    data: str | None = None
+
+    def of_its_data(self, record: KernelRecord) -> KernelRecord:
+        """A record with the results for the content that is asked for; raises InputError where it has to be.
+
+        Where none is named, results without a name come first, and then those of the only name.
+        """
+        known = dict.fromkeys(entry.data for entry in record.entries)
+        if self.data is None and len(known) < 2:
+            return record
+        if self.data is None and "" not in known:
+            listed = " or ".join(f"data={name!r}" for name in known)
+            raise InputError(f"{self.kernel}: say for which content of the inputs: {listed}")
+        wanted = self.data or ""
+        return replace(record, entries=tuple(entry for entry in record.entries if entry.data == wanted))
 
     @property
     def slug(self) -> str | None:

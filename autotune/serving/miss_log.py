@@ -27,6 +27,7 @@ class CacheMiss(NamedTuple):
     device: str | None
     dtype: str | None
     sizes: Sizes
+    data: str = ""  # name of the inputs' content; empty: not said
 
     def is_for(self, device: DeviceInfo) -> bool:
         """Whether the query was for this device, or for any."""
@@ -35,7 +36,8 @@ class CacheMiss(NamedTuple):
     @property
     def line(self) -> str:
         """The miss as a line of the file."""
-        return json.dumps(self._asdict(), sort_keys=True) + "\n"
+        fields = {name: value for name, value in self._asdict().items() if name != "data" or value}
+        return json.dumps(fields, sort_keys=True) + "\n"
 
 
 def record_miss(cache: Folder | None, miss: CacheMiss) -> None:
@@ -88,8 +90,9 @@ _READERS = {
     "device": values.nullable(values.slug),
     "dtype": values.nullable(values.choice(C_TYPES)),
     "sizes": values.mapping_of(values.size, values.name),
+    "data": values.text,
 }
 
 
 def _parse(data: object) -> CacheMiss:
-    return values.record(CacheMiss, _READERS, (), data, "")
+    return values.record(CacheMiss, _READERS, ("data",), data, "")

@@ -16,7 +16,9 @@ from autotune.core.text import hint
 from autotune.space.yaml_document import Element
 
 ROLES = tuple(role for role in ARGUMENT_ROLES if role != "scalar")
-FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose")
+FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
+INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
+DATA = "{data}"  # stands for the name of the content in the name of a file
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Fill:
 
     The arguments of each kind: `integers` and `uniform` take the lowest and the highest value, `normal` mean
     and standard deviation, `constant` one value, `sequence` start and step, `copy` and `transpose` the name
-    of an earlier array.
+    of an earlier array, `file` a path relative to the space file, `inputs` none.
     """
 
     kind: str
@@ -95,10 +97,17 @@ def _array(
 
 
 def _fill(element: Element) -> Fill:
+    if element.is_scalar and element.text() == INPUTS:
+        return Fill(INPUTS, ())
     entries = element.mapping()
     kind, content = next(iter(entries.items()))
     if kind not in FILLS or len(entries) > 1:
-        raise content.error(f"a fill is one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}")
+        raise content.error(f"a fill is {INPUTS} or one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}")
+    if kind == "file":
+        path = content.path.parent / content.text()
+        if DATA not in content.text() and not path.is_file():
+            raise content.error(f"no such file: {path} (paths are relative to the space file)")
+        return Fill(kind, (content.text(),))
     if kind in ("copy", "transpose"):
         return Fill(kind, (content.text(),))
     if kind == "constant":

@@ -28,6 +28,7 @@ def problem_of(
     sizes: Mapping[str, int] | None = None,
     dtype: str | None = None,
     seed: int = 0,
+    data: str | None = None,
 ) -> Problem:
     """The problem to tune for.
 
@@ -37,9 +38,10 @@ def problem_of(
         sizes: Sizes that replace the defaults.
         dtype: Element type; by default the first one of the space.
         seed: Seed of the random inputs.
+        data: Name of the inputs' content; by default the first one of the space.
 
     Raises:
-        InputError: A size or the element type is unknown, or a size is below 1.
+        InputError: A size, the element type or the content is unknown, or a size is below 1.
     """
     chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
     for name, size in (sizes or {}).items():
@@ -53,7 +55,10 @@ def problem_of(
     dtype = spec.dtypes[0] if dtype is None else dtype
     if dtype not in spec.dtypes:
         raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, spec.dtypes)}")
-    return Problem(chosen, dtype, seed)
+    if data is not None and data not in spec.data:
+        known = hint(data, spec.data) if spec.data else "; the space names no contents"
+        raise InputError(f"{spec.path}: unknown data {data!r}{known}")
+    return Problem(chosen, dtype, seed, data or next(iter(spec.data), ""))
 
 
 def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:

@@ -24,7 +24,7 @@ from autotune.core.launch_plan import (
 )
 from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
-from autotune.space.arguments import FilledArgument, read_arguments, read_launches
+from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
@@ -36,7 +36,7 @@ _REQUIRED = (
 )
 _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
-    *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast"),
+    *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data"),
 )
 _RESERVED = {"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist}
 
@@ -63,7 +63,8 @@ class SpaceSpec:
     """The content of a space file. Expressions are checked texts; `sha256` is of the file's bytes.
 
     `sizes` always has the set `default`, and may have one for each kind of device, cpu and gpu. The first of
-    `dtypes` is the default. All later expressions may read a derived name.
+    `dtypes` is the default. All later expressions may read a derived name. `data` names the contents that the
+    inputs can have, the default first; empty where there is one content.
     """
 
     path: Path
@@ -88,6 +89,7 @@ class SpaceSpec:
     work: Mapping[str, str]
     compiler: str = CUDA_COMPILERS[0]  # for CUDA devices
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
+    data: tuple[str, ...] = ()
 
 
 def load_space(path: str | Path) -> SpaceSpec:
@@ -133,6 +135,7 @@ def load_space(path: str | Path) -> SpaceSpec:
         compiler=top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0],
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
+        data=_data(top["data"], arguments) if "data" in top else (),
     )
 
 
@@ -196,6 +199,19 @@ def _sizes(element: Element) -> dict[str, Sizes]:
 
 def _verify_sizes(element: Element, declared: Collection[str]) -> tuple[Sizes, ...]:
     return tuple(_size_set(item, declared) for item in element.items())
+
+
+def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
+    names: list[str] = []
+    for item in element.items():
+        name = item.identifier()
+        if name in names:
+            raise item.error(f"{name} appears twice")
+        names.append(name)
+    fills = [argument.fill for argument in arguments if argument.fill is not None]
+    if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
+        raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
+    return tuple(names)
 
 
 def _dtypes(element: Element) -> tuple[str, ...]:

@@ -41,6 +41,11 @@ class Element:
         place = f"{self.place}: " if self.place else ""
         return SpaceError(f"{self.path}:{self.line}: {place}{message}")
 
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a single value, and neither a list nor a mapping."""
+        return isinstance(self.node, yaml.ScalarNode)
+
     def mapping(self, *, may_be_empty: bool = False) -> dict[str, Element]:
         """The entries by name, in the order of the file; a repeated name is an error."""
         if not isinstance(self.node, yaml.MappingNode):

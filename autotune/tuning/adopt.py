@@ -23,7 +23,9 @@ def searched(task: TuningTask, cache: Path | None) -> Entry | None:
     """
     problem = task.space.problem
     for root in read_roots(cache):
-        entry = read_entry(root, task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
+        entry = read_entry(
+            root, task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
+        )
         if entry is not None and entry.config in task.space and not entry.provenance.is_probe:
             return entry
     return None

@@ -65,6 +65,8 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         front=result.front,
         uncompared=result.uncompared,
         noise=result.final.noise,
+        data=space.problem.data,
+        data_sha256=result.data_sha256,
     )
     return KernelRecord(
         kernel=spec.kernel,

@@ -24,6 +24,7 @@ from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DEVICE_PROCESS, Worker
 from autotune.processes.python_process import discard_spares, keep_ready
@@ -83,7 +84,8 @@ def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
     """The journal of a run that names none: one file per kernel, device and problem."""
     problem = task.space.problem
     sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
-    return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{problem.dtype}.{suffix}"
+    content = f"{problem.dtype}.{problem.data}" if problem.data else problem.dtype
+    return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}.{suffix}"
 
 
 def get_ready(device: str | None, workers: int | None = None) -> None:
@@ -99,15 +101,17 @@ def open_context(
     task: TuningTask, options: Options, observer: Observer, policy: MeasurementPolicy = POLICY
 ) -> Iterator[TuningContext]:
     """Open the journal, the compilers and the worker, and close them at the end whatever happens."""
-    maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler)
-    default = maker.make(task.spec.default)
     with ExitStack() as opened:
         opened.callback(discard_spares)
+        scratch = opened.enter_context(scratch_folder())
+        variables = cold_environment(scratch)
+        stored = StoredInputs(task.spec, Path(scratch), variables)
+        maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, stored)
+        default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         path = options.journal or default_journal(task)
         journal = Journal(path, _header(task), fresh=options.fresh)
         opened.callback(journal.close)
-        variables = cold_environment(opened.enter_context(scratch_folder()))
         pool = CompilerPool(
             compiler_opener(task.address, task.device, task.spec.compiler),
             workers=options.workers or _compiler_processes(task.device.kind),

@@ -39,7 +39,8 @@ def gather(
         own_journal: The journal of the search itself, which is ignored.
         runs: The folder of journals.
     """
-    here = _source(task.device.name, task.space.problem.sizes, task.space.problem.dtype)
+    problem = task.space.problem
+    here = _source(task.device.name, problem.sizes, problem.dtype, problem.data)
     found: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
     for source, traits, times in (*_cached(task, cache), *_journaled(task, own_journal, runs)):
@@ -68,7 +69,7 @@ def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits,
     for one in first_of_each(records):
         traits = traits_of(one.device)
         for entry in one.record.entries:
-            source = _source(one.device.name, entry.sizes, entry.dtype)
+            source = _source(one.device.name, entry.sizes, entry.dtype, entry.data)
             yield source, traits, _entry_times(entry, one.record.default)
 
 
@@ -88,13 +89,13 @@ def _journaled(task: TuningTask, own_journal: Path, runs: Path) -> Iterator[tupl
             if header.get("kernel") == task.spec.kernel:
                 traits = traits_of_name(str(header.get("device", "")))
                 device, dtype = str(header.get("device", "?")), str(header.get("dtype", ""))
-                source = _source(device, header_sizes(header) or {}, dtype)
+                source = _source(device, header_sizes(header) or {}, dtype, str(header.get("data", "")))
                 yield source, traits, {trial.config: trial.time_ms for trial in trials}
 
 
-def _source(device: str, sizes: Mapping[str, int], dtype: str) -> str:
+def _source(device: str, sizes: Mapping[str, int], dtype: str, data: str) -> str:
     named = [f"{name}={size}" for name, size in sorted(sizes.items())]
-    return ", ".join(filter(None, (device, *named, dtype)))
+    return ", ".join(filter(None, (device, *named, dtype, data)))
 
 
 def _timed(times: _Times) -> int:

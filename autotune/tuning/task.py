@@ -33,6 +33,7 @@ class Target:
     device: str | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     dtype: str | None = None
+    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,5 +132,6 @@ def bind_target(target: Target) -> TuningTask:
             f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, but device {address} "
             f"takes {' or '.join(map(repr, accepted))}; choose another device with --device"
         )
-    space = bind(spec, device, problem_of(spec, device, target.sizes, target.dtype))
+    problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
+    space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space)

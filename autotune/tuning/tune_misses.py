@@ -39,7 +39,11 @@ def missed_tasks(cache: Path | None, device: str | None, space: Path | None) -> 
     address, info = find_device(device)
     kernel = load_space(locate(space)).kernel if space else None
     return [
-        MissedTask(root, miss, Target(space or _space_file(miss), str(address), miss.sizes, miss.dtype))
+        MissedTask(
+            root,
+            miss,
+            Target(space or _space_file(miss), str(address), miss.sizes, miss.dtype, miss.data or None),
+        )
         for miss in read_misses(root)
         if miss.is_for(info) and kernel in (None, miss.kernel)
     ]

@@ -162,7 +162,9 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
     """Evaluate what the cache serves for this problem, so that no worse result replaces it."""
     task, problem = context.task, context.task.space.problem
-    entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
+    entry = read_entry(
+        str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
+    )
     if entry is not None and entry.config in task.space:
         context.evaluator.admit(entry.config, charged=False)
     return entry
@@ -194,6 +196,7 @@ def _result(
     winner = _best(measurements, context, trials)
     final = measurements[winner.key]
     configs = {trial.key: trial.config for trial in trials.values()}
+    instance = context.maker.make(winner.config)
     return Result(
         task=task,
         engine=label,
@@ -214,11 +217,12 @@ def _result(
         objective=objective,
         sources=sources,
         stopping_estimate=_stopping_estimate(context, winner, trials),
-        uncompared=context.maker.make(winner.config).uncompared(context.worker.compared),
+        uncompared=instance.uncompared(context.worker.compared),
         compares=bool(context.worker.compared),
         front=() if objective is Objective.TIME else pareto_front(trials.values()),
         search_seconds=searched_s,
         seconds=evaluator.spent_s,
+        data_sha256=instance.problem.data_sha256,
     )
 
 

@@ -366,7 +366,7 @@ def test_kernels_and_folders_are_listed(tmp_path):
 def test_every_field_of_the_records_is_in_the_file():
     later = {"measured": ((DEFAULT, 1.0),), "registers": 32, "front": ((DEFAULT, 1.0, 0.5),)}
     later |= {"work_bytes": 256.0, "work_flops": 64.0, "noise": 0.5, "uncompared": ("y",)}
-    later |= {"rivals": (entry(64),)}
+    later |= {"rivals": (entry(64),), "data": "banded", "data_sha256": "ab"}
     data = json.loads(record_text(replace(record(replace(entry(64), **later)), compiler="nvcc")))
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}

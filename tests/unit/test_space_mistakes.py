@@ -197,7 +197,7 @@ BAD_EDITS = [
     ),
     ("{integers: [-100, 100]}", "{normal: [0, -1]}", "fill.normal[1]: expected a deviation of at least 0"),
     ("{integers: [-100, 100]}", "{uniform: [0, x]}", "fill.uniform[1]: expected a number, found 'x'"),
-    ("{integers: [-100, 100]}", "{zeros: 1}", "fill.zeros: a fill is one of integers, uniform"),
+    ("{integers: [-100, 100]}", "{zeros: 1}", "fill.zeros: a fill is inputs or one of integers, uniform"),
     (
         "{integers: [-100, 100]}",
         "{copy: sum}",

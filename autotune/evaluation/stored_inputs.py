@@ -1,0 +1,168 @@
+"""Inputs that no seed says: read from files, or returned by the function `inputs` of a reference file.
+
+They are made before any configuration is tried, once for each problem, and lie in .npy files from then on.
+What a result is known by has the hash of their content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import math
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.records import size_text
+from autotune.core.trials import Problem
+from autotune.errors import ChildFailed, InputError, SetupError
+from autotune.evaluation.work_item import StoredArray
+from autotune.processes.child import Child
+from autotune.space import SpaceSpec
+from autotune.space.arguments import DATA, INPUTS
+
+TIMEOUT_S = 600.0
+_HASHED_BYTES = 2**24  # at once
+
+
+class StoredInputs:
+    """The stored inputs of a space, by problem; what `inputs` returns is written to `folder`."""
+
+    def __init__(self, spec: SpaceSpec, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._spec = spec
+        self._folder = folder
+        self._environment = environment
+        self._known: dict[str, Mapping[str, StoredArray]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, problem: Problem) -> Mapping[str, StoredArray]:
+        """Arrays by argument name; raises InputError for a wrong file, SetupError for a wrong `inputs`."""
+        fills = {item.name: item for item in self._spec.arguments if item.fill is not None}
+        files = {name: item for name, item in fills.items() if item.fill and item.fill.kind == "file"}
+        made = {name: item.dtype for name, item in fills.items() if item.fill and item.fill.kind == INPUTS}
+        if not files and not made:
+            return {}
+        with self._lock:
+            key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, problem.data))
+            if key not in self._known:
+                folder = self._folder / f"inputs-{len(self._known)}"
+                folder.mkdir()
+                stored = {}
+                for name, item in files.items():
+                    path = self._spec.path.parent / str(item.fill and item.fill.arguments[0])
+                    path = Path(str(path).replace(DATA, problem.data))
+                    stored[name] = _from_file(path, name, _dtype(item.dtype, problem), folder)
+                if made:
+                    dtypes = {name: _dtype(dtype, problem) for name, dtype in made.items()}
+                    stored |= self._made(problem, dtypes, folder)
+                self._known[key] = stored
+            return self._known[key]
+
+    def _made(self, problem: Problem, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
+        """Run `inputs` in a process of its own: it is code of the user."""
+        child = Child(int, environment=self._environment)
+        try:
+            stored: dict[str, StoredArray] = child.call(
+                _call_inputs, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S
+            )
+        except ChildFailed as error:
+            place = f"{self._spec.reference}: inputs() at {size_text(problem.sizes)}"
+            raise SetupError(f"{place}: {error}") from None
+        finally:
+            child.kill()
+        return stored
+
+
+def load_module(path: Path) -> ModuleType:
+    """Run a reference file; whatever it raises passes through. Raises SetupError for another kind of file."""
+    specification = importlib.util.spec_from_file_location("autotune_reference", path)
+    if specification is None or specification.loader is None:
+        raise SetupError("not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def made_inputs(function: Callable[..., Any], problem: Problem) -> Any:
+    """What a user's `inputs(sizes, rng)` returns, or `inputs(sizes, rng, data)` where contents have names."""
+    arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
+    return function(*arguments, problem.data) if problem.data else function(*arguments)
+
+
+def store_made(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
+    """Write what `inputs` returned; raises SetupError unless it has exactly the arrays that are declared."""
+    if not isinstance(found, Mapping):
+        raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
+    missing, unknown = sorted(dtypes.keys() - found.keys()), sorted(found.keys() - dtypes.keys())
+    if missing or unknown:
+        unasked = f"{', '.join(unknown)}, with no fill: {INPUTS}"
+        raise SetupError(f"returned nothing for {', '.join(missing)}" if missing else f"returned {unasked}")
+    return {
+        name: _stored(_converted(found[name], dtype, name), folder / name) for name, dtype in dtypes.items()
+    }
+
+
+def _call_inputs(
+    _state: object, reference: Path, problem: Problem, dtypes: Mapping[str, str], folder: str
+) -> dict[str, StoredArray]:
+    """Runs in a child."""
+    function = getattr(load_module(reference), INPUTS, None)
+    if function is None:
+        raise SetupError(f"there is no such function, which {', '.join(dtypes)} is to come from")
+    return store_made(made_inputs(function, problem), dtypes, Path(folder))
+
+
+def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
+    """A .npy file as it is where it has the argument's element type, else a converted copy of it."""
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}"
+        raise InputError(f"{path}: {reason}; argument {name} is filled from it") from None
+    except ValueError:
+        raise InputError(f"{path}: not a .npy file of numbers; argument {name} is filled from it") from None
+    if not isinstance(found, np.ndarray):
+        raise InputError(f"{path}: holds several arrays; argument {name} needs a .npy file with one")
+    if found.dtype == np.dtype(dtype):
+        return StoredArray(str(path.absolute()), dtype, found.shape, content_sha256(found))
+    try:
+        return _stored(_converted(found, dtype, name), folder / name)
+    except SetupError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _converted(values: Any, dtype: str, name: str) -> NDArray[Any]:
+    """An array with the declared element type; raises SetupError where that would change a whole number."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "biuf":
+        raise SetupError(f"argument {name}: {found.dtype} are no real numbers; expected {dtype}")
+    with np.errstate(all="ignore"):
+        typed = found.astype(dtype)
+    if typed.dtype.kind in "iu" and not np.array_equal(typed, found):
+        raise SetupError(f"argument {name}: has values that {dtype} cannot hold")
+    return np.ascontiguousarray(typed).reshape(found.shape)
+
+
+def _stored(values: NDArray[Any], stem: Path) -> StoredArray:
+    path = stem.with_suffix(".npy")
+    np.save(path, values)
+    return StoredArray(str(path), str(values.dtype), values.shape, content_sha256(values))
+
+
+def content_sha256(values: NDArray[Any]) -> str:
+    """A hash of element type, shape and elements; the same wherever the array lies."""
+    found = hashlib.sha256(repr((values.dtype.str, values.shape)).encode())
+    flat = np.ascontiguousarray(values).reshape(-1)
+    step = max(1, _HASHED_BYTES // values.dtype.itemsize)
+    for start in range(0, math.prod(values.shape), step):
+        found.update(flat[start : start + step].tobytes())
+    return found.hexdigest()[:32]
+
+
+def _dtype(declared: str, problem: Problem) -> str:
+    return problem.dtype if declared == "DTYPE" else declared
