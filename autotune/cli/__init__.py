@@ -34,6 +34,7 @@ COMMANDS = {
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",
     "ladder": "time the landmarks of a space beside the tuned best",
+    "list": "list the results and journals there are, with their ages",
     "show": "list and filter the trials of a search",
     "replay": "replay a search on recorded results and score it",
     "import": "import results and spaces of other tools",

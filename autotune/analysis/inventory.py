@@ -1,0 +1,121 @@
+"""What there is in a folder: the results of caches and the journals of searches, each with its age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.core.records import Entry, Sizes
+from autotune.core.trials import Status
+from autotune.errors import AutotuneError
+from autotune.evaluation.identity import header_sizes
+from autotune.evaluation.journal import read_journal
+from autotune.serving.cache import (
+    device_path,
+    folders,
+    kernels,
+    objective_root,
+    read_device,
+    read_record,
+    record_path,
+)
+from autotune.serving.matching import stale_reasons
+
+OBJECTIVES = ("time", "energy", "edp", "pareto")
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """One result of a cache."""
+
+    cache: str
+    device: str
+    kernel: str
+    objective: str
+    entry: Entry
+    stale: tuple[str, ...]  # what has changed since, as far as the cache itself tells
+
+
+@dataclass(frozen=True)
+class JournalSummary:
+    """What the journal of a search holds."""
+
+    path: Path
+    kernel: str
+    device: str
+    sizes: Sizes
+    dtype: str
+    trials: int
+    failed: int
+    best_ms: float | None
+    written_at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All results and journals, and a reason for each file that could not be read."""
+
+    results: tuple[StoredResult, ...]
+    journals: tuple[JournalSummary, ...]
+    unreadable: tuple[str, ...]
+
+
+def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -> Inventory:
+    """List what caches and a folder of journals hold; damaged files are named and skipped.
+
+    Args:
+        roots: Cache folders; those that do not exist are empty.
+        journals: A folder whose `*.jsonl` files are read.
+        kernel: The only kernel to list; None lists all.
+    """
+    unreadable: list[str] = []
+    distinct = {Path(root).resolve(): root for root in reversed(tuple(roots))}  # a checkout's are one folder
+    results = [
+        result for root in reversed(distinct.values()) for result in _results(root, kernel, unreadable)
+    ]
+    summaries = []
+    for path in sorted(journals.glob("*.jsonl")):
+        try:
+            summary = _summary(path)
+        except AutotuneError as error:
+            unreadable.append(str(error))
+        else:
+            if kernel in (None, summary.kernel):
+                summaries.append(summary)
+    return Inventory(tuple(results), tuple(summaries), tuple(unreadable))
+
+
+def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[StoredResult]:
+    for objective in OBJECTIVES:
+        folder = objective_root(root, objective)
+        for name in kernels(folder) if kernel is None else [kernel]:
+            for device in folders(folder):
+                path = record_path(folder, device, name)
+                if not Path(path).exists():
+                    continue
+                try:
+                    record, known = read_record(path), read_device(device_path(folder, device))
+                except AutotuneError as error:
+                    unreadable.append(str(error))
+                    continue
+                for entry in record.entries:
+                    yield StoredResult(
+                        root, known.name, name, objective, entry, stale_reasons(entry, record, known)
+                    )
+
+
+def _summary(path: Path) -> JournalSummary:
+    header, trials = read_journal(path)
+    times = [trial.time_ms for trial in trials if trial.status is Status.OK and trial.time_ms is not None]
+    return JournalSummary(
+        path,
+        str(header.get("kernel", "")),
+        str(header.get("device", "")),
+        header_sizes(header) or {},
+        str(header.get("dtype", "")),
+        len(trials),
+        sum(trial.status is not Status.OK for trial in trials),
+        min(times, default=None),
+        path.stat().st_mtime,
+    )

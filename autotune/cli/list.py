@@ -1,0 +1,146 @@
+"""List the results and journals there are: kernels, devices, problems, ages, and what is stale."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from autotune.cli import options as opt
+from autotune.cli._tables import console, sizes_text, table
+from autotune.cli.output import emit
+
+if TYPE_CHECKING:
+    from autotune.analysis.inventory import Inventory, JournalSummary, StoredResult
+
+EXAMPLE = "autotune list reduce"
+_AGES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))  # seconds in a unit, longest first
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune list`."""
+    parser.add_argument("kernel", nargs="?", help="list only this kernel (default: all)")
+    opt.add_cache(parser, "the cache to list")
+    parser.add_argument(
+        "--journals",
+        metavar="DIR",
+        type=Path,
+        default=Path("runs"),
+        help="the folder of journals (default %(default)s)",
+    )
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """List the caches' results, then the journals."""
+    from autotune.analysis.inventory import inventory
+    from autotune.serving.cache import read_roots
+
+    roots = read_roots(parsed.cache)
+    found = inventory(roots, parsed.journals, parsed.kernel)
+    if parsed.json:
+        emit(inventory_json(found))
+        return
+    now_s = time.time()
+    if found.results:
+        console().print(results_table(found.results, now_s))
+    if found.journals:
+        console().print(*([""] if found.results else []), journals_table(found.journals, now_s), sep="\n")
+    if not (found.results or found.journals):
+        of = f" of {parsed.kernel}" if parsed.kernel else ""
+        emit(
+            f"nothing{of} in {' or '.join(roots)}, no journals{of} in {parsed.journals}; run autotune search"
+        )
+    for result in found.results:
+        for reason in result.stale:
+            emit(f"stale {result.kernel} on {result.device}, {sizes_text(result.entry.sizes)}: {reason}")
+    for reason in found.unreadable:
+        emit(f"skipped {reason}")
+
+
+def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
+    """Make a table of stored results, by kernel."""
+    objectives = any(result.objective != "time" for result in results)
+    rows = [
+        (
+            result.kernel,
+            result.device,
+            sizes_text(result.entry.sizes),
+            result.entry.dtype,
+            *([result.objective] if objectives else []),
+            f"{result.entry.time_ms:.4g}",
+            age_text(now_s - datetime.fromisoformat(result.entry.provenance.tuned_at).timestamp()),
+            f"{result.entry.provenance.trials:,} of {result.entry.provenance.engine}",
+            result.cache,
+        )
+        for result in sorted(results, key=lambda result: result.kernel)
+    ]
+    objective = ("objective",) if objectives else ()
+    return table(("kernel", "device", "sizes", "dtype", *objective, "ms", "age", "trials", "cache"), rows)
+
+
+def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:
+    """Make a table of journals, by file name."""
+    rows = [
+        (
+            str(journal.path),
+            journal.device,
+            sizes_text(journal.sizes),
+            journal.dtype,
+            f"{journal.trials:,}",
+            f"{journal.failed:,}",
+            "-" if journal.best_ms is None else f"{journal.best_ms:.4g}",
+            age_text(now_s - journal.written_at),
+        )
+        for journal in journals
+    ]
+    return table(("journal", "device", "sizes", "dtype", "trials", "failed", "best ms", "age"), rows)
+
+
+def inventory_json(found: Inventory) -> dict[str, Any]:
+    """The same for scripts, as JSON values."""
+    return {
+        "results": [
+            {
+                "cache": result.cache,
+                "device": result.device,
+                "kernel": result.kernel,
+                "objective": result.objective,
+                "sizes": dict(result.entry.sizes),
+                "dtype": result.entry.dtype,
+                "config": dict(result.entry.config),
+                "time_ms": result.entry.time_ms,
+                "tuned_at": result.entry.provenance.tuned_at,
+                "engine": result.entry.provenance.engine,
+                "trials": result.entry.provenance.trials,
+                "stale": list(result.stale),
+            }
+            for result in found.results
+        ],
+        "journals": [
+            {
+                "path": str(journal.path),
+                "kernel": journal.kernel,
+                "device": journal.device,
+                "sizes": dict(journal.sizes),
+                "dtype": journal.dtype,
+                "trials": journal.trials,
+                "failed": journal.failed,
+                "best_ms": journal.best_ms,
+                "written_at": datetime.fromtimestamp(journal.written_at, UTC).isoformat(timespec="seconds"),
+            }
+            for journal in found.journals
+        ],
+        "unreadable": list(found.unreadable),
+    }
+
+
+def age_text(age_s: float) -> str:
+    """An age in its largest unit: `3 d`, `5 h`, `12 min`, `0 min`."""
+    seconds, unit = next((row for row in _AGES if age_s >= row[0]), _AGES[-1])
+    return f"{max(0, int(age_s / seconds))} {unit}"
