@@ -39,10 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Write the file and say what it holds."""
-    from autotune.interop import optuna_study, read_recording
+    from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import write_text
-    from autotune.interop.formats import WRITERS
 
     if parsed.format == HEADER:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache))

@@ -1,8 +1,8 @@
-"""Foreign formats: results that others measured, read into one record and written from it."""
+"""Other tools' formats: recorded results are read into a `Recording` and written from one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,21 +14,27 @@ from autotune.interop.files import read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording
 from autotune.space import SpaceSpec
 
-__all__ = ["Costs", "RecordedResult", "Recording", "read_recording", "read_recordings", "read_t1"]
+__all__ = ["WRITERS", "Costs", "RecordedResult", "Recording", "read_recording", "read_recordings", "read_t1"]
+
+WRITERS: Mapping[str, Callable[[Recording], str]] = {  # by the names of `autotune export --format`
+    t4.NAME: t4.write,
+    kernel_tuner_cache.NAME: kernel_tuner_cache.write,
+    journals.NAME: journals.write,
+}
 
 
 def read_t1(path: Path) -> SpaceSpec | None:
-    """The space of a T1 input; None when the file is something else. Raises InputError."""
+    """Read the space of a T1 input; None for another file. Raises InputError for a bad one."""
     text = read_text(path)
     if not t1.might_be(text):
         return None
-    with _naming(path):
+    with _errors_in(path):
         data = values.mapping(values.load(text), "")
         return t1.read(data, path) if t1.is_t1(data) else None
 
 
 def read_recording(path: Path) -> Recording:
-    """The results of a file of one device and problem; raises InputError as `read_recordings` does."""
+    """Read the results of a file with one device and problem; raises InputError for any other file."""
     recordings = read_recordings(path)
     if len(recordings) > 1:
         raise InputError(f"{path}: holds results of {len(recordings)} devices or sizes; use autotune import")
@@ -36,12 +42,12 @@ def read_recording(path: Path) -> Recording:
 
 
 def read_recordings(path: Path) -> tuple[Recording, ...]:
-    """The results of a journal, of T4 or of Kernel Tuner (cache or stored results), compressed or not.
+    """Read results of a journal, of T4 or of Kernel Tuner (cache or stored results), compressed or not.
 
-    The content decides, not the name. Raises InputError when the file is none of them, or is damaged.
+    The content decides on the format. Raises InputError for a file of another format, or a damaged one.
     """
     text = read_text(path)
-    with _naming(path):
+    with _errors_in(path):
         return _read(text, path)
 
 
@@ -61,8 +67,8 @@ def _read(text: str, path: Path) -> tuple[Recording, ...]:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the file in what is refused of it."""
+def _errors_in(path: Path) -> Iterator[None]:
+    """Turn errors in the content of a file into an InputError that names the file."""
     try:
         yield
     except values.Damaged as error:

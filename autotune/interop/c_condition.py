@@ -1,7 +1,7 @@
-"""When a configuration may run, as C: what `best.check` leaves open while the sizes are not known.
+"""Conditions on sizes for a configuration to run, as C: what `best.check` cannot check without sizes.
 
-What does not read sizes has its value here. The rest is arithmetic on whole numbers, `long long` in C. What
-Python would raise sets the flag `*ok` to 0 where Python would get there.
+What does not depend on sizes is evaluated here. The rest becomes integer arithmetic on `long long`. Where
+Python would raise an error, the C code sets the flag `*ok` to 0.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ def condition(
     registers: int | None,
     sizes: Sequence[str],
 ) -> str | None:
-    """For which sizes a configuration may run, as a C condition: ALWAYS for all, None for none.
+    """The C condition on sizes for a configuration to run: ALWAYS for all sizes, None for none.
 
     Args:
-        record: the kernel's parameters, constraints and launches.
-        config: the configuration.
-        device: the device that is to run it, None when it is not known.
-        dtype: the element type.
-        registers: of a thread, None when the compiler did not tell.
-        sizes: the names of the sizes, which are `size_NAME` in C.
+        record: The kernel's parameters, constraints and launches.
+        config: The configuration.
+        device: The device that is to run it; None if unknown.
+        dtype: The element type.
+        registers: Per thread; None if unknown.
+        sizes: Names of the sizes, which are `size_NAME` in C.
 
-    Raises InputError naming what C cannot express.
-
+    Raises:
+        InputError: C cannot express a part of a constraint, which the message names.
     """
     if check(record, config, device, None, dtype, registers).violations:
         return None
     values = known_values(device, None, dtype, config, record.derived)
-    residue = Residue(values, {name: f"size_{name}" for name in sizes})
+    translator = Translator(values, {name: f"size_{name}" for name in sizes})
     try:
-        parts = dict.fromkeys(_open_parts(record, device, registers, residue))
+        parts = dict.fromkeys(_open_parts(record, device, registers, translator))
     except ExpressionError as error:
         raise InputError(f"{record.kernel}: {error}") from None
     parts.pop(ALWAYS, None)
@@ -67,10 +67,10 @@ def condition(
 
 
 def _open_parts(
-    record: KernelRecord, device: DeviceInfo | None, registers: int | None, residue: Residue
+    record: KernelRecord, device: DeviceInfo | None, registers: int | None, translator: Translator
 ) -> Iterator[str]:
-    """What must hold besides what `best.check` decides without sizes, each as a C condition."""
-    values, terms = residue.values, residue.terms
+    """The conditions that depend on sizes, each in C."""
+    values, terms = translator.values, translator.terms
 
     def is_open(text: str) -> bool:
         names = parse(text).names - values.keys()
@@ -78,26 +78,26 @@ def _open_parts(
 
     for name, text in record.derived.items():
         if is_open(text):
-            terms[name] = residue.number(tree(text))
+            terms[name] = translator.number(tree(text))
             yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
-    yield from (residue.truth(tree(text)) for text in record.constraints if is_open(text))
+    yield from (translator.truth(tree(text)) for text in record.constraints if is_open(text))
     for step in record.launch if device else ():
         texts = (*step.block, step.shared_bytes, step.when)
         names = {name for text in texts for name in parse(text).names} - values.keys()
         if device and names and names <= terms.keys():
-            extents = [residue.number(tree(text)) for text in step.block]
-            threads, shared_bytes = " * ".join(extents), residue.number(tree(step.shared_bytes))
+            extents = [translator.number(tree(text)) for text in step.block]
+            threads, shared_bytes = " * ".join(extents), translator.number(tree(step.shared_bytes))
             limits = [f"{extent} >= 1" for extent in extents]
             limits += [f"{threads} <= {device.max_threads_per_block}"]
             limits += [f"{shared_bytes} <= {device.shared_bytes_per_block}"]
             if registers and device.registers_per_block is not None:
                 limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
-            yield f"(!{residue.truth(tree(step.when))} || ({' && '.join(limits)}))"
+            yield f"(!{translator.truth(tree(step.when))} || ({' && '.join(limits)}))"
 
 
 @dataclass(frozen=True)
-class Residue:
-    """Prints expressions as C; `values` are of the names that are known, `terms` of those that read sizes.
+class Translator:
+    """Translates expressions to C; `values` are of known names, `terms` are C for names that depend on sizes.
 
     Raises ExpressionError naming the part that C cannot express.
     """
@@ -106,7 +106,7 @@ class Residue:
     terms: dict[str, str]
 
     def truth(self, node: ast.expr) -> str:
-        """An expression whose truth counts: ALWAYS, NEVER, or a condition."""
+        """Translate an expression used as a condition: ALWAYS, NEVER, or C."""
         if not self._reads_sizes(node):
             try:
                 return ALWAYS if parse(ast.unparse(node))(self.values) else NEVER
@@ -127,7 +127,7 @@ class Residue:
         return f"({self.number(node)} != 0)"
 
     def number(self, node: ast.expr) -> str:
-        """An expression whose value counts, a whole number."""
+        """Translate an expression used as a whole number."""
         if not self._reads_sizes(node):
             return self._constant(node)
         match node:
@@ -165,7 +165,7 @@ class Residue:
             value = parse(ast.unparse(node))(self.values)
         except ExpressionError:
             return _FAIL
-        if value is None:  # what a device does not tell
+        if value is None:  # an unknown property of the device
             return _FAIL
         if not isinstance(value, int | float) or not abs(value) < 2**63 or value != int(value):
             raise _refused(node)
@@ -179,6 +179,6 @@ def tree(text: str) -> ast.expr:
 
 def _refused(node: ast.expr) -> ExpressionError:
     return ExpressionError(
-        f"`{ast.unparse(node)}` cannot be expressed in C, where conditions on sizes have whole numbers, + - *"
+        f"`{ast.unparse(node)}` cannot be expressed in C: conditions on sizes may have whole numbers, + - *"
         " // %, comparisons, and, or, not, if, min, max, ceil_div and round_up"
     )

@@ -39,7 +39,7 @@ AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
     return *a == *b;
 }
 #endif
-$vocabulary
+$declarations
 typedef struct { int config, source, condition; } ${name}_row; /* source -1: none */
 typedef struct { double log2_sizes[$count]; long long sizes[$count]; int first, count; } ${name}_point; /* rows */
 typedef struct { int device, dtype, tier, first, count; } ${name}_run; /* points, of a device or of a tier */

@@ -1,7 +1,7 @@
-"""Tuned results of a kernel as one C and C++ header, resolved where it is written.
+"""Export of a kernel's tuned results as a C and C++ header.
 
-Everything but the sizes is decided here: constraints, derived names and launch limits are evaluated for each
-device and configuration. What is left of a condition is arithmetic on sizes, which `c_condition` prints.
+Constraints, derived names and launch limits are evaluated here for each device and configuration;
+`c_condition` translates what depends on sizes to C.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from autotune.serving.device_records import DeviceRecord, latest, no_results, wa
 from autotune.serving.portability import KnownDevice, nearest, ranked, scopes
 
 TEMPLATE = Path(__file__).with_suffix(".h")
-# Keywords of C or C++, besides those that Python has too and no space may use.
+# Keywords of C or C++ that are not also keywords of Python, which no space may use.
 _KEYWORDS = """
     alignas alignof asm auto bool case catch char compl const constexpr default delete do double enum explicit
     export extern float friend goto inline int long mutable namespace new operator private protected public
@@ -36,7 +36,7 @@ _KEYWORDS = """
 
 
 class _Target(NamedTuple):
-    """A device that may be asked for, what is known of it, and its own records, cache by cache."""
+    """A device that the header can be asked for, with its records, cache by cache."""
 
     slug: str
     device: DeviceInfo | None
@@ -45,7 +45,7 @@ class _Target(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """A configuration, the number of the device it was tuned on, and the registers of its threads."""
+    """A configuration, the number of the device it was tuned on, and its registers per thread."""
 
     config: Config
     source: int
@@ -55,22 +55,22 @@ class _Choice(NamedTuple):
 def header(kernel: str, cache: Folder | None = None) -> str:
     """The text of a kernel's header.
 
-    Its answers are those of `best_config`, but for a device without valid results of its own between the
-    sizes that any device was tuned for: there it is the answer for the nearest of these, if that may run.
+    It answers as `best_config` does, except for a device without valid results of its own at sizes that no
+    device was tuned for: there it gives the answer for the nearest tuned sizes, if that may run.
 
-    Raises InputError when there are no results, when they are of different parameters or sizes, and when a
-    constraint on sizes cannot be expressed in C, which it names.
+    Raises InputError if there are no results, if their parameters or sizes differ, and if a constraint on
+    sizes cannot be expressed in C.
     """
-    held = _held(kernel, cache)
-    records = [record for target in held for record in target.records]
-    newest = latest(target.records[0] for target in held)
+    tuned = _tuned_targets(kernel, cache)
+    records = [record for target in tuned for record in target.records]
+    newest = latest(target.records[0] for target in tuned)
     sizes = _common_sizes(kernel, records, newest)
-    targets = [*held, *_unknown(held)]
+    targets = [*tuned, *_other_targets(tuned)]
     domains: dict[str, dict[Value, None]] = {parameter.name: {} for parameter in newest.parameters}
     for record in [newest, *records]:
         for parameter in record.parameters:
             domains[parameter.name].update(dict.fromkeys(parameter.values))
-    tables = _Tables(newest, held, sizes, domains)
+    tables = _Tables(newest, tuned, sizes, domains)
     for number, target in enumerate(targets):
         for dtype_number, dtype in enumerate(newest.dtypes):
             tables.add(number, target, dtype_number, dtype)
@@ -81,7 +81,7 @@ def header(kernel: str, cache: Folder | None = None) -> str:
         "version": __version__,
         "name": name,
         "guard": name.upper(),
-        "vocabulary": "\n".join(_vocabulary(name, targets, newest.dtypes, domains)),
+        "declarations": "\n".join(_declarations(name, targets, newest.dtypes, domains)),
         "tables": "\n".join(tables.lines(name)),
         "count": len(sizes),
         "parameters": ", ".join(f"long long size_{size}" for size in sizes),
@@ -95,8 +95,8 @@ def header(kernel: str, cache: Folder | None = None) -> str:
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(words)
 
 
-def _held(kernel: str, cache: Folder | None) -> list[_Target]:
-    """The devices with results, by their folders, each with what the caches say of it in their order."""
+def _tuned_targets(kernel: str, cache: Folder | None) -> list[_Target]:
+    """The devices with results, each with its records in the order of the caches."""
     roots = read_roots(cache)
     found: dict[str, list[DeviceRecord]] = {}
     for holder in walk(CacheReader(), roots, kernel):
@@ -104,42 +104,40 @@ def _held(kernel: str, cache: Folder | None) -> list[_Target]:
     if not found:
         raise InputError(no_results(kernel, roots))
     return [
-        _Target(folder, held[0].device, traits_of(held[0].device), tuple(one.record for one in held))
-        for folder, held in found.items()
+        _Target(folder, items[0].device, traits_of(items[0].device), tuple(one.record for one in items))
+        for folder, items in found.items()
     ]
 
 
-def _unknown(held: Iterable[_Target]) -> Iterator[_Target]:
-    """Names for devices without results: by architecture, by vendor, and any other."""
-    traits = [target.traits for target in held]
+def _other_targets(tuned: Iterable[_Target]) -> Iterator[_Target]:
+    """Targets for devices without results: by architecture, by vendor, and any other."""
+    traits = [target.traits for target in tuned]
     vendors = {one.vendor: Traits(one.kind, one.vendor) for one in reversed(traits) if one.vendor}
     architectures = {one.architecture: one for one in reversed(traits) if one.architecture}
     others = {**vendors, **architectures, "other": Traits("gpu")}
-    known = {target.slug for target in held}
+    known = {target.slug for target in tuned}
     return (_Target(slug, None, one) for slug, one in others.items() if slug not in known)
 
 
 def _common_sizes(kernel: str, records: Sequence[KernelRecord], newest: KernelRecord) -> list[str]:
-    """The names of the sizes of all results; raises InputError where C would have no words for the kernel."""
+    """The names of the sizes of all results; raises InputError if they differ or C cannot express them."""
     names = newest.parameter_names
     sizes = sorted(next((entry.sizes for record in records for entry in record.entries), {}))
     if any(record.parameter_names != names for record in records):
-        raise InputError(
-            f"{kernel}: its devices have results of different parameters; search again on the older"
-        )
+        raise InputError(f"{kernel}: its results have different parameters; repeat the older searches")
     if any(sorted(entry.sizes) != sizes for record in records for entry in record.entries):
-        raise InputError(f"{kernel}: its results are for sizes of different names; search again on the older")
+        raise InputError(f"{kernel}: its results have different names of sizes; repeat the older searches")
     if not sizes:
-        raise InputError(f"{kernel}: its results have no sizes, by which the header looks them up")
+        raise InputError(f"{kernel}: its results have no sizes; the header looks results up by size")
     if taken := sorted({*names, *sizes} & {*_KEYWORDS.split()}):
         raise InputError(f"{kernel}: {taken[0]!r} is a keyword of C or C++; rename it to write a header")
     return sizes
 
 
-def _vocabulary(
+def _declarations(
     name: str, targets: Sequence[_Target], dtypes: Sequence[str], domains: Mapping[str, Iterable[Value]]
 ) -> Iterator[str]:
-    """Names of devices and element types, constants of named values, and the struct of macros."""
+    """Declare devices, element types, constants of named values, and the struct of macros."""
     yield "enum { /* devices: those with results, then others by architecture, vendor, or neither */"
     yield from (f"    {name}_{''.join(c if c.isalnum() else '_' for c in one.slug)}," for one in targets)
     yield f"    {name}_DEVICES"
@@ -182,10 +180,10 @@ def _c_value(value: Value, values: Iterable[Value]) -> str:
 
 @dataclass
 class _Tables:
-    """The rows of the tables as C writes them, in the order in which the loader looks at results."""
+    """The rows of the C tables, in the order in which `best_config` tries results."""
 
     newest: KernelRecord
-    held: Sequence[_Target]
+    tuned: Sequence[_Target]
     sizes: Sequence[str]
     domains: Mapping[str, Iterable[Value]]
     configs: dict[Config, int] = field(default_factory=dict)
@@ -196,7 +194,7 @@ class _Tables:
     orders: dict[tuple[object, ...], list[_Choice]] = field(default_factory=dict)
 
     def add(self, number: int, target: _Target, dtype_number: int, dtype: str) -> None:
-        """Add what may answer for a device and an element type: its own results, others', the default."""
+        """Add the answers for a device and an element type: its own results, those of others, the default."""
 
         def run(tier: Tier, record: KernelRecord, points: Iterable[tuple[Sizes, Sequence[_Choice]]]) -> None:
             first = len(self.tables["point"])
@@ -215,7 +213,7 @@ class _Tables:
             return
         known = [
             KnownDevice(one.slug, one.traits, tuple(e for e in one.records[0].entries if e.dtype == dtype))
-            for one in self.held
+            for one in self.tuned
         ]
         listed = {tuple(sorted(e.sizes.items())): e.sizes for one in known for e in one.entries}.values()
         for tier, scope in scopes(target.traits, [one for one in known if one.entries]):
@@ -231,7 +229,7 @@ class _Tables:
         sizes: Sizes,
         choices: Sequence[_Choice],
     ) -> None:
-        """Add sizes with the configurations to try there, in this order up to one that may always run."""
+        """Add sizes with the configurations to try, up to the first that may always run."""
         rows = self.tables["row"]
         first = len(rows)
         for config, source, registers in choices:
@@ -254,7 +252,7 @@ class _Tables:
         """The configurations in the order in which a tier tries them, each with the device it is best on."""
         key = (dtype, *sizes.items(), *(one.folder for one in scope))
         if key not in self.orders:
-            slugs = [one.slug for one in self.held]
+            slugs = [one.slug for one in self.tuned]
             entries = [nearest(one.entries, sizes) for one in scope]
             self.orders[key] = order = []
             for config in ranked([entry.relative_times for entry in entries]):
@@ -265,7 +263,7 @@ class _Tables:
         return self.orders[key]
 
     def lines(self, name: str) -> Iterator[str]:
-        """The tables; C has no empty ones, so one without rows gets a row of zeros."""
+        """The tables in C, which has no empty arrays: a table without rows gets a row of zeros."""
         for table, rows in self.tables.items():
             yield f"enum {{ {name}_{table.upper()}S = {len(rows)} }};"
             yield f"AUTOTUNE_TABLE {name}_{table} {name}_{table}s[] = {{"

@@ -1,4 +1,4 @@
-"""Text of foreign files, compressed or not."""
+"""Text files of other tools, compressed or not."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from autotune.core.records import Config
 from autotune.errors import InputError, WriteError
 
 _GZIP = b"\x1f\x8b"
-MAX_BYTES = 2**28  # of a file as it is unpacked: results of a million configurations
+MAX_BYTES = 2**28  # of an uncompressed file: results of a million configurations
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; gzip is told by its first bytes. Raises InputError."""
+    """Read a text file, compressed by gzip or not; raises InputError."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_GZIP))
@@ -36,7 +36,7 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, compressed when its name ends in .gz; the same text gives the same bytes."""
+    """Write a text file, compressed if its name ends in .gz; the same text gives the same bytes."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(compressed(text) if path.suffix == ".gz" else text.encode())
@@ -45,16 +45,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def compressed(text: str) -> bytes:
-    """A text as gzip writes it, without the time."""
+    """Compress a text by gzip, without a time stamp."""
     return gzip.compress(text.encode(), mtime=0)
 
 
 def config(value: Mapping[str, Any], names: Collection[str], place: str) -> Config:
-    """The parameters' values in a mapping; raises Damaged when one is missing or no plain value."""
+    """Read a configuration; raises Damaged if a parameter is missing or not a plain value."""
     return Config({name: values.plain(value.get(name), f"{place}.{name}") for name in names})
 
 
 def names_of(path: Path) -> tuple[str, str]:
-    """Kernel and device as the hub of recorded spaces names files: KERNEL/DEVICE.json.gz."""
+    """Kernel and device of a path KERNEL/DEVICE.json.gz, as the hub of recorded spaces names files."""
     device = path.name.split(".json")[0].removesuffix("_T4")
     return path.resolve().parent.name, device

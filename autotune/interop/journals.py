@@ -1,7 +1,7 @@
-"""Our own journals as recordings, and recordings as journals: priors of later searches.
+"""Journals of autotune as recordings, and recordings as journals, from which searches can start.
 
-A foreign figure becomes a measurement of one sample, so that the journal's time is the recorded one. The
-rows' keys say that they were imported: no search takes them for trials of its own.
+An imported time becomes a measurement of one sample. The keys of such rows mark them as imported, so that no
+search takes them for its own trials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from autotune.interop.recording import Costs, RecordedResult, Recording, domains
 from autotune.processes.files import locked, replace_file
 
 NAME = "journal"
-IMPORTED = "imported"  # how the keys of such rows begin
+IMPORTED = "imported"  # prefix of the keys of imported rows
 
 
 def is_journal(text: str) -> bool:
@@ -33,7 +33,7 @@ def is_journal(text: str) -> bool:
 
 
 def read(text: str, path: Path) -> Recording:
-    """The trials of a journal; raises InputError when there is none, or two have other parameters."""
+    """Read the trials of a journal; raises InputError if there are none, or if their parameters differ."""
     header, trials = parse_journal(text, path)
     if not trials:
         raise InputError(f"{path}: holds no trial")
@@ -54,7 +54,7 @@ def read(text: str, path: Path) -> Recording:
 
 
 def write(recording: Recording) -> str:
-    """The text of a journal that `read` makes the same recording of."""
+    """The text of a journal, from which `read` makes the same recording."""
     is_own = recording.format == NAME
     header = {"journal": VERSION, "kernel": recording.kernel, "device": recording.device}
     if recording.sizes is not None:

@@ -1,7 +1,7 @@
-"""Kernel Tuner's cache files: one JSON object that is left open while a tuning run goes on.
+"""Kernel Tuner's cache files: one JSON object, which is not closed while a tuning run goes on.
 
-A failure is a text under the objective's name in older files and under `__error__` in newer ones. Times are
-milliseconds.
+A failure is a text, under the objective's name in older files and under `__error__` in newer ones. Times are
+in milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COSTS = {
     "strategy_time": "search_ms",
 }
 _HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
-SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels know them
+SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels name them
 
 
 def is_kernel_tuner_cache(text: str) -> bool:
@@ -44,7 +44,7 @@ def is_kernel_tuner_cache(text: str) -> bool:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The JSON object of a file; one that a run has left open is closed first. Raises ValueError."""
+    """Parse a file, which may lack the closing braces; raises ValueError."""
     text = text.rstrip()
     try:
         data = values.load(text)
@@ -54,7 +54,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def read(data: Mapping[str, Any]) -> Recording:
-    """The results of a file. Raises Damaged naming the entry."""
+    """Read the results of a file; raises Damaged naming the entry."""
     for name in _HEADER:
         if name not in data:
             raise values.Damaged(name, "an entry, as Kernel Tuner writes it", None)
@@ -79,7 +79,7 @@ def read(data: Mapping[str, Any]) -> Recording:
 
 
 def write(recording: Recording) -> str:
-    """The text of a finished file, laid out so that Kernel Tuner can go on from it."""
+    """The text of a file in the layout that Kernel Tuner can continue from."""
     own = dict(recording.extras) if recording.format == NAME else {}
     error_key = own.pop("errors", _ERROR)
     names = [parameter.name for parameter in recording.parameters]
@@ -108,7 +108,7 @@ def _result(row: Mapping[str, Any], names: list[str], objective: str, place: str
     status, detail = Status.OK, ""
     if time_ms is None:
         if failure is None and "time" not in row:
-            raise values.Damaged(place, "a time or an error, for nothing else is compared", dict(row))
+            raise values.Damaged(place, "a time or an error; other objectives are not supported", dict(row))
         detail = str(extras.pop(failure)) if failure else _RUNTIME
         status = _STATUS.get(detail, Status.LAUNCH_ERROR)
     if failure is None:
@@ -142,7 +142,7 @@ def _row(result: RecordedResult, extras: Mapping[str, Any], error_key: str) -> d
 def _parameters(
     declared: Mapping[str, Any], names: list[str], results: tuple[RecordedResult, ...]
 ) -> tuple[Parameter, ...]:
-    """The declared values where every recorded one is among them, else those that occur."""
+    """The declared values if they include every recorded one, else those that occur."""
     occurring = domains(names, [result.config for result in results])
     parameters = []
     for parameter in occurring:

@@ -1,4 +1,4 @@
-"""Kernel Tuner's stored results: the best few of each device and problem size. They are read, not written."""
+"""Kernel Tuner's stored results, the best few of each device and problem size; only read, not written."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def is_stored(data: Mapping[str, Any]) -> bool:
 
 
 def read(data: Mapping[str, Any]) -> tuple[Recording, ...]:
-    """A recording for each device and problem size; raises Damaged naming the entry.
+    """Read a recording for each device and problem size; raises Damaged naming the entry.
 
-    The format writes a device's name with underscores for everything but letters and digits.
+    In device names the format has underscores instead of anything but letters and digits.
     """
     values.choice(("time",))(data.get("objective"), "objective")
     kernel = values.text(data.get("kernel_name"), "kernel_name")

@@ -1,6 +1,6 @@
-"""Recorded results as an Optuna study, for its dashboard, its plots, or a search of one's own.
+"""Recorded results as an Optuna study, for its dashboard, its plots or further searches.
 
-A parameter is categorical; a failure is a trial of state FAIL, with its status and reason as attributes.
+Parameters are categorical. A failure is a trial of state FAIL, with status and reason as attributes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 NAME = "optuna"
 _URL = re.compile(r"^[a-z0-9+]+://")
-_MAX_BYTES = 1000  # to look at of a first line
-_BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # recorded costs count, not the day of the export
+_MAX_BYTES = 1000  # of the first line that are read
+_BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # of the first trial; only durations mean something
 
 
 def export(recording: Recording, target: str) -> str:
@@ -52,7 +52,7 @@ def export(recording: Recording, target: str) -> str:
 
 
 def _takes_studies(path: Path) -> bool:
-    """Whether a file is not there yet, is empty, or begins as Optuna's journals do, which checks too late."""
+    """Whether a file is missing, empty or a journal of Optuna; Optuna itself finds out too late."""
     if not path.is_file():
         return True
     with path.open("rb") as file:
@@ -88,7 +88,7 @@ def _trials(recording: Recording) -> Iterator[Any]:
 
 
 def storage(target: str) -> BaseStorage | str:
-    """What Optuna takes for a target: a URL as it is, a file as a journal storage."""
+    """The storage of a target: a URL itself, or a journal storage for a file."""
     if _URL.match(target):
         return target
     from optuna.storages import JournalStorage

@@ -1,7 +1,7 @@
-"""Results of one kernel on one device, whoever measured them: the record that all formats meet in.
+"""Recorded results of one kernel on one device, independent of the tool that measured them.
 
-Each format's module makes a `Recording` of a file and a file of a `Recording`. What a format says and no
-field holds is carried along as it stands, so that reading, writing and reading again changes nothing.
+Each format's module reads and writes a `Recording`. What a format says and no field holds stays in `extras`:
+a file that is read and written again does not change.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from autotune.core import json_values as values
 from autotune.core.records import Config, Parameter, Sizes, Value
 from autotune.core.trials import Status
 
-SIZES = values.nullable(values.mapping_of(values.size, values.name))  # of a file; null: it does not say
-_UNSET = 1e19  # some recorders write a huge number in the place of a time they do not have
+SIZES = values.nullable(values.mapping_of(values.size, values.name))  # null: the file does not say
+_UNSET = 1e19  # some tools write a huge number instead of a missing time
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What finding one result out took; None: not recorded. The searcher's own time is apart."""
+    """How long the phases of one trial took; None: not recorded."""
 
     compile_ms: float | None = None
     benchmark_ms: float | None = None
@@ -31,9 +31,16 @@ class Costs:
 
 @dataclass(frozen=True)
 class RecordedResult:
-    """How one configuration ended; `time_ms` is the recorded figure, None unless the status is OK.
+    """The result of one configuration.
 
-    `detail` says why it failed, in the recorder's words; `extras` are the format's own entries.
+    Attributes:
+        config: The configuration.
+        status: How it ended.
+        time_ms: The recorded time; None unless the status is OK.
+        detail: Why it failed, in the words of the tool.
+        samples_ms: Times of single runs.
+        costs: Of its phases.
+        extras: Other entries of the format.
     """
 
     config: Config
@@ -46,7 +53,7 @@ class RecordedResult:
 
     @property
     def cost_s(self) -> float:
-        """Time of all phases; the runs themselves where the benchmark's time is not recorded."""
+        """Time of all phases but the search; the runs count if the benchmark's time is not recorded."""
         costs = self.costs
         benchmark_ms = sum(self.samples_ms) if costs.benchmark_ms is None else costs.benchmark_ms
         phases = (costs.compile_ms, costs.framework_ms, costs.verification_ms)
@@ -55,7 +62,7 @@ class RecordedResult:
 
 @dataclass(frozen=True)
 class Recording:
-    """All results of a file. `sizes` None: the file does not say; `format` names whose extras these are."""
+    """All results of a file; `sizes` is None if unknown, `format` names the format of the extras."""
 
     kernel: str
     device: str
@@ -67,26 +74,26 @@ class Recording:
 
     @property
     def dtype(self) -> str | None:
-        """The element type; None where the file does not say, as only journals of searches do."""
-        said = self.extras.get("dtype")
-        return said if isinstance(said, str) else None
+        """The element type; None if unknown, as in all formats but journals of searches."""
+        dtype = self.extras.get("dtype")
+        return dtype if isinstance(dtype, str) else None
 
     @property
     def best(self) -> RecordedResult | None:
-        """The fastest result; None when all failed."""
+        """The fastest result; None if all failed."""
         timed = [result for result in self.results if result.time_ms is not None]
         return min(timed, key=lambda result: result.time_ms or 0.0, default=None)
 
 
 def recorded_number(value: object) -> float | None:
-    """A recorded time; None for everything that stands for a missing one."""
+    """A recorded time; None for any value that marks a missing one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < _UNSET else None  # which nan is not
+    return float(value) if 0 <= value < _UNSET else None  # nan is not in the range
 
 
 def domains(names: Iterable[str], configs: Iterable[Mapping[str, Value]]) -> tuple[Parameter, ...]:
-    """Parameters with the values that occur, numbers in order before names; 1, 1.0 and True are one value."""
+    """Parameters with the values that occur, numbers first; 1, 1.0 and True are the same value."""
     seen: dict[str, dict[Value, None]] = {name: {} for name in names}
     for config in configs:
         for name, found in seen.items():

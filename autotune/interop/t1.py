@@ -1,7 +1,7 @@
-"""T1, the auto-tuning community's format of inputs: its configuration space as one of ours.
+"""T1, the auto-tuning community's input format: its configuration space as a space of autotune.
 
-Parameters and conditions are read; how the kernel is launched is not. A condition is Python or C, and becomes
-an expression of our language or is refused. Source: the input schema, version 1.0.0, that the kernel_tuner
+Parameters and conditions are read; the launch is not. Conditions in Python or C become expressions of
+autotune, or are refused. Source: the input schema, version 1.0.0, that the kernel_tuner
 package carries.
 """
 
@@ -39,7 +39,7 @@ _TEXT = re.compile(r"""("[^"]*"|'[^']*')""")
 
 
 def might_be(text: str) -> bool:
-    """Whether a text is worth parsing to find out."""
+    """Whether a text may be a file of this format; cheap."""
     return '"ConfigurationSpace"' in text
 
 
@@ -49,7 +49,7 @@ def is_t1(data: Mapping[str, Any]) -> bool:
 
 
 def read(data: Mapping[str, Any], path: Path) -> SpaceSpec:
-    """Parameters and constraints of a file; each parameter's first value stands for its default.
+    """Read the parameters and constraints of a file; the default has each parameter's first value.
 
     Raises InputError naming the parameter or the condition that cannot be translated.
     """
@@ -86,7 +86,7 @@ def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
 
 
 def _values(node: ast.expr) -> Iterator[Value]:
-    """The values of a list, a range, a comprehension over one, or several of them added."""
+    """The values of a list, a range, a comprehension, or a sum of these."""
     match node:
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             yield from (parse(ast.unparse(element))({}) for element in elements)
@@ -121,7 +121,7 @@ def _condition(row: object, names: list[str], path: Path) -> str:
 
 
 def _python(text: str) -> str:
-    """C's connectives and truth values as Python's, outside quoted texts."""
+    """Replace C's logical operators and booleans by Python's, outside quoted texts."""
     parts = _TEXT.split(text)
     for pattern, word in _WORDS:
         parts[::2] = [re.sub(pattern, word, part) for part in parts[::2]]

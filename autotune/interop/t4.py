@@ -1,4 +1,4 @@
-"""T4, the auto-tuning community's format of results: JSON, one entry per configuration.
+"""T4, the auto-tuning community's results format: JSON, one entry per configuration.
 
 Source: the results schema, version 1.0.0, that the kernel_tuner package carries.
 """
@@ -39,7 +39,7 @@ _INVALIDITY = {status: text for text, status in _STATUS.items()} | {
 _OWN = ("kernel", "device", "sizes")  # metadata that autotune adds
 _TIME = {"name": "time", "unit": "ms"}
 _MEASUREMENTS = values.list_of(values.mapping)
-_PHASES = {  # what the format calls a cost
+_PHASES = {  # names of costs in the format
     "compilation": "compile_ms",
     "benchmark": "benchmark_ms",
     "framework": "framework_ms",
@@ -54,10 +54,10 @@ def is_t4(data: Mapping[str, Any]) -> bool:
 
 
 def read(data: Mapping[str, Any], path: Path) -> Recording:
-    """The results of a file; all times become milliseconds.
+    """Read the results of a file, with all times in milliseconds.
 
-    The format names neither kernel nor device: they come from the metadata where autotune wrote the file,
-    else from the path. Raises InputError naming the entry.
+    The format names neither kernel nor device: they come from the metadata if autotune wrote the file, else
+    from the path. Raises Damaged naming the entry.
     """
     rows = values.items(data["results"], "results")
     if not rows:
@@ -86,7 +86,7 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
 
 
 def write(recording: Recording) -> str:
-    """The text of a file that `read` makes the same recording of, wherever it lies."""
+    """The text of a file, from which `read` makes the same recording under any path."""
     own = recording.extras if recording.format == NAME else {}
     metadata: dict[str, Any] = {"timeunit": "milliseconds"}
     metadata |= {"kernel": recording.kernel, "device": recording.device}
@@ -126,7 +126,7 @@ def _result(row: Any, number: int, names: list[str], unit_ms: float) -> Recorded
 
 
 def _samples(times: dict[str, Any], unit_ms: float) -> tuple[float, ...]:
-    """Take the runs' times out; anything else under that name stays where it is."""
+    """Remove and return the times of runs; leave anything else of that name."""
     numbers = [recorded_number(item) for item in values.items(times.get("runtimes", []), "runtimes")]
     found = tuple(number * unit_ms for number in numbers if number is not None)
     if len(found) != len(numbers):
@@ -137,7 +137,7 @@ def _samples(times: dict[str, Any], unit_ms: float) -> tuple[float, ...]:
 
 
 def _costs(times: dict[str, Any], unit_ms: float) -> Costs:
-    """Take the phases' costs out."""
+    """Remove and return the costs of the phases."""
     found = {}
     for phase, name in _PHASES.items():
         value = recorded_number(times.get(phase))
@@ -165,7 +165,7 @@ def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _defaults(status: Status) -> dict[str, Any]:
-    """Entries that the format asks for and a recording need not have."""
+    """Entries that the format requires and a recording need not have."""
     return {"correctness": int(status is Status.OK), "objectives": ["time"]}
 
 

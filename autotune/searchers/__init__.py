@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
@@ -13,43 +13,17 @@ from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.random_search import RandomSearch
 
 
-def _surrogate(sources: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
-    from autotune.searchers.surrogate import SurrogateSearch
-
-    return SurrogateSearch(sources, stop_when_unlikely=stop_when_unlikely)
-
-
-def _adopt(sources: Sequence[SourceResults]) -> Searcher:
-    from autotune.searchers.few_shot import AdoptionSearch
-
-    return AdoptionSearch(sources)
-
-
-def _kernel_tuner(strategy: str) -> Searcher:
-    from autotune.searchers.kernel_tuner_search import KernelTunerSearch
-
-    return KernelTunerSearch(strategy)
-
-
-def _optuna(strategy: str) -> Searcher:
-    from autotune.searchers.optuna_search import OptunaSearch
-
-    return OptunaSearch(strategy)
-
-
 @dataclass(frozen=True)
 class _Engine:
-    """How to make a searcher, and what the engine can do.
+    """What an engine can do.
 
     Attributes:
-        make: of a strategy, the sources and `stop_when_unlikely`.
         strategies: their names, the default one first; empty if there is no choice.
         packages: module and distribution of optional packages, by the strategy that needs them.
         uses_sources: whether it learns from results of other devices.
         can_stop: whether it estimates when to stop.
     """
 
-    make: Callable[[str, Sequence[SourceResults], bool], Searcher]
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     uses_sources: bool = False
@@ -57,13 +31,10 @@ class _Engine:
 
 
 _ENGINES = {
-    "surrogate": _Engine(
-        lambda _, sources, stop: _surrogate(sources, stop), uses_sources=True, can_stop=True
-    ),
-    "exhaustive": _Engine(lambda *_: ExhaustiveSearch()),
-    "random": _Engine(lambda *_: RandomSearch()),
+    "surrogate": _Engine(uses_sources=True, can_stop=True),
+    "exhaustive": _Engine(),
+    "random": _Engine(),
     "kernel_tuner": _Engine(
-        lambda strategy, *_: _kernel_tuner(strategy),
         strategies=(
             *("hybrid_vndx", "adaptive_tabu_greywolf", "basinhopping", "bayes_opt", "brute_force"),
             *("diff_evo", "dual_annealing", "firefly_algorithm", "genetic_algorithm", "greedy_ils"),
@@ -73,11 +44,10 @@ _ENGINES = {
         packages={"skopt": ("skopt", "scikit-optimize"), "pyatf_strategies": ("pyatf", "pyatf")},
     ),
     "optuna": _Engine(
-        lambda strategy, *_: _optuna(strategy),
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
-    "adopt": _Engine(lambda _, sources, __: _adopt(sources), uses_sources=True),
+    "adopt": _Engine(uses_sources=True),
 }
 
 
@@ -115,7 +85,31 @@ def make_searcher(
     if stop_when_unlikely and not _ENGINES[engine].can_stop:
         able = ", ".join(name for name, other in _ENGINES.items() if other.can_stop)
         raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
-    return _ENGINES[engine].make(chosen, sources, stop_when_unlikely)
+    return _make(engine, chosen, sources, stop_when_unlikely)
+
+
+def _make(engine: str, strategy: str, sources: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
+    match engine:
+        case "surrogate":
+            from autotune.searchers.surrogate import SurrogateSearch
+
+            return SurrogateSearch(sources, stop_when_unlikely=stop_when_unlikely)
+        case "adopt":
+            from autotune.searchers.few_shot import AdoptionSearch
+
+            return AdoptionSearch(sources)
+        case "kernel_tuner":
+            from autotune.searchers.kernel_tuner_search import KernelTunerSearch
+
+            return KernelTunerSearch(strategy)
+        case "optuna":
+            from autotune.searchers.optuna_search import OptunaSearch
+
+            return OptunaSearch(strategy)
+        case "exhaustive":
+            return ExhaustiveSearch()
+        case _:
+            return RandomSearch()
 
 
 def learns_from_sources(engine: str) -> bool:

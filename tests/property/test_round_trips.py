@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from autotune.analysis.replay import prepare
 from autotune.core.records import Config
 from autotune.core.trials import Status
-from autotune.interop import Costs, RecordedResult, Recording, read_recording
-from autotune.interop.formats import WRITERS
+from autotune.interop import WRITERS, Costs, RecordedResult, Recording, read_recording
 from autotune.interop.recording import domains
 
 SCHEMA = json.loads(files("kernel_tuner").joinpath("schema/T4/1.0.0/results-schema.json").read_text())

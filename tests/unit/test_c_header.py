@@ -13,7 +13,7 @@ from autotune.cli import main
 from autotune.core.expressions import parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter
 from autotune.errors import InputError, NoConfig
-from autotune.interop.c_condition import Residue, tree
+from autotune.interop.c_condition import Translator, tree
 from autotune.interop.c_header import TEMPLATE, header
 from autotune.serving.cache import store
 from tests.cache_example import DEVICE, PROVENANCE, record
@@ -267,11 +267,11 @@ def test_conditions_on_sizes_hold_in_c_where_they_hold_here(tmp_path):
     draw = random.Random(3)
     known = {"t": "x", "k": 4}
     texts = [random_truth(draw, 4) for _ in range(2000)]
-    residue = Residue(known, {"a": "a", "b": "b"})
+    residue = Translator(known, {"a": "a", "b": "b"})
     lines = [
         f"ok_flag = 1; std::putchar({residue.truth(tree(text))} && ok_flag ? '1' : '0');" for text in texts
     ]
-    helpers = TEMPLATE.read_text().split("$vocabulary")[0].split("{guard}_H")[2]
+    helpers = TEMPLATE.read_text().split("$declarations")[0].split("{guard}_H")[2]
     (tmp_path / "a.cpp").write_text(
         f"{helpers}#include <cstdio>\nint ok_flag, *ok = &ok_flag;\n"
         'int main() { long long a, b; while (std::scanf("%lld %lld", &a, &b) == 2) {\n'

@@ -101,7 +101,7 @@ def test_one_cache_may_hold_two_states_of_a_kernel(roots):
     write(far, THIRD, own(entry(64, BLOCK=128)))
     assert [one.folder for one in device_records("reduce")] == [DEVICE.slug, OTHER.slug, THIRD.slug]
     assert newest_record("reduce") == namesake()
-    with pytest.raises(InputError, match="results of different parameters; search again on the older"):
+    with pytest.raises(InputError, match="different parameters; repeat the older searches"):
         header("reduce")
 
 

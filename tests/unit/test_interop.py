@@ -168,7 +168,7 @@ def test_times_in_other_units_become_milliseconds(tmp_path):
         (
             CACHE,
             lambda d: [row.pop("time") for row in d["cache"].values()],
-            "expected a time or an error, for nothing else is compared",
+            "expected a time or an error; other objectives are not supported",
         ),
     ],
 )
