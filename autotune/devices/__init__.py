@@ -1,4 +1,4 @@
-"""The table of device backends; each is imported only when it is asked for."""
+"""The table of device backends; each is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autotune.errors import AutotuneError, InputError, MissingExtra
 
 @dataclass(frozen=True)
 class BackendEntry:
-    """Where a backend's module is, and which source dialects it takes; the first is its compiler's own."""
+    """A backend's module, the source dialects it accepts (its compiler's own first), and what installs it."""
 
     module: str
     accepts: tuple[str, ...]
@@ -59,9 +59,9 @@ def backend(name: str) -> Backend:
 
 
 def cold_environment(scratch: str) -> dict[str, str]:
-    """What keeps a child's drivers and compilers to `scratch`, and from caches that earlier runs have filled.
+    """Environment variables that disable drivers' own caches and keep a child's temporary files in `scratch`.
 
-    PoCL lists no device where it finds no folder for its binaries, in a home that cannot be written, say.
+    PoCL lists no device if it cannot write its cache, for example in a read-only home.
     """
     return {
         "PYOPENCL_NO_CACHE": "1",
@@ -74,7 +74,7 @@ def cold_environment(scratch: str) -> dict[str, str]:
 def list_devices(
     _state: object = None, names: Iterable[str] = tuple(BACKENDS)
 ) -> list[tuple[Address, DeviceInfo]]:
-    """Every device of these backends, where their packages are installed; `_state` is a child's."""
+    """List the devices of all these backends whose packages are installed; `_state` is a child's, unused."""
     found = []
     for name in names:
         try:
@@ -86,21 +86,26 @@ def list_devices(
 
 
 def choose(
-    wanted: str | None, devices: list[tuple[Address, DeviceInfo]], others: Iterable[str] = ()
+    text: str | None, devices: list[tuple[Address, DeviceInfo]], others: Iterable[str] = ()
 ) -> tuple[Address, DeviceInfo]:
-    """Find `opencl:0`, `opencl`, a device's name or slug; None takes the first GPU, else the first CPU.
+    """Choose a device by address, backend, name or slug; without any, the first GPU, else the first CPU.
 
-    Raises InputError that names the nearest device, or all of them; `others` are names that the caller
-    takes besides.
+    Args:
+        text: Such as `opencl:0`, `opencl`, `NVIDIA H200` or `nvidia-h200`; None for any device.
+        devices: Those to choose from.
+        others: Further names that the caller accepts, for the hint in the error.
+
+    Raises:
+        InputError: No such device; names similar ones.
     """
-    if wanted is None:
+    if text is None:
         real = [item for item in devices if item[0].backend != "fake"]
         if not real:
             raise InputError("no device found; `autotune devices` lists what each backend sees")
         return min(real, key=lambda item: item[1].kind != "gpu")
-    text = wanted.strip().lower()
+    name = text.strip().lower()
     for address, info in devices:
-        if text in (str(address), info.name.lower(), info.slug) or text == address.backend:
+        if name in (str(address), address.backend, info.name.lower(), info.slug):
             return address, info
     names = [name for address, info in devices for name in (str(address), info.name)]
-    raise InputError(f"unknown device {wanted!r}{hint(wanted, {*names, *others})}")
+    raise InputError(f"unknown device {text!r}{hint(text, {*names, *others})}")

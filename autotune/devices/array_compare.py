@@ -1,7 +1,7 @@
-"""When two arrays count as equal: the one rule, for the host and as a kernel for devices.
+"""The rule by which two arrays are equal, in numpy and as a CUDA kernel.
 
-Exact where both tolerances are zero, else |actual - expected| <= atol + rtol * |expected|. NaN differs from
-everything, equal infinities agree.
+Elements agree if they are equal or, with a tolerance, if |actual - expected| <= atol + rtol * |expected|. NaN
+differs from everything; equal infinities agree.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Difference = tuple[int, int]  # index of the first element that differs, and how
 
 @dataclass(frozen=True)
 class ArrayComparison:
-    """Two arrays in device memory that should agree.
+    """Two arrays in device memory to compare.
 
-    The `ends` elements at either end are guard zones, which agree bit by bit or not at all. What lies between
-    them is left out where `inside` is false.
+    The first and last `ends` elements are guard zones, compared bit by bit. Without `inside` only guard zones
+    are compared.
     """
 
     actual: Any
@@ -36,41 +36,37 @@ class ArrayComparison:
 
 
 def compared_on_host(
-    actual: NDArray[Any], expected: NDArray[Any], wanted: ArrayComparison
+    actual: NDArray[Any], expected: NDArray[Any], comparison: ArrayComparison
 ) -> Difference | None:
-    """Carry out a comparison whose two arrays have been brought to the host."""
+    """Carry out a comparison whose arrays were copied to the host."""
     bits = f"uint{8 * actual.itemsize}"
     differs = actual.view(bits) != expected.view(bits)
-    inner = slice(wanted.ends, actual.size - wanted.ends)
-    if wanted.inside:
-        differs[inner] = _differs(actual[inner], expected[inner], wanted.rtol, wanted.atol)
+    inner = slice(comparison.ends, actual.size - comparison.ends)
+    if comparison.inside:
+        differs[inner] = _differs(actual[inner], expected[inner], comparison.rtol, comparison.atol)
     else:
         differs[inner] = False
-    return _difference(differs)
+    count = int(np.count_nonzero(differs))
+    return (int(np.argmax(differs)), count) if count else None
 
 
 def _differs(actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float) -> NDArray[np.bool_]:
     if rtol == 0 and atol == 0:
         return np.asarray(actual != expected)
-    found, wanted = actual.astype(np.float64), expected.astype(np.float64)
+    actual, expected = actual.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        distance = np.abs(found - wanted)
-        near = np.isfinite(distance) & (distance <= atol + rtol * np.abs(wanted))
-    return np.asarray(~(near | (found == wanted)))
-
-
-def _difference(differs: NDArray[np.bool_]) -> Difference | None:
-    count = int(np.count_nonzero(differs))
-    return (int(np.argmax(differs)), count) if count else None
+        distance = np.abs(actual - expected)
+        near = np.isfinite(distance) & (distance <= atol + rtol * np.abs(expected))
+    return np.asarray(~(near | (actual == expected)))
 
 
 def cuda_source(item_bytes: int) -> str:
-    """The same rule as a CUDA kernel `compare` for elements of so many bytes.
+    """The same rule as a CUDA kernel `compare` for elements of this size.
 
-    `kind` is the type's place in KINDS, `special` the bits that are set in infinities and NaN (0: there are
-    none), `gap` how many elements after the first `ends` are left out. `result` starts and ends as
-    `difference_of` says. What is equal bit by bit, nearly everything, takes the short way; four elements
-    are under way at a time in each thread, which is what the memory's bandwidth takes.
+    Its parameter `kind` is the type's index in KINDS, `special` is `special_bits` of the type, `gap` is the
+    number of elements to skip after the first `ends`, and `result` is what `difference_of` reads. Elements
+    that are equal bit by bit, nearly all, take the short way. Each thread loads four elements at a time, to
+    use the memory's full bandwidth.
     """
     names = [name for name in KINDS if np.dtype(name).itemsize == item_bytes and name != "float16"]
     cases = [_CASE.format(kind=KINDS.index(name), type=C_TYPES[name]) for name in names]
@@ -149,6 +145,6 @@ extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Cou
 
 
 def difference_of(first: int, differing: int) -> Difference | None:
-    """Read the kernel's result: the smallest index, and a count less one, for both start as all ones."""
+    """Read the kernel's result: the smallest index, and the count minus one; both start with all bits set."""
     count = (differing + 1) % 2**64
     return (first, count) if count else None

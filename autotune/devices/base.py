@@ -1,7 +1,7 @@
-"""What a device adapter provides. Adapters move bytes and launch kernels; they decide nothing.
+"""The interface of device adapters. Adapters move bytes and launch kernels; they decide nothing.
 
-A backend is one module of this package with the three functions of `Backend`. Everything here runs in
-a child process: a compiler in the pool's processes, a device in the worker's one.
+A backend is a module with the three functions of `Backend`. Adapters run in child processes: compilers in
+those of the compiler pool, the device in the device process.
 """
 
 from __future__ import annotations
@@ -20,33 +20,34 @@ from autotune.devices.array_compare import ArrayComparison, Difference, compared
 Bytes = NDArray[np.uint8]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
+Arguments = Mapping[str, Buffer | np.generic]  # of a launch, by name
 
 
 class HostComparisonMixin:
-    """Mix-in for devices whose memory is best compared on the host, and that tell nothing of themselves."""
+    """Mix-in for devices that compare arrays on the host and report neither conditions nor energy."""
 
     read: Callable[[Buffer, int], Bytes]
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Bring the arrays back and compare them."""
+        """Copy the arrays to the host and compare them there."""
         return [self._difference(comparison) for comparison in comparisons]
 
     def forget(self) -> None:
-        """Runs leave nothing behind."""
+        """Do nothing: runs hold no buffers."""
 
     def conditions(self) -> Mapping[str, Value]:
-        """Nothing is known."""
+        """Report nothing."""
         return {}
 
     def energy_j(self) -> float | None:
-        """No counter."""
+        """There is no counter."""
         return None
 
-    def _difference(self, wanted: ArrayComparison) -> Difference | None:
-        size_bytes = wanted.count * np.dtype(wanted.dtype).itemsize
-        buffers = (wanted.actual, wanted.expected)
-        actual, expected = (self.read(buffer, size_bytes).view(wanted.dtype) for buffer in buffers)
-        return compared_on_host(actual, expected, wanted)
+    def _difference(self, comparison: ArrayComparison) -> Difference | None:
+        size_bytes = comparison.count * np.dtype(comparison.dtype).itemsize
+        buffers = (comparison.actual, comparison.expected)
+        actual, expected = (self.read(buffer, size_bytes).view(comparison.dtype) for buffer in buffers)
+        return compared_on_host(actual, expected, comparison)
 
 
 class Device(Protocol):
@@ -55,14 +56,14 @@ class Device(Protocol):
     info: DeviceInfo
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve device memory; the address is aligned for every vector type.
+        """Reserve device memory, aligned for every vector type; raises OutOfMemory.
 
-        It is free again when nobody holds the buffer any more. Raises OutOfMemory.
+        The memory is freed when the buffer is no longer referenced.
         """
         ...
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """A part of a buffer that can be passed where a buffer is expected; offset a multiple of 4096."""
+        """A part of a buffer, usable as a buffer; the offset is a multiple of 4096."""
         ...
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
@@ -81,11 +82,11 @@ class Device(Protocol):
         target_offset: int = 0,
         source_offset: int = 0,
     ) -> None:
-        """Copy within device memory, from and to so many bytes after the starts of two buffers."""
+        """Copy within device memory; offsets are in bytes from the starts of the two buffers."""
         ...
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare arrays in device memory by the rule of `comparison`; None for those that agree."""
+        """Compare arrays in device memory by the rule of `array_compare`; None for those that agree."""
         ...
 
     def load(self, binary: Binary) -> Program:
@@ -93,37 +94,33 @@ class Device(Protocol):
         ...
 
     def run(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int = 1,
+        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
     ) -> float:
-        """Run the plan `repeats` times in order, wait for it, and return the device time of it all in ms.
+        """Run the launches in order, `repeats` times; wait, and return the device time of all in ms.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """
         ...
 
     def forget(self) -> None:
-        """Hold no buffer of an earlier run, so that its memory is free once the caller drops it."""
+        """Drop references to buffers of earlier runs, so that the caller can free their memory."""
         ...
 
     def flush_cache(self) -> None:
-        """Replace the contents of the last-level cache, so that the next run reads memory."""
+        """Replace the contents of the last-level cache, so that the next run reads from memory."""
         ...
 
     def conditions(self) -> Mapping[str, Value]:
-        """How the device does at the moment, as far as it tells: clocks, throttling, other users."""
+        """The device's present conditions, as far as known: clocks, throttling, other processes."""
         ...
 
     def energy_j(self) -> float | None:
-        """A counter of the energy that the device uses, in joules; None where there is none."""
+        """The energy that the device has used, in J, from some start on; None if it has no counter."""
         ...
 
 
 class Backend(Protocol):
-    """What a backend's module offers."""
+    """The functions of a backend's module."""
 
     def list_devices(self) -> list[DeviceInfo]:
         """Every device of this backend on this machine, in index order."""

@@ -1,4 +1,4 @@
-"""How many of a machine's cores a process may use: OpenCL counts them all."""
+"""The number of cores that this process may use; OpenCL reports all cores of the machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def cpu_limits(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> str:
-    """The cores that are allowed, and the share of them that control groups grant: `4 cores, quota 2.5`."""
+    """The allowed cores, and the quota of the control groups in cores: `4 cores, quota 2.5`."""
     quota = min(_quotas(groups, own), default=None)
     return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """Cores by the process's own group and those around it, in both versions of control groups."""
+    """Quotas in cores of the process's control group and its parents, in both versions of control groups."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -27,7 +27,10 @@ def _quotas(groups: Path, own: Path) -> Iterator[float]:
         while folder.is_relative_to(groups):
             try:
                 quota, period = " ".join((folder / name).read_text() for name in names).split()
-            except (OSError, ValueError):  # no such file at the root, and none of a group outside a container
+            except (
+                OSError,
+                ValueError,
+            ):  # the root has no such file, and groups outside a container are not visible
                 quota = "max"
             if quota not in ("max", "-1"):
                 yield int(quota) / int(period)

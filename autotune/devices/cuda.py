@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 from cuda.bindings import driver
 from cuda.core import Device as Gpu
 from cuda.core import EventOptions, Kernel, LaunchConfig, ObjectCode, launch
-from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core gives its errors
+from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error class nowhere else
 
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Buffer, Program
+from autotune.devices.base import Arguments, Program
 from autotune.devices.cuda_common import CudaDeviceBase, packed
 from autotune.devices.nvml import NvmlMonitor
 from autotune.errors import LaunchError
@@ -38,30 +37,28 @@ class CudaDevice(CudaDeviceBase):
         self._start, self._end = gpu.create_event(timed), gpu.create_event(timed)
 
     def load(self, binary: Binary) -> Program:
-        """Load a cubin; its kernels are looked up by name when they are launched."""
+        """Load a cubin; its kernels are looked up at their first launch."""
         return Module(binary, self._index)
 
-    def prepared(
-        self, program: Program, step: Launch, arguments: Mapping[str, Buffer | np.generic]
-    ) -> Callable[[], object]:
-        """One launch, queued on the device's stream when it is called."""
+    def prepared(self, program: Program, step: Launch, arguments: Arguments) -> Callable[[], object]:
+        """Return a function that queues the launch on the device's stream."""
         kernel = program.kernel(step.entry, step.shared_bytes)
         config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
         return partial(launch, self._stream, config, kernel, *packed(step, arguments))
 
     def start_clock(self) -> None:
-        """Note the time at which the GPU gets here."""
+        """Record the start event."""
         self._stream.record(self._start)
 
     def stop_clock(self) -> float:
-        """Wait for what was queued; the time since `start_clock` in ms."""
+        """Record the end event and wait for it; return the time since `start_clock` in ms."""
         self._stream.record(self._end)
         self._end.sync()
         return float(self._end - self._start)
 
 
 class Module:
-    """A loaded cubin and the kernels that were asked for."""
+    """A loaded cubin and the kernels that were looked up in it."""
 
     def __init__(self, binary: Binary, index: int) -> None:
         self._index = index
@@ -70,14 +67,14 @@ class Module:
         self._kernels: dict[tuple[str, int], Kernel] = {}
 
     def kernel(self, entry: str, shared_bytes: int) -> Kernel:
-        """A kernel by name, allowed as much dynamic shared memory as the launch wants."""
+        """Look up a kernel and allow it the dynamic shared memory of the launch."""
         key = (entry, shared_bytes)
         if key not in self._kernels:
             try:
                 kernel = self._code.get_kernel(self._binary.symbol(entry))
             except CUDAError as error:
                 raise LaunchError(f"no kernel {entry!r} in the binary ({error})") from None
-            if shared_bytes:  # with what the kernel declares itself it may be more than 48 KiB
+            if shared_bytes:  # with the static shared memory this may exceed 48 KiB
                 opt_in = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 (result,) = driver.cuKernelSetAttribute(opt_in, shared_bytes, kernel.handle, self._index)
                 if result != driver.CUresult.CUDA_SUCCESS:
@@ -89,7 +86,7 @@ class Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """Every GPU that the driver shows; none without a driver."""
+    """List the GPUs that the driver shows; none without a driver."""
     try:
         gpus = Gpu.get_all_devices()
         return [
@@ -100,10 +97,10 @@ def list_devices() -> list[DeviceInfo]:
 
 
 def open_device(index: int) -> CudaDevice:
-    """Open the GPU of that number."""
+    """Open the GPU with this number."""
     return CudaDevice(index)
 
 
 def open_compiler(index: int) -> CudaCompiler:
-    """NVRTC for that GPU's architecture."""
+    """Open NVRTC for that GPU's architecture."""
     return CudaCompiler(cuda_device(index).architecture)

@@ -1,4 +1,4 @@
-"""What the CUDA backends share: runs, comparing and flushing on the GPU, and how errors are read."""
+"""What the CUDA backends share: runs, comparisons and cache flushes on the GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autotune.devices.array_compare import (
     difference_of,
     special_bits,
 )
-from autotune.devices.base import Buffer, Program
+from autotune.devices.base import Arguments, Buffer, Program
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.nvml import NvmlMonitor
@@ -40,40 +40,36 @@ _RESULT_BYTES = 16
 
 
 class CudaDeviceBase(CudaMemory):
-    """Mix-in for GPUs.
+    """Base class of the CUDA adapters.
 
-    Runs of several launches are replayed as a graph. Arrays are compared in place and only the verdicts
-    travel. Reading flushes the L2.
+    Runs of several launches are replayed as a graph. Arrays are compared on the GPU, and only the results are
+    copied to the host. A read of a large buffer flushes the L2 cache.
     """
 
     driver_error: type[Exception]  # what the package raises when the driver refuses
     load: Callable[[Binary], Program]
-    # makes a launch that is queued when it is called, so that no work of the host is timed
-    prepared: Callable[[Program, Launch, Mapping[str, Buffer | np.generic]], Callable[[], object]]
+    # returns a function that queues the launch, so that no host work is timed
+    prepared: Callable[[Program, Launch, Arguments], Callable[[], object]]
     start_clock: Callable[[], None]
     stop_clock: Callable[[], float]  # waits; ms
 
     def __init__(self, info: DeviceInfo, pci_bus_id: str) -> None:
         self.info = info
-        self._gauge = NvmlMonitor(pci_bus_id)  # before there is a context, for it counts the GPU's processes
+        self._monitor = NvmlMonitor(pci_bus_id)  # before there is a context: it counts the GPU's processes
         self._graph_of: tuple[object, ...] | None = None
         self._graph: DriverGraph | None = None
-        self._flush_ratio = 0.0
+        self._flush_ratio = 0.0  # 0: not measured yet
         self._comparers: dict[int, Program] = {}
-        thread = ThreadPoolExecutor(1)  # the compiler works while memory is filled
+        thread = ThreadPoolExecutor(1)  # compiles while memory is filled
         self._compiling = {size: thread.submit(_comparer, info.architecture, size) for size in (4, 8, 2, 1)}
-        self._verdicts: Buffer = None
-        self._most_verdicts = 0
+        self._results: Buffer = None
+        self._max_results = 0
         self._flush: Buffer = None
 
     def run(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int = 1,
+        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
     ) -> float:
-        """Time between two events around the launches, which the GPU finds queued when it gets to them."""
+        """Time the launches between two events; all are queued before the GPU reaches them."""
         try:
             if len(launches) * repeats == 1:
                 queue = self.prepared(program, launches[0], arguments)
@@ -88,47 +84,43 @@ class CudaDeviceBase(CudaMemory):
             raise classified(error) from None
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare on the GPU, all in one go, and bring back the verdicts."""
+        """Compare all pairs on the GPU, then copy the results to the host."""
         size_bytes = _RESULT_BYTES * len(comparisons)
-        self._reserve_verdicts(len(comparisons))
-        self.fill(self._verdicts, 0xFF, size_bytes)
+        self._reserve_results(len(comparisons))
+        self.fill(self._results, 0xFF, size_bytes)
         for position, comparison in enumerate(comparisons):
             self._enqueue_comparison(comparison, position)
-        words = self.read(self._verdicts, size_bytes).view(np.uint64).tolist()
+        words = self.read(self._results, size_bytes).view(np.uint64).tolist()
         return [difference_of(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
     def flush_cache(self) -> None:
-        """Read four times the L2's size; also keeps the GPU busy while the next run is being queued.
+        """Read four times the size of the L2; this also keeps the GPU busy while the next run is queued.
 
-        Reading leaves clean lines behind. After a memset the run would pay for writing the flush back.
+        Reading leaves no dirty lines. After a memset the next run would pay for writing them back.
         """
         size_bytes = 4 * self.info.cache_bytes
         if self._flush is None:
             self._flush = self.allocate(size_bytes)
             self.fill(self._flush, 0, size_bytes)
-            self._reserve_verdicts(1)
+            self._reserve_results(1)
         self._enqueue_comparison(ArrayComparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
 
     def forget(self) -> None:
-        """Drop the latest graph, whose arguments are buffers."""
+        """Drop the latest graph, which refers to buffers."""
         self._graph = self._graph_of = None
 
     def conditions(self) -> Mapping[str, Value]:
-        """What the management library tells, and how much longer reading memory takes after a flush."""
+        """What NVML reports, and the ratio of read times with flushed and with warm caches."""
         if not self._flush_ratio:
-            self._flush_ratio = self._test_flush()
-        return self._gauge.conditions() | {"flush_ratio": round(self._flush_ratio, 2)}
+            self._flush_ratio = self._measure_flush()
+        return self._monitor.conditions() | {"flush_ratio": round(self._flush_ratio, 2)}
 
     def energy_j(self) -> float | None:
-        """Energy since the driver was loaded, in joules; None where the GPU does not count it."""
-        return self._gauge.energy_j()
+        """Energy since the driver was loaded, in J; None if the GPU does not count it."""
+        return self._monitor.energy_j()
 
     def _captured(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int,
+        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> DriverGraph:
         def enqueue() -> None:
             for step in list(launches) * repeats:
@@ -139,54 +131,50 @@ class CudaDeviceBase(CudaMemory):
             self._graph, self._graph_of = DriverGraph(self.stream, enqueue), key
         return self._graph
 
-    def _test_flush(self) -> float:
-        """Time in which one block reads 1 MiB after a flush, over the time when it was read just before.
+    def _measure_flush(self) -> float:
+        """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
 
-        One block alone waits for every load, so what differs is the distance to the data.
+        A single block waits for every load, so the ratio shows the latency.
         """
         self.flush_cache()
-        program, step, values = self._comparison(
-            ArrayComparison(self._flush, self._flush, "uint32", 2**18), 0
-        )
+        program, step, values = self._launch_of(ArrayComparison(self._flush, self._flush, "uint32", 2**18), 0)
         alone = [replace(step, grid=(1, 1, 1))]
         self.run(program, alone, values)
         warm_ms = min(self.run(program, alone, values) for _ in range(3))
         self.flush_cache()
         return self.run(program, alone, values) / warm_ms
 
-    def _reserve_verdicts(self, count: int) -> None:
-        if count > self._most_verdicts:
-            self._verdicts, self._most_verdicts = self.allocate(_RESULT_BYTES * count), count
+    def _reserve_results(self, count: int) -> None:
+        if count > self._max_results:
+            self._results, self._max_results = self.allocate(_RESULT_BYTES * count), count
 
-    def _enqueue_comparison(self, wanted: ArrayComparison, position: int) -> None:
-        self.prepared(*self._comparison(wanted, position))()
+    def _enqueue_comparison(self, comparison: ArrayComparison, position: int) -> None:
+        self.prepared(*self._launch_of(comparison, position))()
 
-    def _comparison(
-        self, wanted: ArrayComparison, position: int
-    ) -> tuple[Program, Launch, Mapping[str, Buffer | np.generic]]:
-        item_bytes = np.dtype(wanted.dtype).itemsize
+    def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
+        item_bytes = np.dtype(comparison.dtype).itemsize
         if item_bytes not in self._comparers:
             self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
-        result = self.region(self._verdicts, _RESULT_BYTES * position, _RESULT_BYTES)
-        gap = 0 if wanted.inside else wanted.count - 2 * wanted.ends
-        counts = (wanted.count, wanted.ends, gap, special_bits(wanted.dtype))
-        numbers = (*map(np.uint64, counts), np.int32(KINDS.index(wanted.dtype)))
-        tolerances = (np.float64(wanted.rtol), np.float64(wanted.atol))
-        values = (wanted.actual, wanted.expected, *numbers, *tolerances, result)
-        blocks = max(1, min(8 * self.info.compute_units, -(-(wanted.count - gap) // 512)))
+        result = self.region(self._results, _RESULT_BYTES * position, _RESULT_BYTES)
+        gap = 0 if comparison.inside else comparison.count - 2 * comparison.ends
+        counts = (comparison.count, comparison.ends, gap, special_bits(comparison.dtype))
+        numbers = (*map(np.uint64, counts), np.int32(KINDS.index(comparison.dtype)))
+        tolerances = (np.float64(comparison.rtol), np.float64(comparison.atol))
+        values = (comparison.actual, comparison.expected, *numbers, *tolerances, result)
+        blocks = max(1, min(8 * self.info.compute_units, -(-(comparison.count - gap) // 512)))
         step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS)
         return self._comparers[item_bytes], step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
 
 
-def packed(step: Launch, arguments: Mapping[str, Buffer | np.generic]) -> list[np.generic]:
-    """The arguments of a launch in its order, addresses as numbers."""
+def packed(step: Launch, arguments: Arguments) -> list[np.generic]:
+    """The arguments of a launch in its order, with addresses as numbers."""
     return [_packed(arguments[name]) for name in step.arguments]
 
 
 def _packed(value: Buffer | np.generic) -> np.generic:
     if not isinstance(value, np.generic):
         return np.uint64(int(value))
-    return value.view(np.uint16) if value.dtype == np.float16 else value  # no package knows the type
+    return value.view(np.uint16) if value.dtype == np.float16 else value  # no CUDA package accepts float16
 
 
 def _comparer(architecture: str, item_bytes: int) -> Binary:

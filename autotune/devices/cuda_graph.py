@@ -1,4 +1,4 @@
-"""CUDA graphs through the driver's own functions: the same for every package, and the quickest to replay."""
+"""CUDA graphs through the driver API: the same for every package, and the fastest to replay."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from autotune.devices.cuda_memory import call, driver
 
 
 class DriverGraph:
-    """What `enqueue` gives a stream, taken down to be launched in one go. Raises DriverError."""
+    """A graph of the work that `enqueue` puts into a stream. Raises DriverError."""
 
     def __init__(self, stream: int, enqueue: Callable[[], None]) -> None:
         self._driver = driver()
         self._stream = ctypes.c_void_p(stream)
         self._graph, self._executable = ctypes.c_void_p(), ctypes.c_void_p()
-        call("cuStreamBeginCapture_v2", self._stream, 2)  # relaxed: nobody else uses this process
+        call("cuStreamBeginCapture_v2", self._stream, 2)  # relaxed mode: no other thread uses CUDA
         try:
             enqueue()
         except BaseException:
-            self._driver.cuStreamEndCapture(self._stream, ctypes.byref(self._graph))  # of use again
+            self._driver.cuStreamEndCapture(
+                self._stream, ctypes.byref(self._graph)
+            )  # makes the stream usable again
             raise
         call("cuStreamEndCapture", self._stream, ctypes.byref(self._graph))
         call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), self._graph, ctypes.c_uint64(0))
         call("cuGraphUpload", self._executable, self._stream)
 
     def launch(self) -> None:
-        """Queue it on the stream."""
+        """Queue the graph on the stream."""
         call("cuGraphLaunch", self._executable, self._stream)
 
     def __del__(self) -> None:

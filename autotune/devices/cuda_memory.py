@@ -1,7 +1,7 @@
-"""Global memory of a GPU through the driver's own functions, the same for every package.
+"""Global memory of a GPU through the driver API, the same for every package.
 
-Whatever moves bytes is queued on the device's stream. The driver's functions without a stream use the legacy
-one, which is in no order with a stream of one's own, and may return before bytes from the host have arrived.
+All transfers are queued on the device's stream. The driver's functions without a stream use the legacy
+stream, which is not ordered with other streams, and may return before bytes from the host have arrived.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from autotune.devices.base import Buffer, Bytes
 from autotune.errors import DeviceLost, LaunchError, OutOfMemory
 
-# Errors of a launch that never started; after any other the context is lost.
+# Errors of launches that did not start; after any other error the context is lost.
 _REFUSED = (
     "INVALID_VALUE",
     "LAUNCH_OUT_OF_RESOURCES",
@@ -31,11 +31,11 @@ _NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
 
 
 class DriverError(Exception):
-    """The driver's refusal, with its name for the reason."""
+    """An error of the driver API, with the driver's name for it."""
 
 
 class Memory:
-    """An address in global memory; what it lies in is kept alive."""
+    """An address in global memory, which keeps its allocation alive."""
 
     def __init__(self, address: int, owner: object) -> None:
         self._address = address
@@ -46,12 +46,12 @@ class Memory:
 
 
 class CudaMemory:
-    """Mix-in for GPUs: memory of the current context, every transfer in the order of the stream."""
+    """Mix-in for GPUs: memory of the current context, with all transfers in stream order."""
 
     stream: int  # the driver's handle
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve memory as most programs do; in memory from a pool some kernels take 5% longer."""
+        """Reserve memory with cuMemAlloc: some kernels take 5% longer in memory from a pool."""
         address = ctypes.c_uint64()
         try:
             call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
@@ -60,11 +60,11 @@ class CudaMemory:
         return Memory(address.value, _Allocation(address))
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """The same memory from an offset on; the parent is kept alive."""
+        """The memory from an offset on; it keeps the parent alive."""
         return Memory(int(buffer) + offset_bytes, buffer)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the GPU and wait until it is there."""
+        """Copy to the GPU and wait."""
         data = np.ascontiguousarray(data)
         if data.size:
             self._queue("cuMemcpyHtoDAsync_v2", int(buffer), data.ctypes.data, data.size)
@@ -102,7 +102,7 @@ class CudaMemory:
             raise DeviceLost(str(error)) from None
 
     def _wait(self) -> None:
-        """Until then the host's memory belongs to the copy."""
+        """Wait for the stream: until then the copy uses the host's memory."""
         try:
             call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
         except DriverError as error:
@@ -110,7 +110,7 @@ class CudaMemory:
 
 
 class _Allocation:
-    """Gives memory back when nobody holds it any more; the driver waits for work that is queued."""
+    """Frees memory when it is no longer referenced; the driver waits for queued work."""
 
     def __init__(self, address: ctypes.c_uint64) -> None:
         self._address = address
@@ -121,7 +121,7 @@ class _Allocation:
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function of the driver; raises DriverError."""
+    """Call a function of the driver API; raises DriverError."""
     if code := getattr(driver(), name)(*arguments):
         reason = ctypes.c_char_p()
         driver().cuGetErrorName(code, ctypes.byref(reason))
@@ -135,7 +135,7 @@ def driver() -> ctypes.CDLL:
 
 
 def classified(error: Exception) -> LaunchError | DeviceLost:
-    """A driver's error as what it means for the process that met it."""
+    """Convert an error of the driver: a refused launch, a lack of memory, or a lost device."""
     text = str(error)
     if any(name in text for name in _NO_MEMORY):
         return OutOfMemory(text)

@@ -4,10 +4,9 @@
         y.view("float32")[:n] += x.view("float32")[:n]
         return 0.01 * BLOCK_SIZE            # the device time in ms; None: the wall time is taken
 
-Every macro is a global of the source. A function `compiling()` runs in the compiler's process. So a
-kernel can really hang, really crash the process (`os.kill(os.getpid(), SIGSEGV)`), write out of bounds
-(`x.base` is the allocation around the view) or write nothing: what autotune promises about faults is
-tested with this device, by its own tests and by anyone else's.
+Every macro is a global of the source. A function `compiling()` runs in the compiler's process. So a kernel
+can really hang, crash the process (`os.kill(os.getpid(), SIGSEGV)`), write out of bounds (`x.base` is the
+allocation around the view) or write nothing. Tests of faults use this device.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import ast
 import hashlib
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Buffer, Bytes, HostComparisonMixin, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Program
 from autotune.errors import CompileError, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
@@ -50,12 +49,12 @@ _INFO = DeviceInfo(
 
 
 class FakeCompiler:
-    """Checks the syntax, runs `compiling()`, and drops the macros that the source never names."""
+    """Checks the syntax, runs `compiling()`, and removes unused macros."""
 
     identity = None  # `compiling()` has to run every time
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """The binary is the source text itself; the options become the global OPTIONS."""
+        """Return the source text as the binary; the options become the global OPTIONS."""
         began = time.perf_counter()
         try:
             tree = ast.parse(source)
@@ -79,7 +78,7 @@ class FakeDevice(HostComparisonMixin):
         self._used_bytes = 0
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """A fresh array of bytes, as long as all that are in use fit in the memory that the device has."""
+        """A fresh array of bytes; raises OutOfMemory when all arrays in use exceed the device's memory."""
         if self._used_bytes + size_bytes > self.info.memory_bytes:
             raise OutOfMemory(f"{size_bytes} bytes, while {self._used_bytes} are in use")
         buffer = np.zeros(size_bytes, np.uint8)
@@ -110,36 +109,32 @@ class FakeDevice(HostComparisonMixin):
         target_offset: int = 0,
         source_offset: int = 0,
     ) -> None:
-        """Copy between arrays, for COPY_J_PER_BYTE."""
+        """Copy between arrays; uses COPY_J_PER_BYTE."""
         self._energy_j += size_bytes * COPY_J_PER_BYTE
         part = source[source_offset : source_offset + size_bytes]
         target[target_offset : target_offset + size_bytes] = part
 
     def load(self, binary: Binary) -> Program:
-        """The globals of the executed source."""
+        """Execute the source; the program is its globals."""
         return _execute(binary.data.decode())
 
     def run(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int = 1,
+        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
     ) -> float:
-        """Call each entry in order; the sum of the times they report, in ms."""
+        """Call each entry in order; return the sum of the times that they return, in ms."""
         total_ms = sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)
         self._energy_j += total_ms * 1e-3 * program.get("power_w", lambda: 1.0)()
         return total_ms
 
     def energy_j(self) -> float:
-        """What all copies and runs used, these by a kernel's own word, its `power_w()`, else 1 W."""
+        """The energy of all copies and runs; a kernel's `power_w()` gives the power of its runs, else 1 W."""
         return self._energy_j
 
     def flush_cache(self) -> None:
-        """There is no cache."""
+        """Do nothing: there is no cache."""
 
 
-def _launch(program: Program, launch: Launch, arguments: Mapping[str, Any]) -> float:
+def _launch(program: Program, launch: Launch, arguments: Arguments) -> float:
     entry = program.get(launch.entry)
     if entry is None:
         raise LaunchError(f"the source has no entry {launch.entry!r}")
@@ -153,7 +148,7 @@ def _launch(program: Program, launch: Launch, arguments: Mapping[str, Any]) -> f
 
 def _execute(text: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "kernel"}
-    exec(compile(text, "kernel", "exec"), names)  # a kernel is code that the user wants run
+    exec(compile(text, "kernel", "exec"), names)  # the user's own kernel
     return names
 
 
@@ -179,10 +174,10 @@ def list_devices() -> list[DeviceInfo]:
 
 
 def open_device(index: int) -> FakeDevice:
-    """Open the fake device; there is no other index than 0."""
+    """Open the fake device, whatever the index."""
     return FakeDevice()
 
 
 def open_compiler(index: int) -> FakeCompiler:
-    """A compiler for it."""
+    """Open its compiler."""
     return FakeCompiler()

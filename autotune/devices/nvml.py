@@ -1,7 +1,6 @@
-"""What NVIDIA's management library tells of a GPU while it works: clocks, throttling, energy, other users.
+"""Reads clocks, throttling, energy and other processes of a GPU from NVIDIA's management library (NVML).
 
-Everything is optional: without the package, the driver's library or the permission there is nothing to
-tell, and nothing fails.
+Without the package, the library or the permission the readings are empty, and nothing fails.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 from autotune.core.records import Value
 
-# NVML's bits for what slows a GPU down against its will; being idle is not among them
+# NVML's bits for reasons that slow a busy GPU down
 _THROTTLE_REASONS = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -22,7 +21,7 @@ _THROTTLE_REASONS = {
 
 
 class NvmlMonitor:
-    """Readings of one GPU, found by the address of its PCI slot."""
+    """Readings of one GPU, found by its PCI address."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self._nvml: Any = None
@@ -36,11 +35,11 @@ class NvmlMonitor:
         except pynvml.NVMLError:
             return
         self._nvml = pynvml
-        # before this process uses the GPU, so that whoever uses it now is another
+        # counted before this process uses the GPU
         self._others = self._read(lambda: len(pynvml.nvmlDeviceGetComputeRunningProcesses(self._gpu)))
 
     def conditions(self) -> dict[str, Value]:
-        """Clock in MHz, why it is throttled, and how many other processes were there; empty if unknown."""
+        """Clock in MHz, temperature, throttle reasons and the number of other processes, as far as known."""
         if self._nvml is None:
             return {}
         nvml, gpu = self._nvml, self._gpu
@@ -56,7 +55,7 @@ class NvmlMonitor:
         return {name: value for name, value in found.items() if value not in (None, "", 0)}
 
     def limits(self) -> str:
-        """What the GPU is kept to, clocks as the highest and the set ones: `700 W, SM 1980/1830 MHz`."""
+        """Power limit, and clocks as maximum/set: `700 W, SM 1980/1830 MHz`."""
         if self._nvml is None:
             return ""
         nvml, gpu = self._nvml, self._gpu
@@ -64,12 +63,12 @@ class NvmlMonitor:
         found = [] if power_mw is None else [f"{power_mw / 1e3:g} W"]
         for name, kind in (("SM", nvml.NVML_CLOCK_SM), ("memory", nvml.NVML_CLOCK_MEM)):
             clocks = (nvml.nvmlDeviceGetMaxClockInfo, nvml.nvmlDeviceGetApplicationsClock)
-            known = [str(mhz) for clock in clocks if (mhz := self._read(partial(clock, gpu, kind)))]
-            found += [f"{name} {'/'.join(known)} MHz"] if known else []
+            values = [str(mhz) for clock in clocks if (mhz := self._read(partial(clock, gpu, kind)))]
+            found += [f"{name} {'/'.join(values)} MHz"] if values else []
         return ", ".join(found)
 
     def energy_j(self) -> float | None:
-        """Energy since the driver was loaded, in joules; None where the GPU does not count it."""
+        """Energy since the driver was loaded, in J; None if the GPU does not count it."""
         if self._nvml is None:
             return None
         used_mj = self._read(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._gpu))

@@ -1,10 +1,10 @@
-"""OpenCL devices through pyopencl: the embedded default is the CPU under PoCL."""
+"""OpenCL devices through pyopencl, among them the CPU with PoCL."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ import pyopencl as cl
 
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Buffer, Bytes, HostComparisonMixin, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Program
 from autotune.devices.cpu_limits import cpu_limits
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 
-_MIN_ON_GPU_BYTES = 256 * 2**20
+_MIN_GPU_FLUSH_BYTES = 256 * 2**20
 _READER = """
 __kernel void read_all(__global const uint4 *data, __global uint *found, ulong count)
 {
@@ -33,7 +33,7 @@ __kernel void read_all(__global const uint4 *data, __global uint *found, ulong c
 
 
 class OpenCLCompiler:
-    """Builds for one device; the binary carries what the driver makes of the source."""
+    """Builds programs for one device with the driver's compiler."""
 
     def __init__(self, index: int) -> None:
         self._device = _devices()[index]
@@ -58,17 +58,17 @@ class OpenCLCompiler:
 
 
 class OpenCLDevice(HostComparisonMixin):
-    """One OpenCL device with an in-order queue that takes time stamps."""
+    """One OpenCL device with an in-order queue and profiling."""
 
     def __init__(self, index: int) -> None:
         self._device = _devices()[index]
         self.info = opencl_device(self._device)
         self._context = cl.Context([self._device])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self._reader: CacheReader | None = None
+        self._flusher: CacheFlusher | None = None
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve a buffer; most drivers do so when it is first used."""
+        """Reserve a buffer; most drivers allocate it at its first use."""
         with _memory(size_bytes):
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
 
@@ -109,7 +109,7 @@ class OpenCLDevice(HostComparisonMixin):
             )
 
     def load(self, binary: Binary) -> Program:
-        """Kernels by entry name."""
+        """Load a binary; the program is its kernels by name."""
         try:
             program = cl.Program(self._context, [self._device], [binary.data]).build()
             return {kernel.function_name: kernel for kernel in program.all_kernels()}
@@ -117,13 +117,9 @@ class OpenCLDevice(HostComparisonMixin):
             raise LaunchError(f"the driver refuses the binary: {error}") from None
 
     def run(
-        self,
-        program: Program,
-        launches: Sequence[Launch],
-        arguments: Mapping[str, Buffer | np.generic],
-        repeats: int = 1,
+        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
     ) -> float:
-        """Enqueue everything, wait, and take the time from the first start to the last end."""
+        """Enqueue everything and wait; the time is from the first start to the last end."""
         events = [self._enqueue(program, launch, arguments) for _ in range(repeats) for launch in launches]
         try:
             self._queue.finish()
@@ -132,16 +128,14 @@ class OpenCLDevice(HostComparisonMixin):
             raise DeviceLost(str(error)) from None
 
     def flush_cache(self) -> None:
-        """Read `flush_bytes` of memory that nothing else uses."""
-        if self._reader is None:
+        """Read a buffer of `flush_bytes` that nothing else uses."""
+        if self._flusher is None:
             size_bytes = flush_bytes(self.info)
             with _memory(size_bytes):
-                self._reader = CacheReader(self._queue, size_bytes)
-        self._reader.run()
+                self._flusher = CacheFlusher(self._queue, size_bytes)
+        self._flusher.run()
 
-    def _enqueue(
-        self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]
-    ) -> cl.Event:
+    def _enqueue(self, program: Program, launch: Launch, arguments: Arguments) -> cl.Event:
         kernel = program.get(launch.entry)
         if kernel is None:
             raise LaunchError(
@@ -160,33 +154,33 @@ class OpenCLDevice(HostComparisonMixin):
             raise LaunchError(f"{launch.entry}: {error}") from None
 
 
-class CacheReader:
-    """A buffer of zeros that is read from end to end; reading leaves nothing behind to be written back."""
+class CacheFlusher:
+    """Flushes a cache by reading a buffer of zeros; reading leaves no lines that have to be written back."""
 
     def __init__(self, queue: cl.CommandQueue, size_bytes: int) -> None:
         """`size_bytes` is a multiple of 16."""
         self._queue = queue
         self._kernel = cl.Kernel(cl.Program(queue.context, _READER).build(), "read_all")
-        self.data, self.found = (
+        self.data, self.sink = (
             cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size) for size in (size_bytes, 4)
         )
         cl.enqueue_fill_buffer(queue, self.data, np.uint32(0), 0, size_bytes)
 
     def run(self) -> None:
-        """Read it, and wait."""
+        """Read the whole buffer and wait."""
         threads = 1024 * self._queue.device.max_compute_units
-        self._kernel(self._queue, (threads,), None, self.data, self.found, np.uint64(self.data.size // 16))
+        self._kernel(self._queue, (threads,), None, self.data, self.sink, np.uint64(self.data.size // 16))
         self._queue.finish()
 
 
 def flush_bytes(device: DeviceInfo) -> int:
-    """How much is read to push everything else out of a device's last-level cache.
+    """How much to read to flush a device's last-level cache: four times its size.
 
-    Four times its size. Some GPUs report the cache of one unit, or none: they get 256 MiB at least, within an
-    eighth of their memory.
+    Some GPUs report the cache of one unit, or none. So a GPU reads at least 256 MiB, and no device reads more
+    than an eighth of its memory.
     """
-    least = _MIN_ON_GPU_BYTES if device.kind == "gpu" else 16
-    return min(max(4 * device.cache_bytes, least), device.memory_bytes // 8) // 16 * 16
+    minimum = _MIN_GPU_FLUSH_BYTES if device.kind == "gpu" else 16
+    return min(max(4 * device.cache_bytes, minimum), device.memory_bytes // 8) // 16 * 16
 
 
 def list_devices() -> list[DeviceInfo]:
@@ -201,20 +195,20 @@ def open_device(index: int) -> OpenCLDevice:
 
 
 def open_compiler(index: int) -> OpenCLCompiler:
-    """A compiler for that device."""
+    """Open that device's compiler."""
     return OpenCLCompiler(index)
 
 
 def _devices() -> list[cl.Device]:
     try:
         return [device for platform in cl.get_platforms() for device in platform.get_devices()]
-    except cl.Error:  # the loader found no vendor's driver
+    except cl.Error:  # no driver is installed
         return []
 
 
 @contextmanager
 def _memory(size_bytes: int) -> Iterator[None]:
-    """Tell what a driver says when it has no room for a buffer: when it is made, or first used."""
+    """Raise OutOfMemory if a driver has no room for a buffer, when it is made or first used."""
     try:
         yield
     except cl.Error as error:
@@ -224,6 +218,6 @@ def _memory(size_bytes: int) -> Iterator[None]:
 
 
 def _build_log(text: str) -> str:
-    """The compiler's own lines out of pyopencl's message around them."""
+    """Extract the compiler's own lines from pyopencl's message."""
     lines = [line for line in text.splitlines() if "error" in line.lower() or "warning" in line.lower()]
     return "\n".join(lines or text.splitlines())

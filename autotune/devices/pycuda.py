@@ -1,20 +1,19 @@
-"""NVIDIA GPUs through PyCUDA; the binaries come from the same compiler as for cuda.core."""
+"""NVIDIA GPUs through PyCUDA; the compiler is the same as for cuda.core."""
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pycuda.driver as driver
 
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Buffer, Program
+from autotune.devices.base import Arguments, Program
 from autotune.devices.cuda_common import CudaDeviceBase, packed
 from autotune.devices.cuda_memory import classified
 from autotune.devices.nvml import NvmlMonitor
@@ -31,40 +30,38 @@ class PyCudaDevice(CudaDeviceBase):
         gpu = driver.Device(index)
         super().__init__(_describe(index), gpu.pci_bus_id())
         self._context = gpu.make_context()
-        atexit.register(self._context.pop)  # PyCUDA aborts where a context outlives the interpreter
+        atexit.register(self._context.pop)  # PyCUDA aborts if a context outlives the interpreter
         self._stream = driver.Stream()
         self.stream = self._stream.handle
         self._start, self._end = driver.Event(), driver.Event()
 
     def load(self, binary: Binary) -> Program:
-        """Load a cubin; its kernels are looked up by name when they are launched."""
+        """Load a cubin; its kernels are looked up at their first launch."""
         try:
             return _Module(driver.module_from_buffer(binary.data), binary)
         except driver.Error as error:
             raise classified(error) from None
 
-    def prepared(
-        self, program: Program, launch: Launch, arguments: Mapping[str, Buffer | np.generic]
-    ) -> Callable[[], object]:
-        """One launch, queued on the device's stream when it is called."""
+    def prepared(self, program: Program, launch: Launch, arguments: Arguments) -> Callable[[], object]:
+        """Return a function that queues the launch on the device's stream."""
         kernel = program.kernel(launch.entry, launch.shared_bytes)
         values = packed(launch, arguments)
         options = {"grid": launch.grid, "block": launch.block, "shared": launch.shared_bytes}
         return partial(kernel, *values, **options, stream=self._stream)
 
     def start_clock(self) -> None:
-        """Note the time at which the GPU gets here."""
+        """Record the start event."""
         self._start.record(self._stream)
 
     def stop_clock(self) -> float:
-        """Wait for what was queued; the time since `start_clock` in ms."""
+        """Record the end event and wait for it; return the time since `start_clock` in ms."""
         self._end.record(self._stream)
         self._end.synchronize()
         return float(self._end.time_since(self._start))
 
 
 class _Module:
-    """A loaded cubin and the kernels that were asked for."""
+    """A loaded cubin and the kernels that were looked up in it."""
 
     def __init__(self, module: Any, binary: Binary) -> None:
         self._module = module
@@ -72,12 +69,12 @@ class _Module:
         self._functions: dict[tuple[str, int], Any] = {}
 
     def kernel(self, entry: str, shared_bytes: int) -> Any:
-        """A kernel by name, allowed as much dynamic shared memory as the launch wants."""
+        """Look up a kernel and allow it the dynamic shared memory of the launch."""
         key = (entry, shared_bytes)
         if key not in self._functions:
             try:
                 function = self._module.get_function(self._binary.symbol(entry))
-                if shared_bytes:  # with what the kernel declares itself it may be more than 48 KiB
+                if shared_bytes:  # with the static shared memory this may exceed 48 KiB
                     function.set_attribute(
                         driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
                     )
@@ -88,7 +85,7 @@ class _Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """Every GPU that the driver shows; none without a driver."""
+    """List the GPUs that the driver shows; none without a driver."""
     try:
         driver.init()
         gpus = [driver.Device(index).pci_bus_id() for index in range(driver.Device.count())]
@@ -98,13 +95,13 @@ def list_devices() -> list[DeviceInfo]:
 
 
 def open_device(index: int) -> PyCudaDevice:
-    """Open the GPU of that number."""
+    """Open the GPU with this number."""
     driver.init()
     return PyCudaDevice(index)
 
 
 def open_compiler(index: int) -> CudaCompiler:
-    """NVRTC for that GPU's architecture."""
+    """Open NVRTC for that GPU's architecture."""
     return CudaCompiler(_describe(index).architecture)
 
 

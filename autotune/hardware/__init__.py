@@ -1,4 +1,4 @@
-"""Which device is meant: its name, its architecture, a live object of some package, the CUDA driver.
+"""Identifies devices: by name, by architecture, by an object of a GPU package, or through the CUDA driver.
 
-Standard library only.
+Uses the standard library only.
 """

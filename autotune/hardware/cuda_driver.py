@@ -1,6 +1,6 @@
-"""NVIDIA GPUs as the driver's own library describes them, through the standard library alone.
+"""Describes NVIDIA GPUs through the CUDA driver's library and ctypes.
 
-Numbers respect CUDA_VISIBLE_DEVICES, because the driver's do. No context is made on any GPU.
+Device numbers respect CUDA_VISIBLE_DEVICES, as the driver's do. No context is created on any GPU.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ATTRIBUTES = {
 
 @cache  # a GPU does not change while a process runs
 def cuda_device(number: int) -> DeviceInfo:
-    """Describe a GPU from the CUDA driver; raises InputError when it has none of that number."""
+    """Describe the GPU with this number; raises InputError if there is none."""
     library = _driver()
     handle = ctypes.c_int()
     if library is None or library.cuDeviceGet(ctypes.byref(handle), number) != 0:
-        raise InputError(f"device {number}: the CUDA driver shows no GPU of that number")
+        raise InputError(f"device {number}: the CUDA driver shows no GPU with this number")
     have = {name: _attribute(library, handle, code) for name, code in _ATTRIBUTES.items()}
     name = ctypes.create_string_buffer(256)
     memory_bytes, version = ctypes.c_size_t(), ctypes.c_int()
@@ -57,18 +57,18 @@ def cuda_device(number: int) -> DeviceInfo:
         has_shuffle=True,
         driver=driver_version(),
         runtime=f"CUDA {version.value // 1000}.{version.value % 1000 // 10}",
-        limits="",  # the management library's to tell, which production code does not ask
+        limits="",  # only NVML knows them, and production code does not load it
         **have,
     )
 
 
 def _bandwidth_bytes_per_s(clock_khz: int, bus_bits: int, integrated: int) -> float | None:
-    """Two transfers a clock; None where the driver does not know, or the host shares the memory."""
+    """Two transfers per clock; None if the driver does not know, or the GPU shares the host's memory."""
     return None if integrated else 2.0 * clock_khz * 1e3 * bus_bits / 8 or None
 
 
 def driver_version() -> str:
-    """The version of NVIDIA's kernel module, which the driver's own interface does not tell."""
+    """The version of NVIDIA's kernel module, which the driver API does not report."""
     try:
         with open("/proc/driver/nvidia/version", encoding="ascii") as file:  # noqa: PTH123 - not a file one looks for
             words = file.readline().split()
@@ -79,7 +79,7 @@ def driver_version() -> str:
 
 @cache
 def _driver() -> ctypes.CDLL | None:
-    """The CUDA driver, ready to be asked; None where there is none or it shows no GPU."""
+    """Load and initialise the CUDA driver; None if there is none or it shows no GPU."""
     for name in _LIBRARIES:
         try:
             library = ctypes.CDLL(name)
@@ -92,7 +92,7 @@ def _driver() -> ctypes.CDLL | None:
 
 
 def current_device() -> int | None:
-    """The GPU of this thread's context, else the first one; None where there is none."""
+    """The GPU of this thread's context, else the first one; None without a GPU."""
     library = _driver()
     if library is None:
         return None
@@ -101,7 +101,7 @@ def current_device() -> int | None:
 
 
 def device_at(address: str) -> int:
-    """The number of the GPU at a PCI bus address, such as 0000:65:00.0; raises InputError."""
+    """The number of the GPU at a PCI address such as 0000:65:00.0; raises InputError if there is none."""
     library, number = _driver(), ctypes.c_int()
     if library is None or library.cuDeviceGetByPCIBusId(ctypes.byref(number), address.encode()) != 0:
         raise InputError(f"device {address}: the CUDA driver shows no GPU at that address")

@@ -1,7 +1,7 @@
-"""Which device a program means: a name, a number, an object of its GPU package, or the current GPU.
+"""Identifies the device that a program gives: a name, a number, an object of a GPU package, or nothing.
 
-Objects are known by what they offer, so no GPU package is imported. The CUDA driver's library is loaded only
-for a question that it has to answer: one without a name.
+Objects are recognised by their attributes, so no GPU package is imported. The CUDA driver's library is loaded
+only if no name is given.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from autotune.errors import InputError
 from autotune.hardware.names import slug
 
 _OPENCL_CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
-_MAX_GROUP = 1024  # as on GPUs: PoCL admits more, but unrolls every work-item of a group
+_MAX_GROUP = 1024  # as on GPUs; PoCL allows more, but unrolls every work-item of a group
 
 
 def identify(device: object) -> str | DeviceInfo | None:
-    """A name or slug as it is, else the description of the device that is meant.
+    """Return a name or slug unchanged, and a description of any other device.
 
-    None stands for the GPU of the current CUDA context, else the first GPU, and stays None where the driver
-    shows none. Raises InputError for an object that is no device, and for a number that no GPU has.
+    None means the GPU of the current CUDA context, else the first GPU; it stays None without a GPU. Raises
+    InputError for an object that is not a device, and for a number that no GPU has.
     """
     if isinstance(device, str | DeviceInfo):
         return device
@@ -37,7 +37,7 @@ def identify(device: object) -> str | DeviceInfo | None:
 
 
 def _number(device: object) -> int:
-    """The driver's number of a GPU; attributes are those of cuda.core, pycuda, torch, and cupy, in turn."""
+    """The driver's number of a GPU, from attributes of cuda.core, pycuda, torch and cupy, in this order."""
     from autotune.hardware import cuda_driver
 
     if isinstance(device, int) and not isinstance(device, bool):
@@ -68,7 +68,7 @@ def opencl_device(device: Any) -> DeviceInfo:
     return DeviceInfo(
         backend="opencl",
         name=name,
-        slug=slug(f"cpu {name}" if is_cpu else f"{name} opencl"),  # apart from the same GPU under CUDA
+        slug=slug(f"cpu {name}" if is_cpu else f"{name} opencl"),  # differs from the same GPU under CUDA
         kind="cpu" if is_cpu else "gpu",
         vendor=device.vendor.strip(),
         architecture=platform.machine() if is_cpu else name,
@@ -87,12 +87,12 @@ def opencl_device(device: Any) -> DeviceInfo:
 
 
 def _host_memory_bytes() -> int:
-    """What the machine has: PoCL reports what is free at the moment, which no two processes agree on."""
+    """The machine's memory; PoCL reports the free memory, which changes all the time."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _readable_name(raw: str) -> str:
-    """Drop what is not the product: PoCL's `pthread-` prefix, trade marks, the CPUID vendor string."""
+    """Remove PoCL's `pthread-` prefix, trade marks and the CPUID vendor string."""
     name = re.sub(r"^(pthread|basic|cpu)-", "", raw)
     name = re.sub(r"\((R|TM|C)\)|GenuineIntel|AuthenticAMD", "", name)
     return " ".join(name.split())

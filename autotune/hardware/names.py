@@ -1,9 +1,9 @@
-"""Names of devices: which are the same device, and what a name alone says of vendor and architecture.
+"""Device names: which ones mean the same device, and which vendor and architecture a name implies.
 
-A reviewed table and its policy; docs/devices.md has both in words. The same device is the same chip with the
-same units and memory, however a driver of some age or a person spells it. A form factor (SXM, PCIe, NVL), a
-memory size, a laptop's or Ti's chip, a MIG slice and a virtual GPU are devices of their own: their results
-serve each other as SAME_ARCHITECTURE, which is said, and never as EXACT.
+docs/devices.md explains the rules. Two names mean the same device if chip, units and memory are the same,
+however a driver or a person spells them. Form factors (SXM, PCIe, NVL), memory sizes, laptop and Ti versions,
+MIG slices and virtual GPUs are different devices: their results serve each other as SAME_ARCHITECTURE, never
+as EXACT.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo, name_words
 
-# Words of a name that tell no device from another one.
+# Words that do not distinguish devices.
 BRANDS = frozenset(
     (
         "nvidia",
@@ -30,7 +30,7 @@ BRANDS = frozenset(
         "tm",
     )
 )
-# Names that people use, to the name that the driver reports; both as `canonical` leaves them.
+# Common names to the name that the driver reports, both in the form of `canonical`.
 ALIASES = {
     "h100 sxm": "80gb h100 hbm3",
     "h100 sxm5": "80gb h100 hbm3",
@@ -42,7 +42,7 @@ ALIASES = {
     "40gb a100 sxm": "40gb a100 sxm4",
     "80gb a100 sxm": "80gb a100 sxm4",
 }
-# Words that decide the vendor, in the name or in what the driver says of the vendor.
+# Words that decide the vendor, in a device's name or its vendor string.
 VENDORS = {
     "nvidia": ("nvidia", "geforce", "tesla", "quadro", "rtx", "gtx", "grid"),
     "amd": ("amd", "radeon", "instinct", "authenticamd", "advanced micro devices", "epyc", "ryzen"),
@@ -51,11 +51,11 @@ VENDORS = {
     "arm": ("arm", "mali"),
     "qualcomm": ("qualcomm", "adreno"),
 }
-# Words that decide the architecture; the first that a name has counts.
+# Words that decide the architecture; the first match counts.
 ARCHITECTURES = {
     "sm_103": "b300 gb300",
     "sm_100": "b100 b200 gb200",
-    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after the data centre's, which are Blackwell too
+    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after those of the data centre, which are Blackwell too
     "sm_90": "h20 h100 h200 h800 gh200",
     "sm_89": "ada l4 l20 l40 l40s 4050 4060 4070 4080 4090",
     "sm_86": "a2 a10 a10g a16 a40 a2000 a4000 a4500 a5000 a5500 a6000 3050 3060 3070 3080 3090",
@@ -74,7 +74,7 @@ ARCHITECTURES = {
 
 
 class Traits(NamedTuple):
-    """What decides whether results of one device are near another's; None: not known."""
+    """What decides how well results of one device serve another; None: unknown."""
 
     kind: str | None = None
     vendor: str | None = None
@@ -82,9 +82,9 @@ class Traits(NamedTuple):
 
 
 def canonical(name: str) -> str:
-    """A name or slug without brands, its words in order: equal for the same device.
+    """A name or slug without brands and with sorted words: equal for the same device.
 
-    What is left of a name of brands only is the name itself.
+    A name that consists of brands only keeps them.
     """
     words = name_words(name)
     plain = " ".join(sorted(word for word in words if word not in BRANDS)) or " ".join(words)
@@ -92,12 +92,12 @@ def canonical(name: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two names are of the same device."""
+    """Whether two names mean the same device."""
     return canonical(one) == canonical(other)
 
 
 def traits_of_name(name: str) -> Traits:
-    """What a name alone says: a slug that begins with cpu is a CPU's, every other name a GPU's."""
+    """The traits that a name implies: a slug that begins with cpu is a CPU's, every other name a GPU's."""
     words = name_words(name)
     kind = "cpu" if words and words[0] == "cpu" else "gpu"
     vendor = _vendor(name)
@@ -110,7 +110,7 @@ def traits_of_name(name: str) -> Traits:
 
 @lru_cache(maxsize=1024)
 def traits_of(device: DeviceInfo) -> Traits:
-    """What a description says; OpenCL knows no architecture of a GPU, so its name is asked."""
+    """The traits of a description; OpenCL reports no architecture of a GPU, so its name implies it."""
     vendor = _vendor(device.vendor) or _vendor(device.name) or device.vendor.lower()
     architecture = device.architecture
     if device.kind == "gpu" and architecture == device.name:

@@ -1,1 +1,1 @@
-"""Child processes that can always be killed, temporary folders, and files that several processes share."""
+"""Child processes that can always be killed, temporary folders, and files that processes share."""

@@ -1,7 +1,10 @@
 """A child process that holds one state and answers one call at a time, and that can always be killed.
 
-The child leads its own process group, dies with its parent (Linux), and is replaced rather than
-repaired. Functions travel by their import path, values by pickle.
+The child leads its own process group, dies with its parent (Linux), and is replaced, never repaired.
+Functions are sent by import path, values by pickle.
+
+A process is started by command line, not by fork or by importing the caller's main module, so a script that
+uses autotune needs no `__main__` guard. Processes can be started before they are needed.
 """
 
 from __future__ import annotations
@@ -14,22 +17,34 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 
 from autotune.errors import ChildDied, ChildFailed, ChildRaised, ChildTimeout
-from autotune.processes.python_process import start, take
 
 _T = TypeVar("_T")
 _PR_SET_PDEATHSIG = 1
 _STDERR_TAIL_BYTES = 2000
-_MAX_BYTES = 2**28  # of an answer; a kernel that writes to the pipe makes any number its length
-# These come from outside: the system when memory is short, a batch system at its limit, a user.
+_MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any length
+# Sent from outside: by the system when memory is short, by a batch system at its limit, by a user.
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+
+
+_BOOT = """
+import sys
+sys.path[:] = {path!r}
+from importlib import import_module
+from autotune.processes.child import serve
+for name in {imports!r}:
+    import_module(name)
+serve({fd}, {parent})
+"""
 
 
 @dataclass(frozen=True)
@@ -39,8 +54,60 @@ class _Raised:
     trace: str
 
 
+@dataclass(frozen=True)
+class _Process:
+    """A running process, the pipe to it, and the file of its output."""
+
+    popen: subprocess.Popen[bytes]
+    pipe: Connection[Any, Any]
+    output: BinaryIO
+
+
+def _start(imports: Sequence[str] = (), wrapper: Sequence[str] = ()) -> _Process:
+    """Start a process that imports these modules and waits; `wrapper` is a command line that runs it."""
+    output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+    ours, theirs = Pipe()
+    parent = 0 if wrapper else os.getpid()
+    boot = _BOOT.format(path=sys.path, imports=tuple(imports), fd=theirs.fileno(), parent=parent)
+    popen = subprocess.Popen(
+        [*wrapper, sys.executable, "-c", boot],
+        pass_fds=[theirs.fileno()],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+    )
+    theirs.close()
+    return _Process(popen, ours, output)
+
+
+_spares: dict[tuple[str, str], list[_Process]] = {}
+
+
+def keep_ready(kind: str, count: int, imports: Sequence[str]) -> None:
+    """Start processes ahead of their use by a `Child` of this kind; they import these modules and wait."""
+    _spares.setdefault((kind, str(Path.cwd())), []).extend(_start(imports) for _ in range(count))
+
+
+def _take(kind: str) -> _Process:
+    """Take a process that was kept ready for this kind of work in this folder, else start one."""
+    waiting = _spares.get((kind, str(Path.cwd())))
+    return waiting.pop() if waiting else _start()
+
+
+def discard_spares() -> None:
+    """Kill the processes that were kept ready and not taken."""
+    for waiting in _spares.values():
+        for process in waiting:
+            process.popen.kill()
+            process.popen.wait()
+            process.pipe.close()
+            process.output.close()
+    _spares.clear()
+
+
 class Child:
-    """One child process; `factory(*arguments)` runs in it first and makes the state of every call."""
+    """One child process; it first runs `factory(*arguments)`, which returns the state for all calls."""
 
     def __init__(
         self,
@@ -50,20 +117,25 @@ class Child:
         wrapper: Sequence[str] = (),
         kind: str = "",
     ) -> None:
-        """Start the process, or take one that was kept ready for this `kind` of work.
+        """Start the process, or take one that `keep_ready` started for this `kind` of work.
 
-        `wrapper` is a command line that it is run by, such as a debugger's.
+        Args:
+            factory: Makes the state, in the child.
+            arguments: Its arguments.
+            environment: Environment variables to set in the child.
+            wrapper: A command line that runs the child, such as a debugger's.
+            kind: Which of the processes kept ready may be taken.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
-        process = start(wrapper=wrapper) if wrapper else take(kind)
+        process = _start(wrapper=wrapper) if wrapper else _take(kind)
         self._process, self._pipe, self._errors = process.popen, process.pipe, process.output
-        with contextlib.suppress(ConnectionError):  # one that is dead already is reported by the first call
+        with contextlib.suppress(ConnectionError):  # the first call reports a dead process
             self._pipe.send((dict(environment or {}), factory, arguments))
 
     @property
     def pid(self) -> int:
-        """Process id, which is also the id of the process group."""
+        """The id of the process and of its group."""
         return self._process.pid
 
     def call(
@@ -80,14 +152,14 @@ class Child:
     def ask(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None, **options: Any
     ) -> None:
-        """Begin a call; `answer` ends it. Only one call can be under way."""
+        """Begin a call that `answer` ends; only one can be under way."""
         self._timeout_s = timeout_s
         self._deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        with contextlib.suppress(ConnectionError):  # the answer will be that the child is dead
+        with contextlib.suppress(ConnectionError):  # `answer` reports a dead process
             self._pipe.send((function, arguments, options))
 
     def answer(self) -> Any:
-        """Wait for the call that was begun; raises what `call` raises."""
+        """Wait for the call that was begun; raises as `call` does."""
         try:
             left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
             if not self._pipe.poll(left_s):
@@ -109,9 +181,9 @@ class Child:
         return answer
 
     def finish(self, timeout_s: float) -> tuple[int, str]:
-        """Let the child end by itself: its exit code, and what it and its wrapper printed.
+        """Let the child end by itself; return its exit code, and what it and its wrapper printed.
 
-        One that has died has both, too. Raises ChildTimeout when it does not end in time.
+        Also works after it has died. Raises ChildTimeout when it does not end in time.
         """
         self._pipe.close()
         try:
@@ -124,8 +196,8 @@ class Child:
         return code, self._errors.read().decode(errors="replace")
 
     def kill(self) -> None:
-        """Kill the whole process group and wait for the child; harmless when it is gone already."""
-        if self._pipe.closed:  # by now the number may be another process's
+        """Kill the process group and wait for the child; does nothing if it is gone already."""
+        if self._pipe.closed:  # its id may belong to another process by now
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -133,9 +205,9 @@ class Child:
         self._pipe.close()
 
     def _death(self) -> ChildDied:
-        """What ended the process, with its last words."""
+        """The error for a process that ended, with the last line that it printed."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)  # it may be about to end by itself, and to say why
+            self._process.wait(0.5)  # it may be about to end by itself and to print why
         self.kill()
         code = self._process.returncode
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -147,10 +219,7 @@ class Child:
 
 
 def persistently(attempt: Callable[[], _T]) -> _T:
-    """What an attempt returns, or a second one where the machine made the first fail.
-
-    One that took too long is not repeated: somebody is waiting.
-    """
+    """Call `attempt`; call it again if the machine made it fail, except after a timeout."""
     try:
         return attempt()
     except ChildFailed as error:
@@ -160,12 +229,12 @@ def persistently(attempt: Callable[[], _T]) -> _T:
 
 
 def was_killed(code: int) -> bool:
-    """Whether an exit code, of a process or as a wrapper passes it on, is that of a signal from outside."""
+    """Whether an exit code, also one passed on by a wrapper, means a signal from outside."""
     return (-code if code < 0 else code - 128) in _SIGNALS_FROM_OUTSIDE
 
 
 def is_machine_busy() -> bool:
-    """Whether more processes want to run than the machine has cores."""
+    """Whether more processes are ready to run than the machine has cores."""
     return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
@@ -193,8 +262,8 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> t
 
 
 def _die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies, a kill -9 included."""
-    if not parent:  # run by a wrapper, which is in the same process group
+    """Ask the system to kill this process when its parent dies, even by kill -9."""
+    if not parent:  # its parent is a wrapper, in the same process group
         return
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Files that several processes share: locked, and replaced whole.
+"""Files that several processes share: they are locked, and replaced as a whole.
 
-No link that somebody has put into a folder is followed when a file of that folder is written.
+Writing never follows a symbolic link.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Put a file in place at once, and on the disk; a folder that others write to has to be `locked`."""
+    """Replace a file atomically and sync it; lock a folder with `locked` if others write to it."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     descriptor = os.open(temporary, _OPENED | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -39,9 +39,9 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock file; it is removed in the end, so whoever waited for it must look again.
+    """Hold a folder's lock file, and remove temporary files that a killed process left there.
 
-    What a killed process left half written in the folder is removed first.
+    The lock file is removed at the end, so a process that waited for it checks that it is still in place.
     """
     path = folder / ".lock"
     while True:
@@ -63,7 +63,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def hold(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file or folder until it is closed; False when another process does, and nobody waits."""
+    """Lock an open file or folder until it is closed; without `wait`, return False if it is locked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:

@@ -1,7 +1,6 @@
-"""A temporary folder for a run and its children; one that a killed run left behind goes with the next run.
+"""A temporary folder for a run and its children; the next run removes those that killed runs left.
 
-The folder itself is the lock: who holds it uses the folder, and the lock ends with the process, however
-that ends.
+A run locks its folder. The lock ends with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from pathlib import Path
 from autotune.processes.files import hold
 
 _PREFIX = "autotune-scratch-"
-_NAME = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")  # as mkdtemp makes it, so that nobody's own folder is meant
+_NAME = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")  # as mkdtemp makes it, so that no user's folder matches
 
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """An empty folder, removed in the end with all that is in it."""
+    """Make an empty folder; remove it with its contents at the end."""
     _remove_abandoned()
     while True:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
         lock = _locked(folder, wait=True)
-        if Path(folder).exists():  # else another process took it for an abandoned one before it was locked
+        if Path(folder).exists():  # else another process removed it before it was locked
             break
         _release(lock)
     try:
@@ -49,7 +48,7 @@ def _remove_abandoned() -> None:
 
 
 def _locked(folder: str, *, wait: bool) -> int | None:
-    """A descriptor that holds the lock of a folder; None where it cannot be had."""
+    """Lock a folder and return the descriptor that holds the lock; None if that is not possible."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         if hold(descriptor, wait=wait):

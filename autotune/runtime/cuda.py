@@ -1,4 +1,4 @@
-"""Arrays that speak the CUDA array interface (cupy, torch, pycuda, numba), and buffers of cuda.core."""
+"""Launches on arrays with the CUDA array interface (cupy, torch, pycuda, numba) and buffers of cuda.core."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cuda.core import (
     Stream,
     launch,
 )
-from cuda.core._utils.cuda_utils import CUDAError  # the only name cuda.core gives its errors
+from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error class nowhere else
 
 from autotune.compilers.nvcc import NvccCompiler
 from autotune.compilers.nvrtc import CudaCompiler
@@ -29,14 +29,12 @@ from autotune.errors import InputError, LaunchError
 from autotune.hardware.cuda_driver import cuda_device
 from autotune.runtime.launchers import View
 
-_LEGACY, _PER_THREAD = (
-    1,
-    2,
-)  # as the array interface and the driver number the default streams; 0 may be either
+# The driver's and the array interface's numbers of the default streams; 0 may be either.
+_LEGACY, _PER_THREAD = 1, 2
 
 
 class CudaLauncher:
-    """One stream of one GPU, in the context that is current."""
+    """One stream of one GPU, in the current context."""
 
     dialect = "cuda"
 
@@ -60,25 +58,25 @@ class CudaLauncher:
         return default.get(self._stream_handle) or Stream.from_handle(self._stream_handle)
 
     def view(self, array: Any) -> View:
-        """An array that is contiguous, or a buffer of cuda.core."""
+        """View a contiguous array or a buffer of cuda.core."""
         if isinstance(array, Buffer):
             return View(array, None, None, array.size)
-        face = array.__cuda_array_interface__
-        shape, dtype = tuple(face["shape"]), np.dtype(face["typestr"])
+        interface = array.__cuda_array_interface__
+        shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
         size_bytes = prod(shape) * dtype.itemsize
-        if face.get("strides") not in (None, _strides(shape, dtype.itemsize)):
+        if interface.get("strides") not in (None, _strides(shape, dtype.itemsize)):
             raise ValueError("is not contiguous")
-        if face.get("mask") is not None:
+        if interface.get("mask") is not None:
             raise ValueError("has a mask")
-        handle = Buffer.from_handle(face["data"][0], size_bytes, owner=array)
+        handle = Buffer.from_handle(interface["data"][0], size_bytes, owner=array)
         return View(handle, dtype.name, shape, size_bytes)
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
-        """Compile for the GPU's architecture; raises SetupError without an nvcc that is asked for."""
+        """Compile for the GPU's architecture; raises SetupError if nvcc is needed and not installed."""
         return Module(self._compiler(kind).compile(source, options, names), self.place)
 
     def scratch(self, size_bytes: int) -> Buffer:
-        """Memory in the order of the stream, from the GPU's own pool."""
+        """Allocate memory in stream order, from the GPU's pool."""
         result, pointer = driver.cuMemAllocAsync(max(1, size_bytes), self._stream_handle)
         if result != driver.CUresult.CUDA_SUCCESS:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {result.name}")
@@ -86,7 +84,7 @@ class CudaLauncher:
         return Buffer.from_handle(int(pointer), size_bytes)
 
     def launch(self, program: Module, step: Launch, arguments: Mapping[str, Any]) -> None:
-        """Put one launch into the stream."""
+        """Queue one launch on the stream."""
         try:
             kernel = program.kernel(step.entry, step.shared_bytes)
             config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
@@ -95,13 +93,16 @@ class CudaLauncher:
             raise LaunchError(f"{step.entry}: {error}") from None
 
     def finish(self) -> None:
-        """Free the scratch memory once the launches are done; nobody waits for that."""
+        """Free the scratch memory in stream order, without waiting."""
         while self._scratch:
             driver.cuMemFreeAsync(self._scratch.pop(), self._stream_handle)
 
 
 def open_launcher(arrays: Sequence[Any], stream: Any) -> CudaLauncher:
-    """The GPU of the first array, which must be current, on the given stream, else the array's own."""
+    """Open the GPU of the first array, on the given stream, else the array's own.
+
+    Raises InputError if another GPU is current.
+    """
     number = _gpu_of(_pointer(arrays[0]))
     result, current = driver.cuCtxGetDevice()
     if result != driver.CUresult.CUDA_SUCCESS:
@@ -121,12 +122,12 @@ def _gpu_of(pointer: int) -> int:
     attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     result, number = driver.cuPointerGetAttribute(attribute, pointer)
     if result != driver.CUresult.CUDA_SUCCESS:
-        raise InputError(f"the first array is no memory of a GPU: {result.name}")
+        raise InputError(f"the first array is not in a GPU's memory: {result.name}")
     return int(number)
 
 
 def _own_stream(array: Any) -> int:
-    """The stream in which an array's content is ready: torch says it by itself, the others by the array."""
+    """The stream that an array belongs to: torch's current one, else that of its array interface."""
     if type(array).__module__.partition(".")[0] == "torch":
         return int(sys.modules["torch"].cuda.current_stream(array.device).cuda_stream)
     return int(getattr(array, "__cuda_array_interface__", {}).get("stream") or 0)
@@ -137,8 +138,8 @@ def _handle(stream: Any) -> int:
     if isinstance(stream, int):
         return stream
     if hasattr(stream, "__cuda_stream__"):
-        protocol = stream.__cuda_stream__
-        return int((protocol() if callable(protocol) else protocol)[1])
+        found = stream.__cuda_stream__
+        return int((found() if callable(found) else found)[1])
     for name in ("ptr", "cuda_stream", "handle"):
         if hasattr(stream, name):
             return int(getattr(stream, name))

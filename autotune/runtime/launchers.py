@@ -1,7 +1,7 @@
-"""What a loaded kernel needs of a GPU package, given the arrays that a program holds.
+"""The interface between a loaded kernel and the GPU package of a program's arrays.
 
-One module per interface, imported when the first array of its kind is seen. Memory and streams stay the
-program's own: nothing is copied, and the work is only put into the stream or queue.
+Each package has a module, imported at the first array of its kind. Memory and streams stay the program's own:
+nothing is copied, and work is only queued.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol, cast
 from autotune.core.records import DeviceInfo, Launch
 from autotune.errors import InputError, MissingExtra
 
-# By the first word of the module of an array's type; any other may still speak CUDA's array interface.
+# By the top-level package of an array's type; arrays of any other may have the CUDA array interface.
 _MODULES = {"pyopencl": ("autotune.runtime.opencl", "pyopencl", None)}
 _CUDA = ("autotune.runtime.cuda", "cuda.core", "cuda")
 
 
 class View(NamedTuple):
-    """An array as a launch takes it; dtype and shape None: raw memory, of which only the size is known."""
+    """An array as a launch takes it; dtype and shape are None for raw memory."""
 
     handle: Any
     dtype: str | None
@@ -35,32 +35,32 @@ class Launcher(Protocol):
     place: object  # programs compiled for equal places are interchangeable
 
     def view(self, array: Any) -> View:
-        """What an array is; raises ValueError with the reason when it cannot be passed to a kernel."""
+        """View an array; raises ValueError with the reason when it cannot be passed to a kernel."""
         ...
 
     def compiler(self, kind: str) -> str:
-        """The compiler's name and version, as results have them; `kind` is the record's."""
+        """The compiler's name and version, as in results; `kind` is the record's."""
         ...
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Any:
-        """A program with kernels of these names in C++; raises CompileError with the compiler's log."""
+        """Compile a program with kernels of these C++ names; raises CompileError with the compiler's log."""
         ...
 
     def scratch(self, size_bytes: int) -> Any:
-        """Device memory that lasts until the work of this call is done."""
+        """Allocate device memory that lasts until the work of this call is done."""
         ...
 
     def launch(self, program: Any, step: Launch, arguments: Mapping[str, Any]) -> None:
-        """Put one launch into the stream or queue; raises LaunchError."""
+        """Queue one launch; raises LaunchError."""
         ...
 
     def finish(self) -> Any:
-        """Give the scratch memory back, in the order of the stream; an event, where the package has them."""
+        """Free the scratch memory in stream order; return an event, for packages that have them."""
         ...
 
 
 def open_launcher(arrays: Sequence[object], stream: Any) -> Launcher:
-    """The launcher for these arrays; raises InputError for arrays of no known kind, MissingExtra."""
+    """Open the launcher for these arrays; raises InputError for unknown kinds of arrays, and MissingExtra."""
     for array in arrays:
         root = type(array).__module__.partition(".")[0]
         if root in _MODULES or root == "cuda" or hasattr(array, "__cuda_array_interface__"):

@@ -1,4 +1,4 @@
-"""`load_kernel`: the cached best, compiled and called with the arrays that a program holds."""
+"""`load_kernel`: the best cached configuration, compiled, as a callable for a program's arrays."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SUFFIXES = (".cu", ".cl")
 
 
 class StaleWarning(UserWarning):
-    """A result was tuned with another source, space, driver, runtime or compiler than those in use."""
+    """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
 
 
 class LoadedKernel:
-    """A tuned kernel that is called with arrays on a GPU; it is compiled once per configuration and device.
+    """A tuned kernel to call with arrays on a GPU; it is compiled once per configuration and device.
 
-    Arrays are given in the order of the space's arguments without scratch arrays and scalars, or by name.
+    Arrays are passed in the order of the space's arguments, without scratch arrays and scalars, or by name.
     """
 
     def __init__(
@@ -59,29 +59,36 @@ class LoadedKernel:
         self._programs: dict[tuple[object, ...], Any] = {}
 
     def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
-        """Put the kernel's launches into a stream or queue; waits for nothing.
+        """Queue the kernel's launches without waiting.
 
-        `named` are arrays by name, sizes that no array's shape tells, and scalars that shall not have the
-        value they were tuned with. Without `stream` the queue of the arrays is used: torch's current stream,
-        cupy's, the queue of a pyopencl array. Returns pyopencl's event, None for CUDA.
+        Args:
+            arrays: In the order of the space's arguments.
+            stream: A stream or queue; None takes that of the arrays: torch's current stream, cupy's, or the
+                queue of a pyopencl array.
+            named: Arrays by name, sizes that no shape determines, and scalars other than the tuned ones.
 
-        Raises InputError for arrays, shapes, types or sizes that do not fit, NoConfig when nothing may be
-        served, and SetupError when the kernel does not compile or launch.
+        Returns:
+            pyopencl's event; None for CUDA.
+
+        Raises:
+            InputError: Arrays, shapes, types or sizes do not fit.
+            NoConfig: The cache has no result that may be served.
+            SetupError: The kernel does not compile or launch.
         """
         given, numbers = self._sort(arrays, named)
         launcher = open_launcher(list(given.values()), stream)
         views = {name: self._view(launcher, name, array) for name, array in given.items()}
         sizes = self._sizes(views, numbers)
         best = self._best(launcher, views, sizes)
-        wanted = {argument.name: argument for argument in best.arguments(**sizes)}
+        expected = {argument.name: argument for argument in best.arguments(**sizes)}
         launches = best.launch(**sizes)
         for step in launches:
-            if strange := sorted(set(step.arguments) - wanted.keys()):
-                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {strange[0]}")
+            if unknown := sorted(set(step.arguments) - expected.keys()):
+                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {unknown[0]}")
         values: dict[str, Any] = {}
         try:
             for name in dict.fromkeys(name for step in launches for name in step.arguments):
-                values[name] = self._value(launcher, wanted[name], views, numbers)
+                values[name] = self._value(launcher, expected[name], views, numbers)
             program = self._program(launcher, best, looked_up(launches))
             for step in launches:
                 launcher.launch(program, step, values)
@@ -94,7 +101,7 @@ class LoadedKernel:
     def _sort(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What was given, by name: arrays, then sizes and scalars."""
+        """Sort the arguments of a call into arrays by name, and sizes and scalars by name."""
         names = [item.name for item in self._record.arguments if item.role not in ("scratch", "scalar")]
         scalars = {item.name for item in self._record.arguments if item.role == "scalar"}
         if len(arrays) > len(names):
@@ -124,7 +131,7 @@ class LoadedKernel:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
 
     def _sizes(self, views: Mapping[str, View], numbers: Mapping[str, Any]) -> Sizes:
-        """The sizes as given, else as the arrays' shapes say; raises InputError for what does not agree."""
+        """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""
         sizes = {name: numbers[name] for name in self._size_names if name in numbers}
         for spec in self._record.arguments:
             view = views.get(spec.name)
@@ -156,36 +163,36 @@ class LoadedKernel:
         )
 
     def _value(
-        self, launcher: Launcher, wanted: Argument, views: Mapping[str, View], numbers: Mapping[str, Any]
+        self, launcher: Launcher, argument: Argument, views: Mapping[str, View], numbers: Mapping[str, Any]
     ) -> Any:
-        """What a launch gets for an argument; raises InputError for an array that is missing or another."""
-        kind = np.dtype(wanted.dtype)
-        if wanted.role == "scalar":
-            return self._scalar(wanted, kind, numbers.get(wanted.name, wanted.value))
-        size_bytes = prod(wanted.shape) * kind.itemsize
-        if wanted.role == "scratch":
+        """The value of an argument for a launch; raises InputError for a missing or unsuitable array."""
+        kind = np.dtype(argument.dtype)
+        if argument.role == "scalar":
+            return self._scalar(argument, kind, numbers.get(argument.name, argument.value))
+        size_bytes = prod(argument.shape) * kind.itemsize
+        if argument.role == "scratch":
             return launcher.scratch(size_bytes)
-        expected = f"{self.kernel}: {wanted.name}: expected {wanted.dtype} of shape {wanted.shape}"
-        view = views.get(wanted.name)
+        expected = f"{self.kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
+        view = views.get(argument.name)
         if view is None:
             raise InputError(f"{expected}, found none")
         if view.dtype is None and view.size_bytes < size_bytes:
             raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
-        # A package without unsigned types has the same bytes under the signed name.
+        # A package without unsigned types passes the same bytes as a signed type.
         if view.dtype is not None and (
-            view.dtype.removeprefix("u") != wanted.dtype.removeprefix("u") or view.shape != wanted.shape
+            view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape
         ):
             raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
         return view.handle
 
-    def _scalar(self, wanted: Argument, kind: np.dtype[Any], value: Any) -> Any:
-        """A number as the kernel's type; raises InputError for one that the type does not hold."""
+    def _scalar(self, argument: Argument, kind: np.dtype[Any], value: Any) -> Any:
+        """Convert a number to the argument's type; raises InputError if the type cannot hold it."""
         if isinstance(value, int | float | np.integer | np.floating):
             with suppress(ValueError, OverflowError):
                 number = kind.type(value)
                 if number == value or kind.kind == "f":
                     return number
-        raise InputError(f"{self.kernel}: {wanted.name} = {value!r}: expected a value of type {kind}")
+        raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {kind}")
 
     def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
         options = best.options(launcher.dialect)
@@ -202,18 +209,22 @@ class LoadedKernel:
         compiler = launcher.compiler(best.record.compiler)
         if origin and origin.source_sha256 != self.source.sha256:
             reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
-        if origin and origin.compiler not in ("", compiler) and not _driver_told(launcher, best, origin):
+        if (
+            origin
+            and origin.compiler not in ("", compiler)
+            and not _is_driver_reported(launcher, best, origin)
+        ):
             reasons.append(changed("compiler", origin.compiler, compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
             warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=4)
 
 
-def _driver_told(launcher: Launcher, best: Best, origin: Provenance) -> bool:
-    """Whether the compiler is the driver's own and the driver's change is among the reasons already."""
+def _is_driver_reported(launcher: Launcher, best: Best, origin: Provenance) -> bool:
+    """Whether the compiler is the driver's own, and a reason reports the driver's change already."""
     now = launcher.device
-    told = {changed("driver", origin.driver, now.driver), changed("runtime", origin.runtime, now.runtime)}
-    return launcher.compiler(best.record.compiler) == driver_compiler(now) and not told.isdisjoint(
+    reported = {changed("driver", origin.driver, now.driver), changed("runtime", origin.runtime, now.runtime)}
+    return launcher.compiler(best.record.compiler) == driver_compiler(now) and not reported.isdisjoint(
         best.stale_reasons
     )
 
@@ -228,12 +239,21 @@ def load_kernel(
     source: str | os.PathLike[str] | None = None,
     data: str | None = None,
 ) -> LoadedKernel:
-    """Make a kernel callable in the configuration that `best_config` serves for each call's sizes.
+    """Make a kernel callable in the configuration that `best_config` serves for the sizes of each call.
 
-    `device` None is the device of the arrays of each call. `source` None is `kernels/<kernel>.cu` or `.cl` in
-    the current folder, else the one that comes with autotune. The element type follows the arrays, unless
-    `dtype` names one. `data` is as `best_config` takes it. Raises NoConfig when the kernel has no results,
-    InputError when it has no source.
+    Args:
+        kernel: Its name in the cache.
+        device: As in `best_config`; None is the device of each call's arrays.
+        dtype: The element type; None takes that of the arrays.
+        min_match: The lowest tier that may be served.
+        cache: The folder of results; None for the usual ones.
+        source: The kernel's source; None is `kernels/<kernel>.cu` or `.cl` in the current folder, else the
+            one that comes with autotune.
+        data: As in `best_config`.
+
+    Raises:
+        NoConfig: The kernel has no results.
+        InputError: The kernel has no source.
     """
     found = read_source(_find_source(kernel, source))
     return LoadedKernel(kernel, device, dtype, min_match, cache, found, data)

@@ -1,4 +1,4 @@
-"""Arrays and buffers of pyopencl."""
+"""Launches on arrays and buffers of pyopencl."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OpenCLLauncher:
         self._event: cl.Event | None = None
 
     def view(self, array: Any) -> View:
-        """An Array that is contiguous and begins where its buffer does, or a Buffer."""
+        """View a contiguous Array that begins at the start of its buffer, or a Buffer."""
         if isinstance(array, cl.MemoryObject):
             return View(array, None, None, array.size)
         if not array.flags.c_contiguous or array.offset:
@@ -34,7 +34,7 @@ class OpenCLLauncher:
         return View(array.base_data, array.dtype.name, array.shape, array.nbytes)
 
     def compiler(self, kind: str) -> str:
-        """The driver's own."""
+        """The driver's own compiler."""
         return driver_compiler(self.device)
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> cl.Program:
@@ -46,18 +46,18 @@ class OpenCLLauncher:
             raise CompileError(str(error)) from None
 
     def scratch(self, size_bytes: int) -> cl.Buffer:
-        """A buffer; OpenCL keeps it until the kernels that use it are done."""
+        """Allocate a buffer; OpenCL keeps it until the kernels that use it are done."""
         try:
             return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
         except cl.Error as error:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
 
     def launch(self, program: cl.Program, step: Launch, arguments: Mapping[str, Any]) -> None:
-        """Enqueue after the launch before; a queue may be out of order."""
+        """Enqueue one launch to start after the previous one, as a queue may be out of order."""
         total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
         earlier = None if self._event is None else [self._event]
         try:
-            kernel = cl.Kernel(program, step.entry)  # of this call alone: its arguments are state
+            kernel = cl.Kernel(program, step.entry)  # a new one for each call: its arguments are state
             kernel.set_args(*(arguments[name] for name in step.arguments))
             self._event = cl.enqueue_nd_range_kernel(self._queue, kernel, total, step.block, wait_for=earlier)
         except cl.Error as error:
@@ -69,7 +69,7 @@ class OpenCLLauncher:
 
 
 def open_launcher(arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
-    """The queue that is given, else that of the first array that has one."""
+    """Open the given queue, else that of the first array that has one."""
     if not isinstance(stream, cl.CommandQueue | None):
         raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
     queue = stream or next((array.queue for array in arrays if getattr(array, "queue", None)), None)

@@ -1,6 +1,6 @@
-"""Contract suites for people who write their own searcher or device; they need pytest.
+"""Contract suites, in pytest, for your own searcher or device.
 
-In a test file of yours:
+In a test file:
 
     from autotune.testing import SearcherContract
 
@@ -9,7 +9,7 @@ In a test file of yours:
         def searcher(self):
             return MySearcher()
 
-pytest then runs every test of the contract on it. `DeviceContract` takes a backend's module in the same way.
+pytest then runs every test of the contract on it. `DeviceContract` tests a backend's module in the same way.
 """
 
 from autotune.testing.device_contract import DeviceContract

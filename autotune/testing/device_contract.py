@@ -1,4 +1,4 @@
-"""What every device backend keeps: memory, launches, errors, and the time it reports."""
+"""The contract of device backends: memory, launches, errors and reported times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def launch(entry: str = "twice", block: int = 64) -> Launch:
 
 
 class DeviceContract:
-    """Inherit, give the fixtures `backend`, `source` and `broken`, and pytest runs the contract on them.
+    """Inherit this class and define the fixtures `backend`, `source` and `broken`; pytest runs the contract.
 
     The source has a kernel `twice(x, y, n)` that writes two times the first n elements of x, int32, to y.
     """
@@ -29,17 +29,17 @@ class DeviceContract:
     @pytest.fixture(scope="module")
     def backend(self) -> Backend:
         """The backend's module."""
-        raise NotImplementedError("give a fixture `backend` with the backend's module")
+        raise NotImplementedError("define a fixture `backend` that returns the backend's module")
 
     @pytest.fixture(scope="module")
     def source(self) -> str:
         """A kernel `twice` in the language of the backend."""
-        raise NotImplementedError("give a fixture `source`")
+        raise NotImplementedError("define a fixture `source`")
 
     @pytest.fixture(scope="module")
     def broken(self) -> str:
-        """What the compiler refuses."""
-        raise NotImplementedError("give a fixture `broken`")
+        """A source that the compiler refuses."""
+        raise NotImplementedError("define a fixture `broken`")
 
     @pytest.fixture(scope="module")
     def device(self, backend: Backend) -> Device:

@@ -9,7 +9,7 @@ from autotune.space import Space
 
 
 class InProcessEvaluator:
-    """Answers from a formula; repeats and invalid configurations cost nothing, as they must."""
+    """Answers from a formula; as in a real search, repeats and invalid configurations cost nothing."""
 
     def __init__(
         self, space: Space, outcome: Callable[[Config], float | Status], budget: int | None = None
@@ -34,7 +34,7 @@ class InProcessEvaluator:
 
     @property
     def tried(self) -> list[Config]:
-        """The configurations that cost something, in order."""
+        """The configurations that used the budget, in order."""
         return list(self.trials)
 
 

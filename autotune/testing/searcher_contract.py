@@ -1,4 +1,4 @@
-"""What every searcher keeps: what reaches the evaluator, when a search ends, and what a seed fixes."""
+"""The contract of searchers: valid proposals, the end of a search, and the effect of the seed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT = "{ALGORITHM: tree, BLOCK_SIZE: 32, VECTOR: 2, SCALE: 1.0, UNROLL: fals
 
 
 def make_space(folder: Path, parameters: str, constraints: str, default: str) -> Space:
-    """A space of these sections, whose files are written to a folder."""
+    """Write the files of a space with these sections to a folder, and load it."""
     (folder / "example.cu").write_text("")
     (folder / "example.py").write_text("def reference(inputs, sizes): ...\n")
     (folder / "example.yaml").write_text(f"""\
@@ -59,7 +59,7 @@ launch:
 
 
 def outcome(config: Config) -> float | Status:
-    """A bowl with a valley and a step; an eighth of the configurations fails, near the best ones too."""
+    """A convex function with a step; an eighth of the configurations fail, some of them near the best."""
     if config["BLOCK_SIZE"] == 256 and config["SCALE"] == 2.0:
         return Status.WRONG_RESULT if config["UNROLL"] else Status.COMPILE_ERROR
     steps = {"shuffle": 0.0, "tree": 1.0, "atomic": 4.0}[str(config["ALGORITHM"])]
@@ -74,16 +74,15 @@ def spend(searcher: Searcher, evaluate: InProcessEvaluator, seed: int = 0) -> No
 
 
 class SearcherContract:
-    """Inherit, give a fixture `searcher`, and pytest runs the contract on it.
+    """Inherit this class and define the fixture `searcher`; pytest runs the contract on it.
 
-    `depends_on_seed`, `repeats` and `tries_all` are fixtures, too: what a searcher that cannot keep one of
-    them overrides.
+    Override the fixtures `depends_on_seed`, `repeats` or `tries_all` for a searcher that cannot comply.
     """
 
     @pytest.fixture
     def searcher(self) -> Searcher:
-        """The searcher to hold to the contract."""
-        raise NotImplementedError("give a fixture `searcher`")
+        """The searcher to test."""
+        raise NotImplementedError("define a fixture `searcher`")
 
     @pytest.fixture
     def depends_on_seed(self) -> bool:

@@ -27,7 +27,7 @@ from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DEVICE_PROCESS, Worker
-from autotune.processes.python_process import discard_spares, keep_ready
+from autotune.processes.child import discard_spares, keep_ready
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask

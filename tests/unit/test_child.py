@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
-from autotune.processes.child import Child
-from autotune.processes.python_process import _spares, discard_spares, keep_ready
+from autotune.processes.child import Child, _spares, discard_spares, keep_ready
 
 
 def add(state, number):

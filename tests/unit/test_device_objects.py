@@ -99,7 +99,7 @@ def test_every_object_is_found_by_its_number(ask):
     kinds = ("number", "cuda.core", "cupy", "pycuda", "torch", "torch.cuda.device")
     assert {found[kind] for kind in kinds} == {"NVIDIA A100-SXM4-40GB"}
     assert found["none"] == found["torch, any"] == "NVIDIA H200"
-    assert found["no such number"] == "device 7: the CUDA driver shows no GPU of that number"
+    assert found["no such number"] == "device 7: the CUDA driver shows no GPU with this number"
     assert found["no such bus"] == "device 0000:00:00.0: the CUDA driver shows no GPU at that address"
     first = found["first"]
     assert first.pop("driver")
@@ -134,7 +134,7 @@ def test_the_gpu_of_the_current_context_is_the_current_one(ask):
 def test_without_a_driver_there_is_no_current_gpu(ask):
     found = ask(0)
     assert found["none"] is None
-    assert found["number"] == "device 1: the CUDA driver shows no GPU of that number"
+    assert found["number"] == "device 1: the CUDA driver shows no GPU with this number"
 
 
 def test_an_opencl_device_is_what_a_search_calls_it():

@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from autotune.devices.opencl import CacheReader, flush_bytes, open_device
+from autotune.devices.opencl import CacheFlusher, flush_bytes, open_device
 from autotune.errors import OutOfMemory
 
 MIB = 2**20
@@ -40,14 +40,14 @@ def test_a_gpu_that_reports_no_cache_is_flushed_all_the_same():
 def test_all_of_the_buffer_is_read():
     context = cl.create_some_context(interactive=False)
     queue = cl.CommandQueue(context)
-    reader = CacheReader(queue, 16 * 1001)
+    flusher = CacheFlusher(queue, 16 * 1001)
     for place in (0, 2000, 4003):
-        cl.enqueue_fill_buffer(queue, reader.data, np.uint32(0), 0, reader.data.size)
-        cl.enqueue_fill_buffer(queue, reader.found, np.uint32(0), 0, 4)
-        cl.enqueue_copy(queue, reader.data, np.array([7], np.uint32), dst_offset=4 * place)
-        reader.run()
+        cl.enqueue_fill_buffer(queue, flusher.data, np.uint32(0), 0, flusher.data.size)
+        cl.enqueue_fill_buffer(queue, flusher.sink, np.uint32(0), 0, 4)
+        cl.enqueue_copy(queue, flusher.data, np.array([7], np.uint32), dst_offset=4 * place)
+        flusher.run()
         found = np.empty(1, np.uint32)
-        cl.enqueue_copy(queue, found, reader.found)
+        cl.enqueue_copy(queue, found, flusher.sink)
         assert found[0] == 7, place
 
 
