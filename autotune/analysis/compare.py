@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
 
-from autotune.core.records import Config, DeviceInfo, Entry, ProblemKey, Sizes, Value, size_text
+from autotune.core.records import Config, DeviceInfo, Entry, ProblemKey, Sizes, Value
+from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.serving.device_records import DeviceRecord
 from autotune.serving.portability import ranked

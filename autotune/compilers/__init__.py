@@ -1,1 +1,1 @@
-"""From source text to a binary, and what the binary uses of a multiprocessor."""
+"""Compile kernels, and read which resources of a multiprocessor a binary uses."""

@@ -1,4 +1,4 @@
-"""What a compiler provides: source text to a binary, without touching device memory."""
+"""The interface of a compiler."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from autotune.core.trials import Binary
 
 
 def driver_compiler(device: DeviceInfo) -> str:
-    """What results call the compiler of a driver that brings its own, as OpenCL's do."""
+    """The name of a compiler that is part of a driver, as OpenCL's are, for stored results."""
     return f"{device.runtime}, driver {device.driver}"
 
 
 class Compiler(Protocol):
-    """Source text to binary, without touching device memory.
+    """Compiles source text for one device, without touching device memory.
 
-    `identity` is all that decides a binary besides source and options: the compiler, its version, what it
-    compiles for. None: its binaries must not be kept.
+    `identity` names everything besides source and options that decides a binary: the compiler, its version
+    and its target. None if more does, so that binaries must not be cached.
     """
 
     @property

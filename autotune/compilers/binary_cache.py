@@ -1,9 +1,8 @@
-"""Compiled binaries kept on disk between runs, found again by the content of what was compiled.
+"""A cache of compiled binaries on disk, keyed by source, compiler and options.
 
-The folder is a cache in every sense: it is bounded, what was not used for longest goes first, a damaged
-file is compiled again, and whatever goes wrong with it costs time and nothing else. Any number of
-processes share it without locks: a file is whole from the moment it has its name. A folder or a file that
-others may write to is left alone.
+Its size is bounded, the least recently used files are removed first, and any problem with a file only means
+compiling again. Processes share it without locks, because a file is complete before it gets its name.
+Folders and files that other users may write to are ignored.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from autotune.core.trials import Binary
 LIMIT_BYTES = 512 * 2**20
 _MAGIC = b"autotune binary\n"
 _CHECKSUM_BYTES = 32
-# what a file says of its binary, and part of its key: a file that is found says all of it
+# stored with each binary; part of the key, so that a file that is found has all of them
 _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_bytes", "cached")
-_KEPT_SHARE = 0.9  # of the limit, after a clean-up
-_CHECKS = 64  # looks at the folder while as much is written as the limit allows
+_KEPT_SHARE = 0.9  # of the limit, after removing files
+_CHECKS = 64  # size checks while writing as many bytes as the limit
 _READS_FILES = re.compile(r"-I|--?i(nclude|system|quote|macros|dirafter)|--?pre-include|--?options?-file|@")
 
 
 def default_folder() -> Path | None:
-    """The user's cache folder, by the convention of the platform; None for a user without a home."""
+    """The binaries' folder in the user's cache folder; None for a user without a home."""
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         root = chosen if chosen.is_absolute() else Path.home() / ".cache"
@@ -43,27 +42,27 @@ def default_folder() -> Path | None:
 
 
 class BinaryCache:
-    """One folder of binaries; the sum of the files' sizes is kept near `limit_bytes`."""
+    """A folder of binaries whose total size is kept near `limit_bytes`."""
 
     def __init__(self, folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
         self._folder = folder
         self._limit_bytes = limit_bytes
-        # at random, so that a hundred short runs look no more often than a long one
+        # random, so that many short runs check as often as one long run
         self._until_check_bytes = random.randrange(limit_bytes // _CHECKS + 1)
 
     def get(self, key: str) -> Binary | None:
-        """The binary of a key, marked as cached, or None; using it makes it the last one to go."""
+        """The binary of a key, marked as cached, or None; it becomes the most recently used."""
         path = self._folder / key
         try:
             content = _own_content(path)
         except OSError:
             return None
-        with suppress(OSError):  # a folder that may only be read
+        with suppress(OSError):  # a read-only folder
             os.utime(path, follow_symlinks=False)
         return _decode(content, key)
 
     def put(self, key: str, binary: Binary) -> None:
-        """Keep a binary if the disk lets it."""
+        """Store a binary; errors of the disk are ignored."""
         content = _encode(binary, key)
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,7 +81,7 @@ class BinaryCache:
                 self._clean_up()
 
     def _clean_up(self) -> None:
-        """Remove what was not used for longest while there is too much."""
+        """Remove the least recently used files if the folder exceeds its limit."""
         with os.scandir(self._folder) as entries:
             found = [(entry.stat(follow_symlinks=False), Path(entry.path)) for entry in entries]
         total = sum(status.st_size for status, _ in found)
@@ -91,13 +90,13 @@ class BinaryCache:
         for status, path in sorted(found, key=lambda item: item[0].st_mtime_ns):
             if total <= self._limit_bytes * _KEPT_SHARE:
                 return
-            with suppress(FileNotFoundError):  # another process is cleaning up, too
+            with suppress(FileNotFoundError):  # another process removed it
                 path.unlink()
             total -= status.st_size
 
 
 class CachedCompiler:
-    """A compiler that looks into a cache first."""
+    """A compiler in front of which a cache is consulted."""
 
     def __init__(self, compiler: Compiler, cache: BinaryCache) -> None:
         self.identity = compiler.identity
@@ -105,7 +104,7 @@ class CachedCompiler:
         self._cache = cache
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """Find or compile; raises CompileError, and what does not compile is not remembered."""
+        """Look up or compile; raises CompileError. Failures are not cached."""
         if self.identity is None or any(map(_READS_FILES.match, options)):
             return self._compiler.compile(source, options, names)
         key = content_key(self.identity, source, options, names)
@@ -127,7 +126,7 @@ def content_key(identity: str, source: str, options: Sequence[str], names: Seque
 def _own_content(path: Path) -> bytes:
     """The bytes of a file that only this user could have written; raises OSError for any other.
 
-    A binary is code that runs: what it was made of is known only as long as nobody else can put one here.
+    Binaries are executed, so one that another user could have placed here must not be read.
     """
     _require_own(path.parent.stat())
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -140,7 +139,7 @@ def _own_content(path: Path) -> bytes:
 
 
 def _require_own(status: os.stat_result) -> None:
-    """Raise PermissionError for a file or folder of somebody else, or one that others may write to."""
+    """Raise PermissionError for a file or folder that another user owns or may write to."""
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError("not this user's alone")
 
@@ -152,7 +151,7 @@ def _encode(binary: Binary, key: str) -> bytes:
 
 
 def _decode(content: bytes, key: str) -> Binary | None:
-    """The binary, or None for a file that is damaged or stands under a wrong name."""
+    """The binary; None if the file is damaged or its key is another one."""
     start = len(_MAGIC) + _CHECKSUM_BYTES
     body = content[start:]
     if content[:start] != _MAGIC + hashlib.sha256(body).digest():

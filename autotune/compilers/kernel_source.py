@@ -1,7 +1,7 @@
-"""Kernel source files: quoted includes resolved, macros put in front, content hashed.
+"""Read kernel sources: resolve quoted includes, prepend macros, hash the text.
 
-A source is handed to compilers as one text, so a kernel in any folder finds `portable.h` and no
-compiler needs an include path. `#line` directives keep error messages pointing at the user's file.
+Compilers get one text, so that a kernel in any folder finds `portable.h` without an include path. `#line`
+directives make error messages point at the user's file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.errors import InputError
 
-_HALF = re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]")  # the type, and not the word in a comment
+_HALF = re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]")  # the type, not a word in a comment
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"[^\n]*$', re.MULTILINE)
@@ -24,7 +24,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"[^\n]*$', re.MULTI
 
 @dataclass(frozen=True)
 class SourceText:
-    """A source file with its quoted includes put in place; `sha256` is of that text."""
+    """A source file with its quoted includes resolved; `sha256` is of that text."""
 
     path: Path
     text: str
@@ -42,7 +42,7 @@ def include_dir() -> str:
 
 
 def read_source(path: Path) -> SourceText:
-    """Read a kernel file; raises InputError when it or one of its includes cannot be read."""
+    """Read a kernel file; raises InputError if it or one of its includes cannot be read."""
     text = _resolve(path, set())
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
 
@@ -53,7 +53,7 @@ def _resolve(path: Path, included: set[Path]) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; expected a kernel source") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text file; expected a kernel source in UTF-8") from None
+        raise InputError(f"{path}: is not a text file; expected a kernel source in UTF-8") from None
     if path.suffix == ".py":
         return text
     included.add(path.resolve())
@@ -71,7 +71,7 @@ def _find(name: str, including: Path) -> Path:
     for folder in (including.parent, packaged("kernels")):
         if (folder / name).is_file():
             return folder / name
-    raise InputError(f'{including}: #include "{name}" is neither beside it nor in {packaged("kernels")}')
+    raise InputError(f'{including}: #include "{name}" is neither in its folder nor in {packaged("kernels")}')
 
 
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:

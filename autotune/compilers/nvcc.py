@@ -1,7 +1,7 @@
-"""CUDA C++ to an exact binary (cubin) with nvcc: relocatable device code, linked with the device runtime.
+"""Compile CUDA C++ to a cubin with nvcc: relocatable device code, linked with the device runtime.
 
-For kernels that launch kernels, which NVRTC's binaries cannot. It takes seconds. The compiler runs in the
-process group of whoever calls, so a limit in time ends it as it ends any other compiler.
+Needed for kernels that launch kernels. nvcc takes seconds, and runs in the caller's process group, so that a
+timeout that ends the group ends it, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NvccCompiler:
         self._nvcc = find_nvcc()
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "-rdc=true", "-dlink", "-cubin")
         version = self._run("--version", folder=Path.cwd()).strip()
-        self.name = f"nvcc {version_in(version)}"  # what results call it
+        self.name = f"nvcc {version_in(version)}"  # in stored results
         flags = [os.environ.get(f"NVCC_{place}_FLAGS", "") for place in ("PREPEND", "APPEND")]
         self.identity: str | None = " ".join((version, *self._options, *filter(None, flags)))
 
@@ -49,7 +49,7 @@ class NvccCompiler:
         return cubin_binary(data, log.strip(), (time.perf_counter() - began) * 1e3, symbols)
 
     def _run(self, *arguments: str, folder: Path) -> str:
-        """What nvcc says; its own temporary files go into the folder, too."""
+        """Run nvcc in a folder, which also gets its temporary files, and return its output."""
         done = subprocess.run(
             [self._nvcc, *arguments],
             cwd=folder,
@@ -75,11 +75,11 @@ def _pointers(names: Sequence[str]) -> str:
 
 
 def find_nvcc() -> str:
-    """The nvcc on the PATH, else of an NVIDIA package or under CUDA_HOME; raises SetupError without one."""
+    """Find nvcc on the PATH, in an NVIDIA package or under CUDA_HOME; raises SetupError without one."""
     found = shutil.which("nvcc") or find_nvidia_binary_utility("nvcc")
     if found is None:
         raise SetupError(
-            "nvcc is not found, and this space asks for it (compiler: nvcc); install the CUDA toolkit "
+            "nvcc was not found, and this space needs it (compiler: nvcc); install the CUDA toolkit "
             "and put its bin folder on the PATH"
         )
     return str(found)

@@ -1,4 +1,4 @@
-"""CUDA C++ to an exact binary (cubin) with NVRTC: needs no GPU and no driver."""
+"""Compile CUDA C++ to a cubin with NVRTC, which needs neither GPU nor driver."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 class CudaCompiler:
     """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32.
 
-    NVRTC is quicker when it leaves out what few kernels use: textures, surfaces, launches from kernels. That
-    makes the same binaries. A source that needs them shows by an error, and is compiled with all there is.
+    `--minimal` omits textures, surfaces and launches from kernels: it is faster, and binaries are the same.
+    A source that fails with it is compiled without it.
     """
 
     def __init__(self, architecture: str) -> None:
@@ -41,7 +41,7 @@ class CudaCompiler:
 
     @property
     def name(self) -> str:
-        """What results call it: NVRTC 13.0.88."""
+        """Name and version in stored results, such as NVRTC 13.0.88."""
         return _name()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
@@ -54,7 +54,7 @@ class CudaCompiler:
             if not self._reduced:
                 raise
             data, log, symbols = _run(source, flags, names)
-            self._reduced = ()  # the next source of this kernel will need as much
+            self._reduced = ()  # other configurations of this kernel will need the same
         return cubin_binary(data, log, (time.perf_counter() - began) * 1e3, symbols)
 
 
@@ -68,7 +68,7 @@ def _run(
     """Output, by default the cubin, log and symbols of one run of NVRTC; raises CompileError."""
     result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
     if result != _OK:
-        raise CompileError(f"NVRTC does not take the source: {result.name}")
+        raise CompileError(f"NVRTC rejects the source: {result.name}")
     try:
         asked = {name: name_expression(name).encode() for name in names}
         for expression in asked.values():
@@ -107,7 +107,7 @@ def _why_unknown(log: str, names: Sequence[str], source: str) -> str:
 
 
 def cubin_binary(data: bytes, log: str, compile_ms: float, symbols: Mapping[str, str]) -> Binary:
-    """A cubin with what its most demanding kernel takes; unknown where the file cannot be read."""
+    """A cubin with the resources of its most demanding kernel, None if the file cannot be read."""
     own = {name: symbol for name, symbol in symbols.items() if name != symbol}
     binary = Binary(data, hashlib.sha256(data).hexdigest(), log, compile_ms, symbols=own)
     try:
@@ -123,13 +123,13 @@ def cubin_binary(data: bytes, log: str, compile_ms: float, symbols: Mapping[str,
 
 
 def _library() -> str:
-    """NVRTC's version, and its file's size and date: patches of one version make other code.
+    """NVRTC's version with its file's size and date, because patches of one version generate other code.
 
-    Raises MissingExtra.
+    Raises MissingExtra if the library is not installed.
     """
     try:
         path = load_nvidia_dynamic_lib("nvrtc").abs_path
-    except DynamicLibNotFoundError:  # the bindings are there, and what they bind is a package of its own
+    except DynamicLibNotFoundError:  # the bindings and the library are separate packages
         raise MissingExtra("NVRTC", "cuda") from None
     _, major, minor = nvrtc.nvrtcVersion()
     status = Path(path).stat() if path else None
@@ -139,13 +139,13 @@ def _library() -> str:
 
 @cache
 def _name() -> str:
-    """NVRTC itself leaves out the last part of its version, and writes all of it into its PTX."""
+    """NVRTC with its full version, which only its PTX contains."""
     ptx, _, _ = _run("", (), (), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
     return f"NVRTC {version_in(ptx.decode())}"
 
 
 def version_in(text: str) -> str:
-    """The version in what NVIDIA's compilers print: `Cuda compilation tools, release 13.0, V13.0.88`."""
+    """The version in the output of NVIDIA's compilers, such as `release 13.0, V13.0.88`."""
     found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
     return found[1] if found else "of unknown version"
 

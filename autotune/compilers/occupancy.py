@@ -1,8 +1,7 @@
-"""How many blocks of a kernel fit on a multiprocessor of an NVIDIA GPU, and why a launch is refused.
+"""Compute how many blocks of a kernel fit on an NVIDIA multiprocessor, and why a launch would fail.
 
-Figures per architecture: CUDA Programming Guide 13, appendix "Compute Capabilities", table of technical
-specifications, and NVIDIA's data sheets for the GPU that stands for each. How registers and shared memory
-are handed out: the occupancy calculator that came with CUDA 11 (`cuda_occupancy.h`).
+Sources: CUDA Programming Guide 13, appendix "Compute Capabilities"; NVIDIA's data sheets for the example GPU
+of each architecture; `cuda_occupancy.h` of CUDA 11 for the allocation of registers and shared memory.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from autotune.core.records import DeviceInfo, Launch
 from autotune.errors import InputError
 
 WARP = 32
-_REGISTERS = 65_536  # of a multiprocessor, and the most that one block may have
-_REGISTERS_AT_ONCE = 256  # a warp's registers are a multiple of this
-_PARTITIONS = 4  # of a multiprocessor; each has a quarter of the registers
+_REGISTERS = 65_536  # of a multiprocessor, and at most of one block
+_REGISTER_UNIT = 256  # registers of a warp are allocated in this unit
+_PARTITIONS = 4  # of a multiprocessor; each has an equal part of the registers
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65_535, 65_535)
 _MAX_THREADS = 1024
@@ -23,29 +22,29 @@ _MAX_THREADS = 1024
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a multiprocessor holds at a time, and a GPU that has such ones."""
+    """What a multiprocessor of an architecture holds, and an example of its GPUs."""
 
     name: str  # "sm_90"
     warps: int
     blocks: int
     shared_bytes: int
-    reserved_shared_bytes: int  # of the system, in every block
-    shared_bytes_at_once: int  # a block's shared memory is a multiple of this
+    reserved_shared_bytes: int  # by the system, in every block
+    shared_memory_unit_bytes: int  # shared memory of a block is allocated in this unit
     device: DeviceInfo
 
     @property
     def shared_bytes_per_block(self) -> int:
-        """The most that one block may have, static and dynamic together."""
+        """The maximum for one block, static and dynamic together."""
         return self.shared_bytes - self.reserved_shared_bytes
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks and warps that a multiprocessor holds of one kernel; `limit` is what admits no more blocks."""
+    """Blocks and warps of a kernel that a multiprocessor holds, and the resource that limits them."""
 
     blocks: int
     warps: int
-    share: float  # of the warps that a multiprocessor has room for
+    share: float  # of the maximum number of warps
     limit: str  # "warps", "blocks", "registers" or "shared memory"
 
 
@@ -102,34 +101,45 @@ ARCHITECTURES = {
 
 
 def architecture(name: str) -> Architecture:
-    """Look one up by its name, such as "sm_90"; raises InputError that lists all of them."""
+    """Look up an architecture such as "sm_90"; raises InputError with the known ones."""
     if name not in ARCHITECTURES:
         raise InputError(f"unknown architecture {name!r}; expected one of {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[name]
 
 
 def occupancy(where: Architecture, threads: int, registers: int, shared_bytes: int) -> Occupancy:
-    """What fits of blocks of `threads` threads with so many registers each, and so much shared memory."""
+    """The occupancy of a kernel.
+
+    Args:
+        where: The architecture.
+        threads: Threads per block.
+        registers: Registers per thread.
+        shared_bytes: Shared memory per block, static and dynamic.
+    """
     warps = _multiples(threads, WARP)
-    shared = _rounded_up(shared_bytes + where.reserved_shared_bytes, where.shared_bytes_at_once)
+    shared = _rounded_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
     warps_by_registers = _REGISTERS // _PARTITIONS // _registers_per_warp(registers) * _PARTITIONS
-    rooms = {
+    blocks_by = {
         "warps": where.warps // warps,
         "blocks": where.blocks,
         "registers": warps_by_registers // warps,
         "shared memory": where.shared_bytes // shared if shared else where.blocks,
     }
-    limit = min(rooms, key=lambda name: rooms[name])
-    blocks = rooms[limit]
+    limit, blocks = min(blocks_by.items(), key=lambda item: item[1])
     return Occupancy(blocks, blocks * warps, blocks * warps / where.warps, limit)
 
 
 def why_refused(
     where: Architecture, launch: Launch, registers: int, shared_bytes: int, max_threads: int | None
 ) -> str | None:
-    """Why a kernel cannot be launched so, as `kind: figures`; None when it can.
+    """Why a launch would fail, as `kind: figures`; None if it would not.
 
-    `shared_bytes` is the kernel's static shared memory; `max_threads` what it was compiled for, None for any.
+    Args:
+        where: The architecture.
+        launch: Grid, block and dynamic shared memory.
+        registers: Registers per thread.
+        shared_bytes: Static shared memory per block.
+        max_threads: Threads per block by `__launch_bounds__`; None without one.
     """
     block, grid = launch.block, launch.grid
     threads = block[0] * block[1] * block[2]
@@ -154,7 +164,7 @@ def why_refused(
 
 
 def _registers_per_warp(registers: int) -> int:
-    return _rounded_up(max(1, registers) * WARP, _REGISTERS_AT_ONCE)
+    return _rounded_up(max(1, registers) * WARP, _REGISTER_UNIT)
 
 
 def _rounded_up(amount: int, unit: int) -> int:

@@ -1,4 +1,4 @@
-"""What a cubin says of its kernels: registers, spills, stack and shared memory, read from the file itself.
+"""Read the resources that kernels use from a cubin: registers, spills, stack and shared memory.
 
 A cubin is a 64-bit ELF file. Its sections are named after kernels: `.text.KERNEL` is the code,
 `.nv.shared.KERNEL` the static shared memory, `.nv.info.KERNEL` a list of attributes, and `.nv.info` the list
@@ -13,24 +13,24 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-_DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of its own kernels, where nvcc has linked it in
+_DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of the kernels that nvcc links in
 _INITIALISED = ".nv.global.init"  # the section of variables that have a value at the start
 _ENTRY = 0x10  # of a symbol: a kernel, which the host can launch
-_SIZED = 4  # the format of an attribute whose values follow it; those of other formats are part of its head
+_SIZED = 4  # the format of an attribute that is followed by values
 _MAX_THREADS, _FRAME_SIZE, _REGCOUNT, _ANNOTATIONS = 0x05, 0x11, 0x2F, 0x55
-_SPILL = 1  # an annotation: this instruction moves a register to local memory or back
+_SPILL = 1  # annotation of an instruction that moves a register to local memory or back
 _STORE_LOCAL = 0x387
 _STORED_BYTES = {4: 4, 5: 8, 6: 16}  # by the width field of a store
 _INSTRUCTION_BYTES = 16
-_RESERVED_SHARED_BYTES = 1024  # of the system, in every block
+_RESERVED_SHARED_BYTES = 1024  # by the system, in every block
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel takes: per thread, shared memory per block, and the threads it may be launched with.
+    """Resources of one kernel: per thread, but `shared_bytes` per block.
 
-    `spill_bytes` is what a thread moves out of registers for want of room; `local_bytes` is all of its local
-    memory, so arrays that are indexed at run time too.
+    `spill_bytes` are moved out of registers for lack of space; `local_bytes` is all local memory, which
+    includes arrays that are indexed at run time.
     """
 
     registers: int
@@ -43,12 +43,12 @@ class Resources:
 @dataclass(frozen=True)
 class _Section:
     content: bytes
-    size_bytes: int  # also of a section that has no content in the file
+    size_bytes: int  # also of a section without content in the file
     link: int
 
 
 def read_resources(cubin: bytes) -> dict[str, Resources]:
-    """Every kernel of a cubin by name; raises ValueError for anything else than a cubin."""
+    """The resources of every kernel of a cubin, by name; raises ValueError for any other file."""
     try:
         numbered = list(_sections(cubin))
         sections = dict(numbered)
@@ -78,7 +78,7 @@ def _resources(
     attributes = dict(_attributes(sections[f".nv.info.{name}"].content))
     shared = sections.get(f".nv.shared.{name}")
     shared_bytes = shared.size_bytes if shared else 0
-    if ".nv.shared.reserved.0" in sections:  # then every kernel's section begins with the system's part
+    if ".nv.shared.reserved.0" in sections:  # included in every kernel's section
         shared_bytes = max(0, shared_bytes - _RESERVED_SHARED_BYTES)
     bounds = attributes.get(_MAX_THREADS)
     return Resources(
@@ -105,7 +105,7 @@ def _sections(file: bytes) -> Iterator[tuple[str, _Section]]:
 
 
 def _symbols(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool]]:
-    """Names in order, and whether each is a kernel's."""
+    """The symbols in order: name, and whether it is a kernel."""
     return [(name, is_kernel) for name, is_kernel, _, _ in _symbol_table(sections)]
 
 
@@ -124,7 +124,7 @@ def _text(content: bytes, offset: int) -> str:
 
 
 def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Kind and 32-bit values of each attribute that has any."""
+    """Kind and 32-bit values of each attribute with values."""
     offset = 0
     while offset < len(content):
         form, kind, length = struct.unpack_from("<BBH", content, offset)
@@ -135,13 +135,13 @@ def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _figures(content: bytes, symbols: list[str]) -> dict[tuple[int, str], int]:
-    """The attributes that give one number to one symbol."""
+    """The attributes that assign one number to a symbol, by kind and symbol."""
     pairs = [(kind, values) for kind, values in _attributes(content) if len(values) == 2]
     return {(kind, symbols[values[0]]): values[1] for kind, values in pairs}
 
 
 def _spilled(annotations: tuple[int, ...], code: bytes) -> int:
-    """Bytes that the stores among the annotated instructions put into local memory."""
+    """Bytes that the annotated spill stores write to local memory."""
     total = 0
     for kind, offset in zip(annotations[::2], annotations[1::2], strict=False):
         if kind == _SPILL and offset + _INSTRUCTION_BYTES <= len(code):

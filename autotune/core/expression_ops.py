@@ -1,6 +1,6 @@
-"""What the operators and functions of the expression language compute: Python's results, within bounds.
+"""The operators and functions of the expression language: Python's, with results of bounded size.
 
-Whole numbers, texts and lists cannot grow beyond a size, however many names are built on each other.
+The bound holds for whole numbers, texts and lists, so that chained derived names cannot exhaust memory.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-MAX_SIZE = 1024  # in bits, letters or items: more is a mistake or an attack on memory, never geometry
+MAX_SIZE = 1024  # bits, letters or items
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
-    """Smallest integer not below dividend / divisor."""
+    """The quotient, rounded up."""
     return -(-dividend // divisor)
 
 
@@ -41,13 +41,13 @@ def _multiply(one: Any, other: Any) -> Any:
 
 
 def _remainder(one: Any, other: Any) -> Any:
-    if isinstance(one, str):  # Python would format a text
+    if isinstance(one, str):  # which Python would format
         raise TypeError("a text has no remainder")
     return one % other
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """A power of whole numbers has from (bits - 1) * exponent + 1 bits to bits * exponent."""
+    """A power; of whole numbers it has at least (bits - 1) * exponent + 1 bits, checked before computing."""
     if not isinstance(base, int) or not isinstance(exponent, int):
         return base**exponent
     _bounded((base.bit_length() - 1) * exponent + 1)
@@ -63,13 +63,13 @@ def _shift_left(number: Any, places: Any) -> Any:
 
 
 def list_of(*items: Any) -> tuple[Any, ...]:
-    """The items as a list; ValueError for more of them, inner ones included, than anybody writes."""
+    """The items as a list; raises ValueError for more than `MAX_SIZE`, those of inner lists included."""
     _bounded(_size(items))
     return items
 
 
 def _size(value: Any) -> int:
-    """Letters of a text, items of a list with those of the lists inside."""
+    """Letters of a text; items of a list, those of inner lists included."""
     if isinstance(value, tuple):
         return len(value) + sum(_size(item) for item in value if isinstance(item, tuple))
     return len(value) if isinstance(value, str) else 1

@@ -1,7 +1,7 @@
-"""The arithmetic and boolean language of space files: parsed, checked and interpreted here.
+"""Parse, check and evaluate the expressions of space files.
 
-Text becomes a syntax tree, every node must be on the whitelist, and the tree becomes nested closures.
-Nothing a user writes is ever handed to `eval`, and there is no attribute access except `device.NAME`.
+Text becomes a syntax tree, every node of which must be whitelisted, and the tree becomes nested closures.
+`eval` is never used, and the only attributes are `device.NAME`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from autotune.errors import ExpressionError
 Names = Mapping[str, Any]
 Evaluator = Callable[[Names], Any]
 
-_MAX_FLOAT = sys.float_info.max  # nothing compares with nan, and whole numbers may be beyond
-DEEPEST = 100  # operations inside each other; Python's own limit depends on who calls
+_MAX_FLOAT = sys.float_info.max
+_MAX_DEPTH = 100  # nested operations; Python's own limit depends on the depth of the caller
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression; `names` are the names it reads, `device.warp_size` counting as one name."""
+    """A checked expression; `names` are the names that it reads, such as `n` or `device.warp_size`."""
 
     text: str
     names: frozenset[str]
     _evaluate: Evaluator
 
     def __call__(self, values: Names) -> Any:
-        """Evaluate under `values`; raises ExpressionError with the reason when that is impossible."""
+        """Evaluate with the values of names; raises ExpressionError with the reason of a failure."""
         try:
             return self._evaluate(values)
         except KeyError as error:
@@ -42,7 +42,7 @@ class Expression:
             raise ExpressionError(f"{self.text!r}: {error}") from None
 
     def holds(self, values: Names) -> bool:
-        """Whether the expression is true; one that cannot be evaluated does not hold."""
+        """Whether the expression is true; False if it cannot be evaluated."""
         try:
             return bool(self(values))
         except ExpressionError:
@@ -51,16 +51,16 @@ class Expression:
 
 @lru_cache(maxsize=4096, typed=True)  # a plan's expressions are evaluated for every configuration
 def parse(text: Value) -> Expression:
-    """Parse one expression; plain numbers and booleans are expressions too.
+    """Parse an expression, which may be a plain number or boolean.
 
-    Raises ExpressionError naming the text and the part that is not allowed.
+    Raises ExpressionError with the part that is not allowed.
     """
     text = str(text).strip()
     return _build(text, _parse_tree(text))
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """Split `a and b and c` into its parts: each can be applied as soon as its own names are known."""
+    """Split `a and b and c` into its parts, so that each can be evaluated on its own names only."""
     body = _parse_tree(expression.text)
     if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And):
         parts = (_build(ast.unparse(part), part) for part in body.values)
@@ -70,9 +70,9 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 @lru_cache(maxsize=4096)
 def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...]]:
-    """The outermost operation, over the names `0`, `1` and so on, and the operands that these stand for.
+    """Split an expression into its outermost operation and its operands.
 
-    A single name or value is itself, without operands.
+    The operation reads the operands as `0`, `1` and so on. A single name or value has no operands.
     """
     tree = _parse_tree(expression.text)
     if isinstance(tree, ast.Constant | ast.Name | ast.Attribute):
@@ -94,7 +94,7 @@ def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...
 
 
 def integer(expression: Expression, values: Names) -> int:
-    """Evaluate to a whole number; raises ExpressionError when the result is anything else."""
+    """Evaluate to a whole number; raises ExpressionError for any other result."""
     result = expression(values)
     if isinstance(result, float) and result.is_integer():
         result = int(result)
@@ -104,7 +104,7 @@ def integer(expression: Expression, values: Names) -> int:
 
 
 def number(expression: Expression, values: Names) -> int | float:
-    """Evaluate to a finite number; raises ExpressionError when the result is anything else."""
+    """Evaluate to a finite number; raises ExpressionError for any other result."""
     result = expression(values)
     if isinstance(result, bool) or not isinstance(result, int | float) or not abs(result) <= _MAX_FLOAT:
         raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a finite number")
@@ -112,7 +112,7 @@ def number(expression: Expression, values: Names) -> int | float:
 
 
 def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
-    """Names the expression reads that are not among `known`, sorted."""
+    """The names that an expression reads and that are not among `known`, sorted."""
     return sorted(expression.names - set(known))
 
 
@@ -128,8 +128,8 @@ def _build(text: str, tree: ast.expr) -> Expression:
     level: list[ast.AST] = [tree]
     depth = 0
     while level:
-        if depth == DEEPEST:
-            raise ExpressionError("an expression is nested too deeply; derived names can hold its parts")
+        if depth == _MAX_DEPTH:
+            raise ExpressionError("an expression is nested too deeply; split it into derived names")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         depth += 1
     try:
@@ -140,7 +140,7 @@ def _build(text: str, tree: ast.expr) -> Expression:
 
 
 def _compile(node: ast.expr, names: set[str]) -> Evaluator:
-    """Turn a whitelisted node into a closure, collecting the names it reads."""
+    """Turn a whitelisted node into a closure; the names that it reads are added to `names`."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() as value):
             if isinstance(value, int) and value.bit_length() > MAX_SIZE:
@@ -178,7 +178,7 @@ def _compile(node: ast.expr, names: set[str]) -> Evaluator:
 
 
 def _connect(parts: list[Evaluator], decisive: bool) -> Evaluator:
-    """`or` and `and` as Python has them: the first operand that decides, else the last one."""
+    """`or` and `and` as in Python: the first operand whose truth value is decisive, else the last."""
     *early, last = parts
 
     def connect(values: Names) -> Any:

@@ -1,15 +1,17 @@
-"""From a configuration to macros and launches: pure, and shared by the tuner and the loader.
+"""Derive macros, compiler options, arguments and launches from a configuration.
 
-This module owns which names an expression may read, and how a value becomes a macro.
+Shared by the tuner and by production code. It defines which names an expression may read.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import Expression, integer, number, parse
 from autotune.core.records import (
     Argument,
@@ -24,14 +26,14 @@ from autotune.core.records import (
 from autotune.errors import ExpressionError
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
-# Sizes are keywords of best_config beside its own ones.
+# Sizes are passed to best_config as keywords beside these.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
 ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "scalar")
 _ENTRY = re.compile(
     r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 )
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
-_OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # besides those of names, in options of compilers
+_OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # that compiler options may have
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 C_TYPES = {
     "int8": "char",
@@ -46,10 +48,12 @@ C_TYPES = {
     "float32": "float",
     "float64": "double",
 }
+DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)})
+RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
 
 
 def device_values(device: DeviceInfo | None) -> dict[str, Any]:
-    """The names an expression may read of a device; none when the device is not known."""
+    """The values of `device.NAME` in expressions; none for an unknown device."""
     if device is None:
         return {}
     return {name: getattr(device, name.removeprefix("device.")) for name in DEVICE_NAMES}
@@ -62,9 +66,17 @@ def known_values(
     config: Mapping[str, Value],
     derived: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Everything an expression may read; derived names that need an unknown device or sizes are left out.
+    """Every name that an expression may read.
 
-    Raises ExpressionError when a derived name cannot be evaluated.
+    Args:
+        device: None where it is unknown.
+        sizes: None where they are unknown.
+        dtype: Element type of the problem.
+        config: Values of parameters.
+        derived: Expressions of derived names; those that need an unknown device or size are left out.
+
+    Raises:
+        ExpressionError: A derived name cannot be evaluated.
     """
     values = device_values(device) | dict(sizes or {}) | {"DTYPE": dtype} | dict(config)
     complete = device is not None and sizes is not None
@@ -76,16 +88,16 @@ def known_values(
 
 
 def macro_name(parameter: str, value: str) -> str:
-    """The macro constant of a named value: ALGORITHM and shuffle give ALGORITHM_SHUFFLE."""
+    """The macro of a named value, such as ALGORITHM_SHUFFLE for ALGORITHM and shuffle."""
     return f"{parameter}_{value}".upper().replace("-", "_")
 
 
 def macros(parameters: Iterable[Parameter], config: Mapping[str, Value], dtype: str) -> dict[str, Value]:
-    """The macros that make one configuration of a source.
+    """The macros that compile a source as one configuration.
 
-    Numbers stand for themselves and booleans become 1 or 0. For a parameter with named values every
-    name becomes a constant, counted from 1, so that an undefined name, which the preprocessor reads
-    as 0, equals none of them; the parameter's own macro is the constant that was chosen.
+    Booleans become 1 or 0. Every named value of a parameter becomes a constant, numbered from 1 so that none
+    equals an undefined macro, which the preprocessor reads as 0; the parameter's own macro is the constant of
+    its value.
     """
     defines: dict[str, Value] = {"DTYPE": C_TYPES[dtype], f"DTYPE_{dtype.upper()}": 1}
     for parameter in parameters:
@@ -100,7 +112,7 @@ def macros(parameters: Iterable[Parameter], config: Mapping[str, Value], dtype: 
 
 
 def is_option(text: str) -> bool:
-    """Whether this can be a compiler's option: no path, no definition and no second option is in it."""
+    """Whether a text is one plain compiler option, without a path, a definition or a second option."""
     return text.startswith("-") and _is_plain(text)
 
 
@@ -110,9 +122,9 @@ def _is_plain(text: str) -> bool:
 
 
 def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Compiler options of one dialect: True gives the flag, False nothing, any other value `flag=value`.
+    """The compiler options of one dialect: True gives the flag, False nothing, any other value `flag=value`.
 
-    Raises ExpressionError for one that cannot be evaluated, or gives a text that is no plain word.
+    Raises ExpressionError for an option that cannot be evaluated or whose value is not a plain word.
     """
     evaluated = {flag: parse(text)(values) for flag, text in options.items()}
     for flag, value in evaluated.items():
@@ -132,33 +144,32 @@ def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: s
     return tuple(
         Argument(
             name=spec.name,
-            dtype=dtype if spec.dtype == "DTYPE" else spec.dtype,
+            dtype=kind,
             role=spec.role,
             shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
-            value=None if spec.value is None else _scalar(spec, values, dtype),
+            value=None if spec.value is None else _scalar(spec.name, spec.value, values, kind),
         )
         for spec in specs
+        for kind in (dtype if spec.dtype == "DTYPE" else spec.dtype,)
     )
 
 
-def _scalar(spec: ArgumentSpec, values: Mapping[str, Any], dtype: str) -> int | float:
-    """A scalar's value, which an integer type must be able to hold."""
-    assert spec.value is not None
-    kind = dtype if spec.dtype == "DTYPE" else spec.dtype
-    if kind.startswith("float"):
-        return number(parse(spec.value), values)
-    value = integer(parse(spec.value), values)
-    bits = int(kind.removeprefix("u").removeprefix("int"))
-    low, high = (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    if not low <= value <= high:
-        raise ExpressionError(f"argument {spec.name}: {spec.value!r} gives {value}, which {kind} cannot hold")
+def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> int | float:
+    """The value of a scalar; raises ExpressionError if its integer type cannot hold it."""
+    if dtype.startswith("float"):
+        return number(parse(text), values)
+    value = integer(parse(text), values)
+    bits = int(dtype.removeprefix("u").removeprefix("int"))
+    lowest, end = (0, 2**bits) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if not lowest <= value < end:
+        raise ExpressionError(f"argument {name}: {text!r} gives {value}, which {dtype} cannot hold")
     return value
 
 
 def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Launch, ...]:
-    """Evaluate a launch plan; grid and block in blocks and threads, always three dimensions.
+    """Evaluate a launch plan; grid and block always have three dimensions.
 
-    Raises ExpressionError when an extent is not a whole number of at least one.
+    Raises ExpressionError if an extent is not a whole number of at least one.
     """
     return tuple(
         Launch(
@@ -206,7 +217,7 @@ def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int
 
 
 def at_least(least: int, expression: Expression, values: Mapping[str, Any]) -> int:
-    """Evaluate to a whole number that is no smaller; raises ExpressionError for anything else."""
+    """Evaluate to a whole number of at least `least`; raises ExpressionError for any other result."""
     result = integer(expression, values)
     if result < least:
         raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}")

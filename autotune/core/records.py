@@ -1,7 +1,6 @@
-"""The records that every layer passes on: frozen, free of I/O, units in their names.
+"""The frozen records that all packages share, with units in their names.
 
-This module knows no device, no file and no clock, and imports the standard library only: the loader
-that production code uses is built on it.
+Standard library only: production code that looks up results imports this module.
 """
 
 from __future__ import annotations
@@ -16,30 +15,17 @@ from math import hypot, inf, log2
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
 Grid = tuple[int, int, int]
-Front = tuple[tuple["Config", float, float], ...]  # with times in ms and energies in J, fastest first
+Front = tuple[tuple["Config", float, float], ...]  # configuration, time in ms, energy in J; fastest first
 ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes by name, name of the data
-Measured = tuple[tuple["Config", float], ...]  # configurations with their times in ms, fastest first
+Measured = tuple[tuple["Config", float], ...]  # configuration, time in ms; fastest first
 
-NOISY = 0.1  # a result with more noise than this says so
-ADOPTION = "adopt"  # the engine that chooses a few runs by what other devices and sizes know
+NOISY = 0.1  # results with more noise than this carry a warning
+ADOPTION = "adopt"  # the engine that spends a few runs on configurations known from elsewhere
 
 
 def distance(one: Sizes, other: Sizes) -> float:
-    """Euclidean distance of two sets of sizes in log2 space: every dimension counts, not the volume."""
+    """Euclidean distance of two sets of sizes in log2 space."""
     return hypot(*(log2(one[name]) - log2(other[name]) for name in one))
-
-
-def size_text(sizes: Sizes) -> str:
-    """Sizes as a reader writes them: `m=64, n=128`."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no sizes"
-
-
-def name_words(name: str) -> list[str]:
-    """The words of a device's name in lower case, without (R), (TM) and (C)."""
-    plain = name.lower()
-    for mark in ("(r)", "(tm)", "(c)"):
-        plain = plain.replace(mark, " ")
-    return "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in plain).split()
 
 
 class Config(Mapping[str, Value]):
@@ -74,13 +60,13 @@ class Config(Mapping[str, Value]):
 
     @property
     def key(self) -> str:
-        """Canonical text: equal for equal configurations, whatever the order of their names."""
+        """Canonical text, independent of the order of the names."""
         return json.dumps(self._values, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What a space may ask of a device (as `device.NAME`) and what a result must say of it."""
+    """The properties of a device: read by spaces as `device.NAME`, and stored with results."""
 
     backend: str
     name: str
@@ -99,19 +85,17 @@ class DeviceInfo:
     has_shuffle: bool  # warp-level exchange and warp-level barrier
     driver: str
     runtime: str
-    limits: str = field(
-        default="", compare=False
-    )  # set from outside: cores, power, clocks; no space reads it
+    limits: str = field(default="", compare=False)  # of cores, power and clocks, set from outside
 
     @property
     def identity(self) -> dict[str, str]:
-        """What may differ between two devices of one name, and makes their times differ.
+        """The properties that affect times and may differ between two devices of one name.
 
-        A GPU is what its driver shows: a part of one (MIG, MPS) has fewer units and less memory.
-        The memory of a CPU is left out: that of a virtual machine may grow while it is used.
+        A part of a GPU (MIG, MPS) has fewer units and less memory. The memory of a CPU is left out, because
+        that of a virtual machine may grow while it is used.
         """
-        found = {"units": str(self.compute_units), "limits": self.limits}
-        return found | ({"memory_bytes": str(self.memory_bytes)} if self.kind == "gpu" else {})
+        properties = {"units": str(self.compute_units), "limits": self.limits}
+        return properties | ({"memory_bytes": str(self.memory_bytes)} if self.kind == "gpu" else {})
 
 
 @dataclass(frozen=True)
@@ -122,8 +106,8 @@ class Parameter:
     values: tuple[Value, ...]
 
     def takes(self, value: Value) -> bool:
-        """Whether a value is listed, as the type that it has: true is not 1."""
-        return value in self.values and any(type(value) is type(one) and value == one for one in self.values)
+        """Whether a value is listed with the same type: True is not 1."""
+        return any(type(value) is type(one) and value == one for one in self.values)
 
 
 @dataclass(frozen=True)
@@ -143,7 +127,7 @@ class ArgumentSpec:
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel argument with all its numbers: the shape of an array, or the value of a scalar."""
+    """One kernel argument for one problem: an array with its shape, or a scalar with its value."""
 
     name: str
     dtype: str
@@ -154,7 +138,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """One step of a launch plan as expressions; `when` decides whether the step takes part."""
+    """One step of a launch plan as expressions; it is skipped unless `when` is true."""
 
     entry: str
     grid: tuple[str, ...]
@@ -166,7 +150,7 @@ class LaunchSpec:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch with all its numbers: blocks in the grid, threads in a block."""
+    """One kernel launch: `grid` in blocks, `block` in threads."""
 
     entry: str
     grid: Grid
@@ -177,7 +161,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a cached result comes from: enough to repeat it and to notice that it is stale."""
+    """The origin of a cached result: enough to repeat it and to notice that it is stale."""
 
     tuned_at: str  # ISO 8601, UTC
     autotune: str
@@ -191,16 +175,16 @@ class Provenance:
     trials: int
     valid_configurations: int
     protocol: str
-    compiler: str = ""  # with its version; empty: not noted
+    compiler: str = ""  # with its version; empty where not recorded
 
     @property
     def is_probe(self) -> bool:
-        """Whether it is the best of a few runs only, and no search's."""
+        """Whether the result is the best of a few runs instead of a search."""
         return self.engine == ADOPTION
 
     @property
     def origin(self) -> str:
-        """How the result came to be, as a sentence begins."""
+        """How the result was found, as the beginning of a sentence."""
         return f"probed with {self.trials} runs" if self.is_probe else "tuned"
 
 
@@ -214,40 +198,40 @@ class Entry:
     time_ms: float
     interval_ms: tuple[float, float]
     default_time_ms: float | None
-    ties: tuple[Config, ...]  # configurations that the measurement cannot tell from the best
+    ties: tuple[Config, ...]  # not measurably slower than the best
     provenance: Provenance
-    measured: Measured = ()  # others that the search verified and timed
-    registers: int | None = None  # a thread of the best, where the compiler says
-    front: Front = ()  # where energy counted: those that none was faster and thriftier than
-    work_bytes: float | None = None  # that the problem moves, as far as the space says
+    measured: Measured = ()  # other configurations that were verified and timed
+    registers: int | None = None  # per thread of the best, where the compiler reports it
+    front: Front = ()  # the Pareto front of time and energy, where energy was an objective
+    work_bytes: float | None = None  # that the problem moves; None where the space does not say
     work_flops: float | None = None
-    uncompared: tuple[str, ...] = ()  # outputs that it writes and the reference does not return
-    noise: float | None = None  # of the last round: by what two entries of one binary differed
+    uncompared: tuple[str, ...] = ()  # outputs that the reference does not return
+    noise: float | None = None  # of the last round: relative difference of two entries of one binary
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
     data: str = ""  # name of the content of the inputs; empty: the space has one content only
     data_sha256: str = ""  # of that content, where it comes from a file or from `inputs`
 
     @property
     def problem(self) -> ProblemKey:
-        """What it is a result for: equal for equal problems, whatever the order of their sizes."""
+        """Element type and sizes, independent of the order of the sizes."""
         return self.dtype, tuple(sorted(self.sizes.items())), self.data
 
     @property
     def caveat(self) -> str:
-        """What makes it doubtful, as a sentence ends; empty where nothing is known to."""
+        """Why the result may be doubtful, as the end of a sentence; empty if there is no reason."""
         noisy = f"; measured with {self.noise:.0%} noise" if (self.noise or 0.0) > NOISY else ""
         names = ", ".join(self.uncompared)
         return f"{noisy}; not compared with a reference: {names}" if names else noisy
 
     def registers_of(self, config: Config) -> int | None:
-        """Registers of a thread in a configuration; None: not known."""
+        """Registers per thread of a configuration; None where unknown."""
         return self.registers if config == self.config else None
 
     @cached_property
     def relative_times(self) -> Mapping[Config, float]:
-        """Times of all known configurations over the best one's, at least 1.
+        """Times of all measured configurations relative to the best one, at least 1.
 
-        A time of the search may lie below that of the last round, which is the one that counts.
+        A time from the search may lie below the best time, which is from the last round.
         """
         best_ms = self.time_ms if self.time_ms > 0 else inf
         return {config: max(1.0, time_ms / best_ms) for config, time_ms in self.measured} | {self.config: 1.0}
@@ -255,7 +239,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """One cache file: what the loader needs of a kernel on one device, without reading any YAML."""
+    """One cache file: all that `best_config` needs of a kernel on one device, so that it reads no YAML."""
 
     kernel: str
     dtypes: tuple[str, ...]  # element types the kernel is written for; the first is the default
@@ -267,11 +251,11 @@ class KernelRecord:
     compiler_options: Mapping[str, Mapping[str, str]]  # by dialect: flag to expression
     default: Config
     entries: tuple[Entry, ...]
-    compiler: str = ""  # that CUDA devices need for it, nvcc; empty: NVRTC
+    compiler: str = ""  # for CUDA devices: nvcc, or empty for NVRTC
 
     @property
     def parameter_names(self) -> frozenset[str]:
-        """Which parameters the kernel has; one of the same name with others is another kernel."""
+        """The names of the parameters; records with other names belong to another kernel."""
         return frozenset(parameter.name for parameter in self.parameters)
 
     @property
@@ -282,7 +266,7 @@ class KernelRecord:
 
 
 class Tier(Enum):
-    """How closely a served configuration matches what was asked for; best first."""
+    """How closely a served configuration matches the request; best first."""
 
     EXACT = "exact"
     NEAREST_SIZE = "nearest_size"
@@ -299,7 +283,7 @@ class Tier(Enum):
 
 @dataclass(frozen=True)
 class Match:
-    """Why this configuration is served: tier, device and sizes it was tuned on, and a sentence."""
+    """Why a configuration is served: tier, device and sizes it was tuned on, and a sentence."""
 
     tier: Tier
     source_device: str | None

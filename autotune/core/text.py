@@ -1,32 +1,35 @@
-"""What to write instead of a name that nobody knows."""
+"""Shared text functions: sizes, suggestions for misspelt names, source without comments."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+_STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+_C_COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/" + _STRING, re.DOTALL)
+_PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
+
+
+def size_text(sizes: Mapping[str, int]) -> str:
+    """Sizes for a message: `m=64, n=128`."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no sizes"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is near."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is similar."""
+    import difflib  # only for messages: production code that looks up results imports this module
+
+    similar = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {similar[0]}?" if similar else ""
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, or else all of them, as the end of a message."""
+    """The end of a message with the most similar known name, else with all of them."""
     words = sorted(known)
     return nearest(name, words) or f"; expected one of: {', '.join(words)}"
 
 
-_IGNORED = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
-
-
-_IGNORED_IN_PYTHON = re.compile(
-    r"""#[^\n]*|\"\"\".*?\"\"\"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
-)
-
-
 def bare_code(text: str, *, is_python: bool = False) -> str:
-    """A source on unbroken lines, without comments and strings."""
-    return (_IGNORED_IN_PYTHON if is_python else _IGNORED).sub(" ", text.replace("\\\n", " "))
+    """A source with continued lines joined, without comments and strings."""
+    ignored = _PYTHON_COMMENT_OR_STRING if is_python else _C_COMMENT_OR_STRING
+    return ignored.sub(" ", text.replace("\\\n", " "))

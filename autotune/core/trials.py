@@ -1,6 +1,6 @@
-"""The records of a search: what is tried, and how it ended. Frozen, free of I/O, units in their names.
+"""The frozen records of a search: trials, measurements and failures, with units in their names.
 
-What the loader serves is in `model`; this module is apart from it so that production code need not import it.
+They are apart from `records` so that production code need not import them.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ class Status(Enum):
 
 
 class Objective(Enum):
-    """What a search makes small."""
+    """What a search minimises."""
 
     TIME = "time"  # of one run, in ms
     ENERGY = "energy"  # of one run, in J
     EDP = "edp"  # energy times delay, in J s
-    PARETO = "pareto"  # time and energy both: the best is the one with the least energy times delay
+    PARETO = "pareto"  # time and energy; the best configuration has the least energy times delay
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why something did not work: never OK, always with a reason."""
+    """Why a step failed: a status other than OK, and a reason."""
 
     status: Status
     detail: str
-    is_doubtful: bool = False  # what ran before in the same process may have caused it
-    by_machine: bool = False  # the machine may have caused it: a kill, no memory, a timeout under load
+    is_doubtful: bool = False  # an earlier run in the same process may be the cause
+    by_machine: bool = False  # the machine may be the cause: a kill, no memory, a timeout under load
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A compiled kernel, with what the compiler says of its most demanding entry (None: it does not say)."""
+    """A compiled kernel, with the resources of its most demanding entry (None where not reported)."""
 
     data: bytes
     sha256: str
     log: str
-    compile_ms: float  # 0 for one that was kept from an earlier run
+    compile_ms: float  # 0 if cached
     registers: int | None = None  # per thread
-    spill_bytes: int | None = None  # per thread, what registers had no room for
-    shared_bytes: int | None = None  # per block, as the source declares it
-    cached: bool = False  # kept from an earlier run
+    spill_bytes: int | None = None  # per thread
+    shared_bytes: int | None = None  # per block, static
+    cached: bool = False  # from the binary cache
     symbols: Mapping[str, str] = field(default_factory=dict, hash=False)  # C++ names to the binary's own
 
     def symbol(self, name: str) -> str:
@@ -81,15 +81,15 @@ class Binary:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of the correctness checks: `failure` is None when every one of them held."""
+    """Outcome of the correctness checks; `failure` is None if all of them passed."""
 
     failure: Failure | None
-    repeatable: bool  # a run leaves every inout argument as it found it: no restore is needed in between
-    run_ms: float = 0.0  # device time of the run that was checked
+    repeatable: bool  # a run leaves inout arguments unchanged, so they need not be restored
+    run_ms: float = 0.0  # device time of the checked run
 
 
 class Rule(StrEnum):
-    """Why sampling stopped, or where samples that nobody took here come from."""
+    """Why sampling stopped, or where samples taken elsewhere come from."""
 
     STEADY = "steady"
     SAMPLES = "samples"
@@ -104,17 +104,17 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """Raw samples of one plan of launches; every statistic is derived from them."""
+    """Raw samples of one configuration, from which every statistic is derived."""
 
     samples_ms: tuple[float, ...]
     rule: Rule
     warmups_ms: tuple[float, ...] = ()
-    batch: int = 1  # runs that one sample averages over
+    batch: int = 1  # runs that each sample averages
     energy_j: float | None = None  # of one run, where it was measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
-    control: float | None = None  # what the best so far took beside this one, over what it took before
-    chosen_from: int = 1  # finalists that the winner was chosen from: its interval allows for it
-    noise: float | None = None  # of the last round: by what two entries of one binary differed
+    control: float | None = None  # time of the incumbent measured beside this one, over its earlier time
+    chosen_from: int = 1  # finalists that this winner was chosen from; they widen its interval
+    noise: float | None = None  # of the last round: relative difference of two entries of one binary
 
     @property
     def median_ms(self) -> float:
@@ -123,26 +123,30 @@ class Measurement:
 
     @property
     def alone_ms(self) -> float:
-        """Time of one run by itself: the warm-up's where samples are of several runs, else the median."""
+        """Time of a single run: the fastest warm-up where samples average several runs, else the median."""
         return min(self.warmups_ms) if self.batch > 1 and self.warmups_ms else self.median_ms
 
     def score(self, objective: Objective) -> float | None:
-        """What the objective makes small; None where it takes energy, and none was measured."""
+        """The value of the objective; None if it needs an energy and none was measured."""
         if objective is Objective.TIME or self.energy_j is None:
             return self.median_ms if objective is Objective.TIME else None
         return self.energy_j * (1.0 if objective is Objective.ENERGY else self.median_ms * 1e-3)
 
     @property
     def interval_ms(self) -> tuple[float, float]:
-        """The 95% interval of the median, which also holds for the fastest of the finalists."""
+        """The 95% interval of the median, corrected for choosing the fastest finalist."""
         return median_interval(self.samples_ms, self.chosen_from)
 
 
 def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
     """Distribution-free 95% interval of the median from order statistics; whole range under 6 samples.
 
-    Of so many intervals all hold at once (Bonferroni), and so does that of whichever is chosen.
     Source: Conover, Practical Nonparametric Statistics (1999), section 3.2: ranks n/2 -+ z/2 sqrt(n).
+
+    Args:
+        samples: Independent samples.
+        chosen_from: The intervals of that many medians hold at once (Bonferroni), so that of whichever is
+            chosen holds, too.
     """
     ordered = sorted(samples)
     count = len(ordered)
@@ -154,7 +158,7 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 
 @dataclass(frozen=True)
 class Trial:
-    """What is known of one configuration: its status, and its measurement if it was timed."""
+    """The outcome of one configuration: its status, and its measurement if it was timed."""
 
     config: Config
     key: str  # content key: source, macros, flags, launches, arguments, environment
@@ -162,19 +166,19 @@ class Trial:
     detail: str = ""
     measurement: Measurement | None = None
     compile_ms: float = 0.0
-    cost_s: float = 0.0  # wall time that finding this out took
+    cost_s: float = 0.0  # wall time that the trial took
     binary_sha256: str = ""
-    binary_cached: bool = False  # kept from an earlier run instead of compiled
+    binary_cached: bool = False  # from the binary cache
     registers: int | None = None
     spill_bytes: int | None = None
     shared_bytes: int | None = None
     failed_last_round: bool = False
     objective: Objective = Objective.TIME
-    by_machine: bool = False  # the machine may have caused the failure: the next search tries again
+    by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
 
     @property
     def score(self) -> float | None:
-        """What the search makes small, in the objective's unit; None unless the status is OK."""
+        """The value of the objective, in its unit; None unless the status is OK."""
         if self.status is Status.OK and self.measurement is not None:
             return self.measurement.score(self.objective)
         return None
@@ -189,21 +193,21 @@ class Trial:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a search may spend; None means no limit of that kind."""
+    """The limits of a search; None means no limit."""
 
     trials: int | None = None
     seconds: float | None = None
 
 
 def pareto_front(trials: Iterable[Trial]) -> Front:
-    """Configurations with time and energy of a run, fastest first, that none is faster and thriftier than."""
+    """The Pareto front of time and energy of a run, fastest first."""
     measured = [
         (trial.config, trial.time_ms, trial.measurement.energy_j)
         for trial in trials
         if trial.time_ms is not None and trial.measurement and trial.measurement.energy_j is not None
     ]
-    front: list[tuple[object, float, float]] = []
+    front: list[tuple[Config, float, float]] = []
     for row in sorted(measured, key=lambda row: (row[1], row[2])):
         if not front or row[2] < front[-1][2]:
             front.append(row)
-    return tuple(front)  # type: ignore[arg-type]
+    return tuple(front)

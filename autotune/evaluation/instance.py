@@ -11,7 +11,8 @@ from typing import Any
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.expressions import number, parse
 from autotune.core.launch_plan import arguments
-from autotune.core.records import Argument, Config, DeviceInfo, Sizes, size_text
+from autotune.core.records import Argument, Config, DeviceInfo, Sizes
+from autotune.core.text import size_text
 from autotune.core.trials import Binary, Problem
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from autotune.core.records import Sizes, size_text
+from autotune.core.records import Sizes
+from autotune.core.text import size_text
 from autotune.errors import ExpressionError, NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker

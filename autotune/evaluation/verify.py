@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.core.records import size_text
+from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status, Verdict
 from autotune.devices.base import Program
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from autotune.core.records import DeviceInfo, name_words
+from autotune.core.records import DeviceInfo
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
@@ -79,6 +79,14 @@ class Traits(NamedTuple):
     kind: str | None = None
     vendor: str | None = None
     architecture: str | None = None
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a device's name in lower case, without (R), (TM) and (C)."""
+    plain = name.lower()
+    for mark in ("(r)", "(tm)", "(c)"):
+        plain = plain.replace(mark, " ")
+    return "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in plain).split()
 
 
 def canonical(name: str) -> str:

@@ -159,6 +159,6 @@ def _sizes(problem_size: object) -> Sizes | None:
     extents = [problem_size] if isinstance(problem_size, int) else problem_size
     if not isinstance(extents, list) or not extents or len(extents) > len(SIZE_NAMES):
         return None
-    if not all(type(extent) is int and 1 <= extent < values.MAX_CANDIDATES for extent in extents):
+    if not all(type(extent) is int and 1 <= extent < values.INT64_END for extent in extents):
         return None
     return dict(zip(SIZE_NAMES, extents, strict=False))

@@ -5,19 +5,16 @@ Every guess is one that a space file accepts. One that needs a second look carri
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.core.expression_ops import FUNCTIONS
-from autotune.core.launch_plan import RESERVED_SIZES
+from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
 
-_RESERVED = {"DTYPE", "note", "device", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist}
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 _BLOCK = re.compile(
     r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?",
@@ -225,7 +222,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     """Integers passed by value that are called like sizes, else the first integer, else n."""
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
     chosen = [name for name in integers if _SIZE.fullmatch(name)] or integers[:1] or ["n"]
-    usable = [name for name in chosen if name not in {*_RESERVED, *taken}]
+    usable = [name for name in chosen if name not in {*RESERVED_NAMES, *taken}]
     return tuple(usable) or ("n",)
 
 

@@ -23,8 +23,8 @@ from autotune.core.records import (
     Sizes,
     Tier,
     Value,
-    size_text,
 )
+from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance, size_text
+from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance
+from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
 from autotune.serving.best import Best, Check, check, require_sizes
 from autotune.serving.device_records import DeviceRecord, latest

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any, Literal
 
-from autotune.core.records import DeviceInfo, Tier, size_text
+from autotune.core.records import DeviceInfo, Tier
+from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
 from autotune.serving import cache as files
 from autotune.serving.best import Best, whole_sizes

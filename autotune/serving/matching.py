@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance, size_text
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
+from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.serving.best import Best, check, require_sizes

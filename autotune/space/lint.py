@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.core.expressions import integer, parse
-from autotune.core.launch_plan import C_TYPES, macro_name
+from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.text import bare_code, nearest
 from autotune.errors import ExpressionError
 from autotune.space.rules import Rules
@@ -113,7 +113,7 @@ def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
         ]
         for parameter in space.parameters
     }
-    defined = {"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES), *_DEFINITION.findall(code)}
+    defined = {*DTYPE_MACROS, *_DEFINITION.findall(code)}
     defined.update(constants, *constants.values())
     tested = {word for test in _TEST.findall(code) for word in _WORD.findall(test)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)

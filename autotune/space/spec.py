@@ -6,19 +6,18 @@ Nothing is evaluated here: which configurations are valid is decided once a devi
 from __future__ import annotations
 
 import hashlib
-import keyword
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.json_values import is_name, is_word
 from autotune.core.launch_plan import (
     C_TYPES,
     CUDA_COMPILERS,
     DEVICE_NAMES,
-    RESERVED_SIZES,
+    DTYPE_MACROS,
+    RESERVED_NAMES,
     is_option,
     macro_name,
 )
@@ -38,7 +37,6 @@ _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
     *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data"),
 )
-_RESERVED = {"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist}
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ def _name(entry: Element, name: str, taken: Collection[str]) -> str:
     """Check the name of a new size, parameter or derived name."""
     if not is_name(name):
         raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
-    if name in _RESERVED:
+    if name in RESERVED_NAMES:
         raise entry.error(f"the name {name!r} is reserved; choose another")
     if name in taken:
         raise entry.error(f"the name {name!r} is already taken by a size, parameter or derived name")
@@ -229,7 +227,7 @@ def _parameters(element: Element, taken: Collection[str]) -> tuple[Parameter, ..
     parameters = tuple(
         Parameter(_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()
     )
-    macros = {"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)}
+    macros = set(DTYPE_MACROS)
     for macro, entry in _macro_names(parameters, entries):
         if macro in macros:
             raise entry.error(f"the macro {macro} would be defined twice; rename the parameter or the value")

@@ -68,7 +68,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     [
         ("none.cu", None, "none.cu: cannot be read: No such file or directory; expected a kernel source"),
         ("empty.cu", "", "empty.cu: no kernel found"),
-        ("lost.cu", '#include "lost.h"\n' + PORTABLE, '#include "lost.h" is neither beside it'),
+        ("lost.cu", '#include "lost.h"\n' + PORTABLE, '#include "lost.h" is neither in its folder'),
     ],
 )
 def test_a_source_that_cannot_be_used_is_one_line(folder, name, text, message):

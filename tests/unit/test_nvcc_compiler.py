@@ -83,6 +83,6 @@ def test_a_compilation_that_never_ends_is_killed_with_all_its_processes(nvcc, tm
 def test_without_nvcc_a_space_that_asks_for_it_is_refused_before_anything_starts(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("autotune.compilers.nvcc.find_nvidia_binary_utility", lambda name: None)
-    with pytest.raises(SetupError, match=r"nvcc is not found.*install the CUDA toolkit"):
+    with pytest.raises(SetupError, match=r"nvcc was not found.*install the CUDA toolkit"):
         compiler_opener(Address("cuda", 0), GPU, "nvcc")
     compiler_opener(Address("opencl", 0), GPU, "nvcc")  # has its own compiler
