@@ -15,7 +15,8 @@ import numpy as np
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, packaged, read_source, render
 from autotune.core.launch_plan import looked_up
-from autotune.core.records import Argument, Provenance, Sizes, Tier, size_text
+from autotune.core.records import Argument, Provenance, Sizes, Tier
+from autotune.core.text import size_text
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.launchers import Launcher, View, open_launcher
 from autotune.serving.best import Best
