@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import size_text
+from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.evaluation.work_item import StoredArray
