@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from autotune import __version__
+from autotune.core.text import hint, nearest
 from autotune.errors import AutotuneError, InputError
 
 # What `autotune --help` says about each command. A command's module is imported only when it is used.
@@ -40,6 +41,7 @@ COMMANDS = {
     "import": "import results and spaces of other tools",
     "export": "export results for other tools or as a C header",
 }
+_COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
 
 class _Parser(argparse.ArgumentParser):
@@ -47,6 +49,10 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+
+    def option_strings(self) -> list[str]:
+        """All options, as they are typed."""
+        return [option for action in self._actions for option in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see `{self.prog} --help`)")
@@ -62,7 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _require_folder()
         words = sys.argv[1:] if arguments is None else arguments
-        parsed = parser([word for word in words if word in COMMANDS][:1]).parse_args(words)
+        if _COMPLETION in os.environ:
+            _complete_words()
+        if not words:
+            parser(()).print_help()
+            return 0
+        parsed = _parse(words)
         parsed.run(parsed)
         sys.stdout.flush()
     except InputError as error:
@@ -80,6 +91,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; raises InputError with the nearest command or option for an unknown one."""
+    command = next((word for word in words if not word.startswith("-")), None)
+    if command is not None and command not in COMMANDS:
+        raise InputError(f"unknown command {command!r}{hint(command, COMMANDS)}")
+    parsed, unknown = parser([command] if command else ()).parse_known_args(words)
+    if unknown:
+        options = [option for option in parsed.parser.option_strings() if option.startswith("--")]
+        name = unknown[0].partition("=")[0]
+        near = nearest(name, options) if name.startswith("-") else ""
+        kind = "option" if name.startswith("-") else "argument"
+        parsed.parser.error(f"unknown {kind} {name}{near}")
+    return parsed
+
+
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Make the parser of the command line; only the named commands are imported and get their options."""
     root = _Parser(
@@ -88,23 +114,30 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
         epilog="Start with:  autotune search spaces/reduce.yaml",
     )
     root.add_argument("--version", action="version", version=f"autotune {__version__}")
-    subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if name in commands:
             module = f"{name}_" if iskeyword(name) else name
-            _complete(subparser, import_module(f"autotune.cli.{module}"))
+            _add_command(subparser, import_module(f"autotune.cli.{module}"))
     return root
 
 
-def _complete(subparser: argparse.ArgumentParser, command: ModuleType) -> None:
+def _complete_words() -> None:
+    """Print what can follow on a half-typed command line, for the shell, and exit."""
+    import argcomplete
+
+    argcomplete.autocomplete(parser())
+
+
+def _add_command(subparser: _Parser, command: ModuleType) -> None:
     """Give a command's parser its description, its options and the function it runs."""
     subparser.description = (command.__doc__ or "").strip()
     subparser.epilog = f"Example: {command.EXAMPLE}"
     command.add_options(subparser)
-    subparser.set_defaults(run=command.run)
+    subparser.set_defaults(run=command.run, parser=subparser)
 
 
 def _open_closed_streams() -> None:

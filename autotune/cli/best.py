@@ -18,6 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune best`."""
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     parser.add_argument(
+        "-d",
         "--device",
         help="opencl:0, a name or a slug, also of a device without results (default: as for search)",
     )

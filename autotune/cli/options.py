@@ -44,6 +44,7 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
     """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
     parser.add_argument(
+        "-d",
         "--device",
         help="a backend, a device such as opencl:0, its name or slug (default: the first GPU, else the CPU)",
     )

@@ -23,6 +23,7 @@ from autotune.serving.cache import folders, read_roots
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _LISTING_TIMEOUT_S = 60.0
+_KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,12 @@ def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
 
 
 def locate(space: Path) -> Path:
-    """The path of a space file, which may be named as one of the package's: `reduce`."""
+    """The path of a space file, which may be named as one of the package's: `reduce`.
+
+    Raises InputError for a kernel's source, which is an easy mistake.
+    """
+    if space.suffix in _KERNEL_SUFFIXES:
+        raise InputError(f"{space}: this is a kernel, not a space; write one with: autotune new {space}")
     own = packaged("spaces") / f"{space}.yaml"
     try:
         return own if not space.exists() and own.is_file() else space

@@ -49,3 +49,47 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         parser().parse_args([verb, "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "comes with autotune" in shown[shown.rindex("--cache DIR") :]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["serach"], "unknown command 'serach'; did you mean search?"),
+        (["search", "a.yaml", "--buget", "5"], "unknown option --buget; did you mean --budget?"),
+        (["search", "a.yaml", "--buget=5"], "unknown option --buget; did you mean --budget?"),
+        (["search", "a.yaml", "b.yaml"], "unknown argument b.yaml (see `autotune search --help`)"),
+        (
+            ["search", "fast.cu"],
+            "fast.cu: this is a kernel, not a space; write one with: autotune new fast.cu",
+        ),
+    ],
+)
+def test_a_slip_in_a_command_line_is_named_with_its_mend(folder, words, message):
+    done = folder.run(*words)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_without_words_the_commands_are_shown(folder):
+    done = folder.run()
+    assert done.returncode == 0 and "commands:" in done.stdout and "search" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "following"),
+    [
+        ("autotune sea", {"search"}),
+        ("autotune search --bud", {"--budget"}),
+        ("autotune best -", {"-d", "--device"}),
+    ],
+)
+def test_a_shell_is_told_what_can_follow(folder, typed, following):
+    answer = folder.path / "answer"
+    environment = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": typed,
+        "COMP_POINT": str(len(typed)),
+    }
+    folder.run(**environment)
+    assert following <= {word.strip() for word in answer.read_text().splitlines()}
