@@ -48,7 +48,7 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
     """Say which kernels, arguments and macros were found, what was written and what to do next."""
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
     lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
-    for item in made.guess.passed:
+    for item in made.guess.arguments:
         what = f"{item.role.value} [{item.shape}]" if item.role is not None else f"= {item.value}"
         lines.append(f"  {item.argument.text:<40} {what}")
     lines += ["macro"]
@@ -57,7 +57,7 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
         lines.append(
             f"  {parameter.name:<40} {values}" + (f"  ({parameter.remark})" if parameter.remark else "")
         )
-    lines += [f"  {macro.name:<40} left at {macro.default}" for macro in made.guess.left_alone]
+    lines += [f"  {macro.name:<40} left at {macro.default}" for macro in made.guess.fixed_macros]
     guessed = (
         "guessed from its formula" if made.guess.reference else "returns nothing yet: nothing is compared"
     )

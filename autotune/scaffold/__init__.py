@@ -1,4 +1,4 @@
-"""A first space file and reference for a kernel, from nothing but its source."""
+"""Write a first space file and reference for a kernel from its source alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autotune.scaffold.writing import reference_text, space_text
 
 @dataclass(frozen=True)
 class Scaffold:
-    """What was found in a source, and the two texts that follow from it."""
+    """What was found in a source, with the texts of the space file and the reference."""
 
     source: Source
     kernel: FoundKernel
@@ -23,10 +23,17 @@ class Scaffold:
 
 
 def scaffold(file: str, name: str, text: str, header: str, entry: str | None = None) -> Scaffold:
-    """Read the source `text` of `file` and write a space called `name` for one of its kernels.
+    """Write a space for one of the kernels of a source.
 
-    Without an `entry` it is the first. `header` is the text of portable.h. Raises InputError for a source
-    that cannot be tuned as it is.
+    Args:
+        file: Name of the source file.
+        name: Name of the new space.
+        text: Text of the source.
+        header: Text of portable.h.
+        entry: Name of the kernel; by default the first one.
+
+    Raises:
+        InputError: The source has no such kernel, or none that can be tuned as it is.
     """
     words = {match[1] for match in DEFINITION.finditer(header)}
     source = read_kernels(file, text, words)

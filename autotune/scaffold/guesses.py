@@ -1,6 +1,6 @@
-"""What a first space file can say of a kernel: values, sizes, roles, launch geometry and its formula.
+"""Guess the parts of a first space file: parameters, sizes, roles of arguments and launch geometry.
 
-Every guess is one that a space file accepts. One that needs a second look carries a remark.
+Every guess is valid in a space file; one that needs a second look carries a remark.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each
 
 @dataclass(frozen=True)
 class GuessedParameter:
-    """A tunable macro, its values and the first to try."""
+    """A tunable macro with its values and its default."""
 
     name: str
     values: tuple[Value, ...]
@@ -50,8 +50,8 @@ class GuessedParameter:
 
 
 @dataclass(frozen=True)
-class Passed:
-    """An argument as the space file has it: an array with role, shape and fill, or a scalar with a value."""
+class GuessedArgument:
+    """An argument of the space file: an array with role, shape and fill, or a scalar with a value."""
 
     argument: KernelArgument
     role: Role | None
@@ -63,13 +63,17 @@ class Passed:
 
 @dataclass(frozen=True)
 class Guess:
-    """Everything a space file needs; `reference` is a function's body, empty where none could be guessed."""
+    """The guessed parts of a space file.
+
+    `sizes` has the extents for a GPU and a CPU. `reference` holds the lines of a function's body, none where
+    no formula was found. `fixed_macros` have defaults other than numbers.
+    """
 
     sizes: Mapping[str, tuple[int, int]]
     verify_extents: tuple[int, ...]
     parameters: tuple[GuessedParameter, ...]
-    left_alone: tuple[Macro, ...]
-    passed: tuple[Passed, ...]
+    fixed_macros: tuple[Macro, ...]
+    arguments: tuple[GuessedArgument, ...]
     grid: tuple[str, ...]
     block: tuple[str, ...]
     shared_bytes: str
@@ -78,7 +82,7 @@ class Guess:
 
 
 def guess(kernel: FoundKernel, source: Source) -> Guess:
-    """Guess a space for one kernel of a source."""
+    """Guess the parts of a space file for one kernel of a source."""
     macros = source.macros
     axes = _axes(kernel, source.code)
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
@@ -99,8 +103,8 @@ def guess(kernel: FoundKernel, source: Source) -> Guess:
         sizes=dict.fromkeys(names, extents),
         verify_extents=_verify_extents(kernel.body, max(len(names), len(axes))),
         parameters=tuple(parameters),
-        left_alone=tuple(macro for macro in macros if macro not in tuned),
-        passed=tuple(
+        fixed_macros=tuple(macro for macro in macros if macro not in tuned),
+        arguments=tuple(
             _array(item, roles[item.name], elements, bool(reference))
             if item.is_pointer
             else _scalar(item, kernel.arguments, names)
@@ -115,7 +119,7 @@ def guess(kernel: FoundKernel, source: Source) -> Guess:
 
 
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that a macro's name and its use suggest."""
+    """The values that the name and the use of a macro suggest."""
     if macro.names:
         prefix = len(macro.name) + 1
         choices = tuple(name[prefix:].lower() for name in macro.names)
@@ -154,7 +158,7 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
 
 
 def _around(name: str, default: int, axes: Sequence[str]) -> GuessedParameter:
-    """The source's own default, among the values that the name suggests or between half and twice itself."""
+    """The default of the source, among the values that the name suggests, else half and twice the default."""
     usual = parameter_of(Macro(name, None, (), (), ""), axes).values
     if len(usual) == 1:
         usual = (default // 2, default * 2) if default > 1 else (0, 1)
@@ -165,7 +169,7 @@ def _around(name: str, default: int, axes: Sequence[str]) -> GuessedParameter:
 
 
 def _threads(name: str, axes: Sequence[str], remark: str = "") -> GuessedParameter:
-    """Threads along an axis of a block; a single macro in a kernel of two axes counts for both."""
+    """Threads along one axis of a block, or along all of them if the name has no axis."""
     if len(axes) == 1:
         return GuessedParameter(name, (32, 64, 128, 256, 512), 128, remark)
     axis = _axis(name)
@@ -177,7 +181,7 @@ def _threads(name: str, axes: Sequence[str], remark: str = "") -> GuessedParamet
 
 
 def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
-    """Edge of a tile, which may be the edge of a block, too: 1024 threads at most."""
+    """Edge of a tile; if it is also the edge of a block, the block has at most 1024 threads."""
     return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)
 
 
@@ -189,14 +193,14 @@ def _axis(name: str) -> str | None:
 
 
 def _axes(kernel: FoundKernel, code: str) -> list[str]:
-    """The axes that a kernel declares or indexes, in functions that it calls if it indexes none itself."""
+    """The axes that a kernel declares or indexes; if it indexes none itself, those of the source."""
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
     text = kernel.body if any(index.search(kernel.body) for index in _INDEXED.values()) else code
     return [axis for axis in "xyz" if axis == "x" or axis in declared or _INDEXED[axis].search(text)]
 
 
 def _block(kernel: FoundKernel, macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
-    """The block that the kernel declares if a launch plan can read it, else macros that look like one."""
+    """The declared block if a launch plan can read it, else macros that look like a block."""
     names = {macro.name for macro in macros}
     readable = all(
         re.fullmatch(r"[\w\s*+()]+", part) and set(WORD.findall(part)) <= names for part in kernel.block
@@ -208,7 +212,7 @@ def _block(kernel: FoundKernel, macros: Sequence[Macro], axes: Sequence[str]) ->
 
 
 def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
-    """The macros that look like the threads of a block, one for each axis."""
+    """The macros that look like the extents of a block, one for each axis."""
     found = {_axis(macro.name): macro.name for macro in macros if _BLOCK.fullmatch(macro.name)}
     tiles = [macro.name for macro in macros if _TILE.fullmatch(macro.name) and _axis(macro.name) is None]
     if len(axes) > 1 and not found and tiles:
@@ -219,7 +223,7 @@ def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ..
 
 
 def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
-    """Integers passed by value that are called like sizes, else the first integer, else n."""
+    """Integer arguments that are named like sizes, else the first integer argument, else n."""
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
     chosen = [name for name in integers if _SIZE.fullmatch(name)] or integers[:1] or ["n"]
     usable = [name for name in chosen if name not in {*RESERVED_NAMES, *taken}]
@@ -229,7 +233,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 def _grid(
     block: Sequence[str], axes: Sequence[str], names: Sequence[str], macros: Iterable[Macro]
 ) -> tuple[str, ...]:
-    """Blocks along each axis, so that every element has a thread, or its share of one."""
+    """Blocks along each axis, so that threads cover every element."""
     across = next((name for name in names if _ACROSS.fullmatch(name)), names[0])
     others = [name for name in names if name != across] or [across]
     work = {_axis(macro.name) or "x": macro.name for macro in macros if _WORK.fullmatch(macro.name)}
@@ -245,7 +249,7 @@ def _grid(
 
 
 def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:
-    """Dynamic shared memory: an element for each thread of the block; empty where there is none."""
+    """Dynamic shared memory: one element for each thread of the block; empty if the kernel has none."""
     match = _DYNAMIC.search(kernel.body)
     if match is None:
         return ""
@@ -254,27 +258,31 @@ def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:
 
 
 def _verify_extents(body: str, dimensions: int) -> tuple[int, ...]:
-    """Awkward sizes, or one that fills every block where the kernel does not seem to check its bounds."""
+    """Awkward sizes, or one that fills all blocks if the kernel seems not to check bounds."""
     if re.search(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b", body) is None:
         return (8_192,) if dimensions == 1 else (512,)
     return (1, 1_003) if dimensions == 1 else (1, 33)
 
 
-def _scalar(argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]) -> Passed:
+def _scalar(
+    argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]
+) -> GuessedArgument:
     value = scalar_value(argument, arguments, sizes)
-    return Passed(argument, None, value=value, remark="" if value in sizes else "any number will do?")
+    return GuessedArgument(
+        argument, None, value=value, remark="" if value in sizes else "any number will do?"
+    )
 
 
-def _array(argument: KernelArgument, role: Role, elements: str, has_reference: bool) -> Passed:
+def _array(argument: KernelArgument, role: Role, elements: str, has_reference: bool) -> GuessedArgument:
     shape = elements if argument.width == 1 else f"{argument.width} * {elements}"
     if role is Role.OUT and not has_reference:
         remark = "`role: out`, without a fill, once reference() returns it"
-        return Passed(argument, Role.INOUT, shape, "constant: 0", remark=remark)
+        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
     if role is Role.OUT:
-        return Passed(argument, role, shape)
+        return GuessedArgument(argument, role, shape)
     if role is Role.SUM:
-        return Passed(argument, Role.INOUT, shape, "constant: 0", remark="atomics add to it, from 0")
-    return Passed(argument, role, shape, _fill(argument))
+        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark="atomics add to it, from 0")
+    return GuessedArgument(argument, role, shape, _fill(argument))
 
 
 def _fill(argument: KernelArgument) -> str:

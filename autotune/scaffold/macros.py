@@ -1,4 +1,4 @@
-"""Which macros a source leaves to its user, and what it says of their values."""
+"""Find the macros that a source leaves to its user, and what it says of their values."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BUILT_IN = re.compile(
 class Macro:
     """A macro that the source uses and leaves to its user.
 
-    `default` is what it falls back to if the user does not define it, `names` are the undefined constants and
-    `numbers` the numbers that it is compared with; `test` is how the preprocessor asks for it: "if" for its
-    value, "ifdef" for its definition only, "" not at all.
+    `default` is its value if the user does not define it. `names` are the undefined constants and `numbers`
+    the numbers that it is compared with. `test` is how the preprocessor tests it: "if" its value, "ifdef" its
+    definition only, "" not at all.
     """
 
     name: str
@@ -40,10 +40,13 @@ class Macro:
 
 
 def find_macros(code: str, plain: str, taken: Collection[str], types: Collection[str]) -> Iterator[Macro]:
-    """Macros used and not defined, or defined only where the user did not, in the order of their use.
+    """Find macros that are undefined, or defined only as a default, in the order of their use.
 
-    `plain` is the code without its definitions and conditions; `taken` names mean something else, such as
-    an argument.
+    Args:
+        code: The source without comments and strings.
+        plain: The code without preprocessor directives.
+        taken: Names that mean something else, such as arguments.
+        types: Names of types, by which variables are recognised.
     """
     defaults = {name: value.strip() for name, value in _GUARDED.findall(code)}
     defined = {match[1]: match[3] for match in DEFINITION.finditer(code) if match[1] not in defaults}
@@ -59,10 +62,12 @@ def find_macros(code: str, plain: str, taken: Collection[str], types: Collection
     }
     variable = re.compile(rf"\b(?:{'|'.join(types)})\s+\**\s*(\w+)")
     variables = set(variable.findall(plain)) - tests.keys() - defaults.keys()
-    not_ours = {*taken, *defined, *constants, *variables}
+    excluded = {*taken, *defined, *constants, *variables}
     for word in dict.fromkeys(WORD.findall(code)):
-        wanted = word in defaults or word in tests or _CONVENTION.fullmatch(word) or _is_constant(word, plain)
-        if not wanted or word in not_ours or _BUILT_IN.fullmatch(word):
+        is_macro = (
+            word in defaults or word in tests or _CONVENTION.fullmatch(word) or _is_constant(word, plain)
+        )
+        if not is_macro or word in excluded or _BUILT_IN.fullmatch(word):
             continue
         rights = compared.get(word, [])
         names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
@@ -71,7 +76,7 @@ def find_macros(code: str, plain: str, taken: Collection[str], types: Collection
 
 
 def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
-    """How the preprocessor asks for each word; the test that gives a default does not count."""
+    """How the preprocessor tests each word; tests around a default do not count."""
     tests: dict[str, str] = {}
     for kind, condition in _TEST.findall(code):
         for word in WORD.findall(condition):
@@ -87,7 +92,7 @@ def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
 
 
 def _is_constant(word: str, plain: str) -> bool:
-    """Written in capitals, as macros are, and somewhere not called like a function."""
+    """Whether a word is in capitals, as macros are, and somewhere not called like a function."""
     return word.isupper() and re.search(rf"\b{word}\b(?!\s*\()", plain) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a kernel does to its arrays: which it reads and writes and, if a formula says it, what it computes."""
+"""Guess which arrays a kernel reads and writes and, where a formula shows it, what it computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
 
 
 class Role(Enum):
-    """The role of an array; SUM is an `inout` that atomics add to."""
+    """The role of an array; SUM is an `inout` array that atomics add to."""
 
     IN = "in"
     OUT = "out"
@@ -24,7 +24,7 @@ class Role(Enum):
 
 
 def role_of(argument: KernelArgument, body: str) -> Role:
-    """The role that the uses of a pointer suggest; `inout` where they leave it open."""
+    """The role that the uses of a pointer suggest; INOUT where they are ambiguous."""
     if argument.is_const:
         return Role.IN
     reads = writes = escapes = sums = 0
@@ -50,7 +50,7 @@ def role_of(argument: KernelArgument, body: str) -> Role:
 
 
 def scalar_value(argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]) -> str:
-    """What a number passed by value is in the space file: a size, else 1, or 2 for a float."""
+    """The value of a scalar argument in the space file: a size, else 1, or 2 for a float."""
     if argument.name in sizes:
         return argument.name
     if "int" not in argument.dtype:
@@ -61,9 +61,9 @@ def scalar_value(argument: KernelArgument, arguments: Sequence[KernelArgument], 
 
 
 def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequence[str]) -> tuple[str, ...]:
-    """The lines of a reference for a kernel that gives each result one formula of elements of one index.
+    """A reference for a kernel that computes each result by one formula of elements at one index.
 
-    None for any other kernel: better no guess than one that looks right.
+    Empty for any other kernel: no guess is better than a plausible wrong one.
     """
     written = [name for name, role in roles.items() if role is not Role.IN]
     loops = re.search(r"\b(?:for|while)\b", kernel.body) is not None
@@ -96,7 +96,7 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
 
 
 def _translated(formula: str, index: str, arguments: Sequence[KernelArgument]) -> str:
-    """A formula of C in numpy; empty when it has anything but elements at `index`, scalars and arithmetic."""
+    """A C formula in numpy; empty if it has anything but elements at `index`, scalars and arithmetic."""
     known = {item.name: item for item in arguments}
     whole = any("int" in item.dtype for item in arguments if item.is_pointer)
 

@@ -1,6 +1,6 @@
-"""What a kernel's source says of itself: its language, its kernels with their arguments, its macros.
+"""Read language, kernels, arguments and macros from a kernel source.
 
-Reads text with regular expressions, not a compiler: enough for a first space file, whose user looks at it.
+Regular expressions instead of a compiler are enough for a first space file, which its user reviews.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.macros import DEFINITION, WORD, Macro, find_macros
 
-# What starts a kernel, by dialect; the first that is found decides.
+# The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
 _INTRODUCERS = {
     "portable": re.compile(r"\bKERNEL\b"),
     "cuda": re.compile(r"\b__global__\b"),
@@ -63,7 +63,7 @@ _SCALARS = {
 
 @dataclass(frozen=True)
 class KernelArgument:
-    """One parameter of a kernel; `width` is that of a vector type such as float4."""
+    """One argument of a kernel; `width` is 4 for float4."""
 
     name: str
     text: str
@@ -75,9 +75,10 @@ class KernelArgument:
 
 @dataclass(frozen=True)
 class FoundKernel:
-    """A kernel: its entry, its arguments, the block it declares, and its body's text.
+    """A kernel with its arguments, its declared block and the text of its body.
 
-    A block has three extents, or one where only the number of its threads is declared, or none.
+    The block has three extents, or one if only its number of threads is declared, or none. `has_c_name` is
+    False for a CUDA kernel that is not `extern "C"`.
     """
 
     entry: str
@@ -89,9 +90,9 @@ class FoundKernel:
 
 @dataclass(frozen=True)
 class Source:
-    """Everything found in one source; `kernels` in the order of the text, at least one.
+    """What was found in a source: at least one kernel, in the order of the text.
 
-    `code` is the text without comments, strings and directives other than pragmas.
+    `code` is the text without comments, strings and preprocessor directives other than pragmas.
     """
 
     dialect: str
@@ -129,7 +130,7 @@ def read_kernels(name: str, text: str, dialect_words: Iterable[str]) -> Source:
 def _kernel(
     name: str, plain: str, start: int, dialect: str, definitions: dict[str, str]
 ) -> FoundKernel | None:
-    """The kernel whose introducer ends at `start`; None for a mere declaration."""
+    """The kernel whose introducer ends at `start`; None for a declaration without body."""
     end = re.compile("[{;]").search(plain, start)
     if end is None or end[0] == ";":
         return None
@@ -155,7 +156,7 @@ def _kernel(
 
 
 def _without_attributes(signature: str) -> tuple[str, tuple[str, ...]]:
-    """The signature without its attributes, and the block that one of them declares."""
+    """Split a signature into the part without attributes and the block that an attribute declares."""
     block: tuple[str, ...] = ()
     while (match := _ATTRIBUTE.search(signature)) is not None:
         last = closing(signature, match.end() - 1)
@@ -201,7 +202,7 @@ def _argument(place: str, text: str, types: dict[str, str]) -> KernelArgument:
 
 
 def closing(text: str, opening: int) -> int:
-    """The position of the bracket that closes the one at `opening`; the end of the text if none does."""
+    """The position of the bracket that closes the one at `opening`; the end of the text without one."""
     depth = 0
     for position in range(opening, len(text)):
         depth += (text[position] in "([{") - (text[position] in ")]}")
@@ -211,7 +212,7 @@ def closing(text: str, opening: int) -> int:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Split at the commas that stand in no brackets."""
+    """Split at the commas outside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "([{") - (letter in ")]}")

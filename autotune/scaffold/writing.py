@@ -1,11 +1,11 @@
-"""The texts of a first space file and of its reference."""
+"""Write the texts of a first space file and its reference."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from autotune.core.records import Value
-from autotune.scaffold.guesses import Guess, GuessedParameter, Passed
+from autotune.scaffold.guesses import Guess, GuessedArgument, GuessedParameter
 from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import FoundKernel, Source
 
@@ -13,7 +13,7 @@ _WIDTH = 108
 
 
 def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess: Guess) -> str:
-    """The space file of a kernel; `file` is the source's name, `name` the kernel's and the reference's."""
+    """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
             f"# A first space for {file}: it loads and runs as it is. What a comment asks about was guessed.",
@@ -29,7 +29,7 @@ def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess:
             *_parameters(guess),
             "",
             "arguments:",
-            *(_argument(item) for item in guess.passed),
+            *(_argument(item) for item in guess.arguments),
             *_stand_in(guess),
             "",
             *_launch(source, kernel, guess),
@@ -41,8 +41,8 @@ def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess:
 
 
 def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
-    """The Python file with the reference of a kernel."""
-    arrays = [item for item in guess.passed if item.role is not None and item.fill]
+    """The text of the Python file with the reference of a kernel."""
+    arrays = [item for item in guess.arguments if item.role is not None and item.fill]
     inputs = ", ".join(f'"{item.argument.name}"' for item in arrays) or "nothing"
     lines = [
         f'"""What {kernel.entry} of {file} should compute: every configuration is compared with it."""',
@@ -53,7 +53,7 @@ def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
         lines += ['    """Results by name, guessed from the kernel\'s formula: write down what you mean."""']
         lines += [f"    {line}" for line in guess.reference]
         return "\n".join(lines) + "\n"
-    results = ", ".join(item.argument.name for item in guess.passed if item.role in (Role.OUT, Role.INOUT))
+    results = ", ".join(item.argument.name for item in guess.arguments if item.role in (Role.OUT, Role.INOUT))
     lines += [
         "",
         "def reference(inputs, sizes):",
@@ -97,7 +97,7 @@ def _parameters(guess: Guess) -> list[str]:
         values = ", ".join(map(_scalar, parameter.values))
         remark = f"  # {parameter.remark}" if parameter.remark else ""
         lines.append(f"  {parameter.name}: [{values}]{remark}")
-    for macro in guess.left_alone:
+    for macro in guess.fixed_macros:
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; list values to tune it")
     lines += ["constraints:", f"  - {_threads(guess)} <= device.max_threads_per_block"]
     return [*lines, *_flow("default: {", (_chosen(item) for item in guess.parameters), "}")]
@@ -116,7 +116,7 @@ def _scalar(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _argument(item: Passed) -> str:
+def _argument(item: GuessedArgument) -> str:
     dtype, name = item.argument.dtype, item.argument.name
     if item.role is None:
         entry = f"{{name: {name}, dtype: {dtype}, value: {item.value}}}"
@@ -127,8 +127,8 @@ def _argument(item: Passed) -> str:
 
 
 def _stand_in(guess: Guess) -> list[str]:
-    """A space needs a result; a kernel that writes nothing gets one to show what is missing."""
-    if any(item.role in (Role.OUT, Role.INOUT) for item in guess.passed):
+    """An output for a kernel without one: a space needs a result, and the user sees what is missing."""
+    if any(item.role in (Role.OUT, Role.INOUT) for item in guess.arguments):
         return []
     return [
         "  - {name: nothing, dtype: int32, shape: [1], role: inout, fill: {constant: 0}}  "
@@ -138,7 +138,7 @@ def _stand_in(guess: Guess) -> list[str]:
 
 def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
     grid = ", ".join(f'"{part}"' for part in guess.grid)
-    names = ", ".join(item.argument.name for item in guess.passed)
+    names = ", ".join(item.argument.name for item in guess.arguments)
     lines = [
         "launch:",
         f"  - entry: {kernel.entry}",
@@ -159,7 +159,7 @@ def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
 
 
 def _ending(guess: Guess) -> list[str]:
-    results = [item.argument.dtype for item in guess.passed if item.role in (Role.OUT, Role.INOUT)]
+    results = [item.argument.dtype for item in guess.arguments if item.role in (Role.OUT, Role.INOUT)]
     exact = all("int" in dtype for dtype in results)
     tolerance = "rtol: 0, atol: 0" if exact else "rtol: 1e-12, atol: 1e-12"
     if any(dtype in ("float32", "DTYPE") for dtype in results):
@@ -174,7 +174,7 @@ def _ending(guess: Guess) -> list[str]:
 
 def _bytes(guess: Guess) -> str:
     total = 0
-    for item in guess.passed:
+    for item in guess.arguments:
         if item.role is not None:
             digits = "".join(letter for letter in item.argument.dtype if letter.isdigit())
             each = int(digits) // 8 if digits else 4
@@ -183,7 +183,7 @@ def _bytes(guess: Guess) -> str:
 
 
 def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:
-    """A mapping in braces, broken where a line would get too long."""
+    """A mapping in braces, wrapped to `_WIDTH`."""
     lines, separator = [opening], ""
     for item in items:
         if len(lines[-1]) + len(separator) + len(item) > _WIDTH:

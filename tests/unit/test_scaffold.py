@@ -44,7 +44,7 @@ def write(folder, result, text):
 
 
 def roles(result):
-    return {item.argument.name: item.role for item in result.guess.passed if item.role is not None}
+    return {item.argument.name: item.role for item in result.guess.arguments if item.role is not None}
 
 
 def values(result):
