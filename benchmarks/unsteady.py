@@ -145,13 +145,13 @@ class Machine(FakeDevice):
 
 
 class InProcess:
-    """A worker without a process: what it is asked for is done here, at once."""
+    """A worker without a process: it runs everything here, at once."""
 
     compared = frozenset({"y"})  # what the reference returns
 
     def __init__(self, device: Machine, reference: Path, cases: tuple[Any, ...]) -> None:
-        self._bench = device_process.DeviceState(Address("fake", 0), reference, cases)
-        self._bench.device = self._device = device
+        self._state = device_process.DeviceState(Address("fake", 0), reference, cases)
+        self._state.device = self._device = device
 
     def start(self) -> None:
         """There is nothing to start."""
@@ -163,12 +163,19 @@ class InProcess:
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Call the function."""
-        return function(self._bench, *arguments, **options)
+        return function(self._state, *arguments, **options)
 
-    def begin(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
-        """Call the function of a search's job, and keep its answer."""
+    def begin(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        timeout_s: float,
+        alone: Any = None,
+        **options: Any,
+    ) -> None:
+        """Call the function, and keep its answer; nothing fails here, so nothing is repeated alone."""
         self._device.now_ms += JOB_MS
-        self._answer = function(self._bench, *arguments, **options)
+        self._answer = function(self._state, *arguments, **options)
 
     def finish(self) -> Any:
         """The answer."""

@@ -30,11 +30,11 @@ _LINE_INTERVAL_S = 10.0
 class _Progress:
     """Counts what is done, and shows it as a bar or as lines."""
 
+    _bar: Progress | None = None
+    _done: int
+    _total: int | None
+    _began: float
     _last_line: float
-
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
-        self._reset(None)
 
     def __enter__(self) -> Self:
         return self
@@ -42,13 +42,26 @@ class _Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop_bar()
+        self._close()
 
     def _open(self, total: int | None) -> None:
-        """Start counting from zero."""
-        self._stop_bar()
-        self._reset(total)
-        self._bar = _bar(total)
+        """Start counting from zero, with a bar on a terminal."""
+        self._close()
+        self._done, self._total = 0, total
+        self._began = self._last_line = time.monotonic()
+        if sys.stderr.isatty():
+            self._bar = Progress(
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[state]}"),
+                TextColumn("elapsed"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True, highlight=False),
+            )
+            self._bar.add_task("", total=total, state="")
+            self._bar.start()
 
     def _show(self, state: str) -> None:
         """Show one more as done, with `state` as a text beside it."""
@@ -63,12 +76,7 @@ class _Progress:
     def _rate(self) -> float:
         return self._done / max(time.monotonic() - self._began, 1e-3)
 
-    def _reset(self, total: int | None) -> None:
-        self._done, self._total = 0, total
-        self._began = time.monotonic()
-        self._last_line = self._began
-
-    def _stop_bar(self) -> None:
+    def _close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -81,7 +89,6 @@ class SearchProgress(_Progress):
     """Observer of a search: shows done and total, best so far, rate, time left and failures by kind."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._best_ms: float | None = None
         self._failures: Counter[str] = Counter()
 
@@ -117,7 +124,7 @@ class SearchProgress(_Progress):
 
     def last_round(self, count: int) -> None:
         """Close the bar and say what the last round does."""
-        self._stop_bar()
+        self._close()
         self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
 
 
@@ -137,22 +144,3 @@ class SurveyProgress(_Progress):
         self._show(
             f"{self._name}: {self._rate:.1f}/s, {self._failed} not feasible, {self._cached} compiled before"
         )
-
-
-def _bar(total: int | None) -> Progress | None:
-    """Start a bar on a terminal; None elsewhere."""
-    if not sys.stderr.isatty():
-        return None
-    bar = Progress(
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
-        TextColumn("elapsed"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True, highlight=False),
-    )
-    bar.add_task("", total=total, state="")
-    bar.start()
-    return bar

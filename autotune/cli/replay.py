@@ -68,11 +68,11 @@ def run(parsed: argparse.Namespace) -> None:
     scores = []
     files = [load(path) for path in parsed.files]
     for recorded in files:
-        priors = () if parsed.priors is None else sources_for(recorded, files, parsed.priors)
+        sources = () if parsed.priors is None else sources_for(recorded, files, parsed.priors)
         engine, strategy = choose_engine(_options(parsed), len(recorded.space))
         runs = []
         for seed in range(parsed.seeds):
-            searcher = make_searcher(engine, strategy, sources=priors)
+            searcher = make_searcher(engine, strategy, sources=sources)
             runs.append(replay(recorded, searcher, budget=parsed.budget, seed=seed))
             print(f"{recorded.name}: seed {seed + 1} of {parsed.seeds}", file=sys.stderr)
         label = ":".join(filter(None, (engine, strategy or default_strategy(engine))))

@@ -100,22 +100,22 @@ def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli._search_summary import result_json, result_text
     from autotune.cli.progress import SearchProgress
-    from autotune.tuning.tune_misses import missed_tasks, tune_misses
+    from autotune.tuning.tune_misses import missed_targets, tune_misses
 
     if parsed.journal or parsed.size or parsed.dtype:
         raise InputError(
             "autotune search --wanted: requests name their sizes and types; "
             "leave out --size, --dtype and --journal"
         )
-    tasks = missed_tasks(parsed.cache, parsed.device, parsed.space)
+    targets = missed_targets(parsed.cache, parsed.device, parsed.space)
     with SearchProgress() as progress:
-        results, failures = tune_misses(tasks, options, progress)
+        results, failures = tune_misses(targets, options, progress)
     if parsed.json:
         emit([result_json(result) for result in results])
     else:
         emit("\n\n".join(map(result_text, results)) or "no request for this device was tuned")
     if failures:
-        raise SetupError(f"{len(failures)} of {len(tasks)} requests failed and stay: {'; '.join(failures)}")
+        raise SetupError(f"{len(failures)} of {len(targets)} requests failed and stay: {'; '.join(failures)}")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from autotune.compilers.kernel_source import packaged
 from autotune.errors import AutotuneError
@@ -18,16 +17,10 @@ from autotune.tuning.task import Target, bind_target, find_device, locate
 from autotune.tuning.tuner import search
 
 
-class MissedTask(NamedTuple):
-    """A recorded cache miss and the target to tune for it."""
-
-    root: Path
-    miss: CacheMiss
-    target: Target
-
-
-def missed_tasks(cache: Path | None, device: str | None, space: Path | None) -> list[MissedTask]:
-    """The cache misses recorded for a device of this machine.
+def missed_targets(
+    cache: Path | None, device: str | None, space: Path | None
+) -> list[tuple[CacheMiss, Target]]:
+    """The cache misses recorded for a device of this machine, each with the target to tune for it.
 
     Args:
         cache: The cache folder, as `--cache`.
@@ -35,29 +28,24 @@ def missed_tasks(cache: Path | None, device: str | None, space: Path | None) -> 
         space: Only misses of this space's kernel. None takes all, with the space `spaces/KERNEL.yaml` of the
             current folder or of the package.
     """
-    root = writable_root(cache)
     address, info = find_device(device)
     kernel = load_space(locate(space)).kernel if space else None
     return [
-        MissedTask(
-            root,
-            miss,
-            Target(space or _space_file(miss), str(address), miss.sizes, miss.dtype, miss.data or None),
-        )
-        for miss in read_misses(root)
+        (miss, Target(space or _space_file(miss), str(address), miss.sizes, miss.dtype, miss.data or None))
+        for miss in read_misses(writable_root(cache))
         if miss.is_for(info) and kernel in (None, miss.kernel)
     ]
 
 
 def tune_misses(
-    tasks: Sequence[MissedTask], options: Options, observer: Observer
+    targets: Sequence[tuple[CacheMiss, Target]], options: Options, observer: Observer
 ) -> tuple[list[Result], list[str]]:
-    """Search each task and delete its miss once the result is stored; returns results and failures."""
+    """Search each target and delete its miss once the result is stored; returns results and failures."""
     results, failures = [], []
-    for root, miss, target in tasks:
+    for miss, target in targets:
         try:
             results.append(search(bind_target(target), options, observer))
-            forget_miss(root, miss)
+            forget_miss(writable_root(options.cache), miss)
         except AutotuneError as error:
             failures.append(f"{miss.kernel}: {error}")
     return results, failures
