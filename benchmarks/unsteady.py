@@ -170,7 +170,7 @@ class InProcess:
         function: Callable[..., Any],
         *arguments: Any,
         timeout_s: float,
-        alone: Any = None,
+        alone: tuple[Any, ...] | None = None,
         **options: Any,
     ) -> None:
         """Call the function, and keep its answer; nothing fails here, so nothing is repeated alone."""
