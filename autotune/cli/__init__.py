@@ -44,6 +44,9 @@ COMMANDS = {
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
 
+_interrupts: list[int] = []  # signals received since the command began
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports wrong usage in one line, like all wrong input, and accepts no abbreviated options."""
 
@@ -62,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _terminate)
+    _interrupts.clear()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     _open_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -81,8 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AutotuneError as error:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
-        print("autotune: interrupted; the same command resumes", file=sys.stderr)
-        return 130
+        return _fail("interrupted; the same command resumes", 130)
+    except ImportError:
+        if not _interrupts:
+            raise
+        return _fail("interrupted; the same command resumes", 130)
     except BrokenPipeError:  # the reader of the output, such as `head`, has finished
         _drop_output()
     except OSError as error:  # such as a full disk
@@ -166,6 +175,12 @@ def _drop_output() -> None:
 def _fail(text: str, code: int) -> int:
     print(f"autotune: {text}", file=sys.stderr)
     return code
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    """Raise KeyboardInterrupt and record it: numpy, while being imported, makes an ImportError of it."""
+    _interrupts.append(signal.SIGINT)
+    raise KeyboardInterrupt
 
 
 def _terminate(*_: Any) -> NoReturn:

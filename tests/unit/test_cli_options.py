@@ -1,10 +1,12 @@
 """The options that several commands share reach the run as they were typed."""
 
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from autotune.cli import options, parser
+from autotune.cli import devices, main, options, parser
 from autotune.core.trials import Budget, Objective
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options
@@ -93,3 +95,14 @@ def test_a_shell_is_told_what_can_follow(folder, typed, following):
     }
     folder.run(**environment)
     assert following <= {word.strip() for word in answer.read_text().splitlines()}
+
+
+def test_an_interrupt_that_an_import_turns_into_an_error_is_one_line(monkeypatch, capsys):
+    def swallow(_):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise ImportError("could not import module 'datetime'")
+
+    monkeypatch.setattr(devices, "run", swallow)
+    assert main(["devices"]) == 130
+    assert capsys.readouterr().err == "autotune: interrupted; the same command resumes\n"
