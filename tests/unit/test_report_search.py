@@ -61,6 +61,7 @@ def plain(tmp_path_factory):
         front=(),
         search_seconds=1.0,
         seconds=2.0,
+        data_sha256="",
     )
 
 
