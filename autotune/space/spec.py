@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -240,13 +241,18 @@ def _macro_names(
 ) -> Iterable[tuple[str, Element]]:
     for parameter in parameters:
         yield parameter.name, entries[parameter.name]
-        for value, item in zip(parameter.values, entries[parameter.name].items(), strict=True):
-            if isinstance(value, str):
-                yield macro_name(parameter.name, value), item
+        if isinstance(parameter.values[0], str):
+            for value, item in zip(parameter.values, entries[parameter.name].items(), strict=True):
+                yield macro_name(parameter.name, str(value)), item
 
 
 def _domain(element: Element) -> tuple[Value, ...]:
-    """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value."""
+    """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value.
+
+    Whole numbers may be given as `range(32, 513, 32)`, as in Python, or `powers_of_two(32, 1024)`, ends included.
+    """
+    if element.is_scalar:
+        return _series(element)
     values: list[Value] = []
     seen: set[Value] = set()
     for item in element.items():
@@ -260,6 +266,28 @@ def _domain(element: Element) -> tuple[Value, ...]:
         values.append(value)
         seen.add(value)
     return tuple(values)
+
+
+_SERIES = re.compile(r"(range|powers_of_two)\((-?\d{1,9}), *(-?\d{1,9})(?:, *(-?\d{1,9}))?\)")
+MAX_VALUES = 10_000  # of one parameter that is given as a series
+
+
+def _series(element: Element) -> tuple[Value, ...]:
+    """The whole numbers of a series."""
+    text = str(element.value("a list of values"))
+    found = _SERIES.fullmatch(text.strip())
+    if found is None or (found[1] == "powers_of_two" and found[4]):
+        raise element.error(
+            f"expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), found {text!r}"
+        )
+    first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
+    if found[1] == "range":
+        numbers = range(first, last, step) if step else range(0)
+    else:
+        numbers = [2**power for power in range(31) if first <= 2**power <= last]
+    if not 0 < len(numbers) <= MAX_VALUES:
+        raise element.error(f"expected 1 to {MAX_VALUES:,} values, {text} has {len(numbers):,}")
+    return tuple(numbers)
 
 
 def _expressions(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, str]:

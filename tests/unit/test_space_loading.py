@@ -30,6 +30,23 @@ def test_a_space_file_becomes_a_record(tmp_path):
     assert spec.work == {"bytes": "4 * n", "flops": "n"}
 
 
+@pytest.mark.parametrize(
+    ("series", "values"),
+    [
+        ("range(32, 129, 32)", (32, 64, 96, 128)),
+        ("range(64,67)", (64, 65, 66)),
+        ("range(64, 31, -32)", (64, 32)),
+        ("powers_of_two(32, 64)", (32, 64)),
+        ("powers_of_two(33, 260)", (64, 128, 256)),
+    ],
+)
+def test_a_series_stands_for_its_numbers(tmp_path, series, values):
+    text = YAML.replace("BLOCK_SIZE: [32, 64, 2048]", f"BLOCK_SIZE: {series}")
+    assert load_space(write_space(tmp_path, text.replace("BLOCK_SIZE: 32", "BLOCK_SIZE: 64"))).parameters[
+        1
+    ] == Parameter("BLOCK_SIZE", values)
+
+
 def test_arguments_and_launches_become_records(tmp_path):
     spec = load_space(write_space(tmp_path))
     array, _, _, scalar = spec.arguments

@@ -78,7 +78,23 @@ BAD_EDITS = [
     (
         "BLOCK_SIZE: [32, 64, 2048]",
         "BLOCK_SIZE: 32",
-        "12: parameters.BLOCK_SIZE: expected a list, found '32'",
+        "12: parameters.BLOCK_SIZE: expected a list of values, range(FIRST, END, STEP) or "
+        "powers_of_two(FIRST, LAST), found '32'",
+    ),
+    (
+        "BLOCK_SIZE: [32, 64, 2048]",
+        "BLOCK_SIZE: range(64, 32)",
+        "12: parameters.BLOCK_SIZE: expected 1 to 10,000 values, range(64, 32) has 0",
+    ),
+    (
+        "BLOCK_SIZE: [32, 64, 2048]",
+        "BLOCK_SIZE: range(1, 999999999)",
+        "12: parameters.BLOCK_SIZE: expected 1 to 10,000 values, range(1, 999999999) has 999,999,998",
+    ),
+    (
+        "BLOCK_SIZE: [32, 64, 2048]",
+        "BLOCK_SIZE: powers_of_two(2, 8, 2)",
+        "12: parameters.BLOCK_SIZE: expected a list of values, range(FIRST, END, STEP)",
     ),
     (
         "BLOCK_SIZE: [32, 64, 2048]",
