@@ -249,7 +249,7 @@ def _macro_names(
 def _domain(element: Element) -> tuple[Value, ...]:
     """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value.
 
-    Whole numbers may be given as `range(32, 513, 32)`, as in Python, or `powers_of_two(32, 1024)`, ends included.
+    Whole numbers may be given as `range(32, 513, 32)` as in Python, or `powers_of_two(32, 1024)` with both ends.
     """
     if element.is_scalar:
         return _series(element)
@@ -278,7 +278,8 @@ def _series(element: Element) -> tuple[Value, ...]:
     found = _SERIES.fullmatch(text.strip())
     if found is None or (found[1] == "powers_of_two" and found[4]):
         raise element.error(
-            f"expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), found {text!r}"
+            "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
+            f"found {text!r}"
         )
     first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
     if found[1] == "range":

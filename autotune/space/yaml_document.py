@@ -84,11 +84,6 @@ class Element:
             for position, node in enumerate(self.node.value)
         ]
 
-    @property
-    def is_scalar(self) -> bool:
-        """Whether it is one value, neither a list nor a mapping."""
-        return isinstance(self.node, yaml.ScalarNode)
-
     def value(self, expected: str = "a number, true, false or a name") -> Value:
         """A finite number, a boolean or a text."""
         if not isinstance(self.node, yaml.ScalarNode):
