@@ -249,7 +249,7 @@ def _macro_names(
 def _domain(element: Element) -> tuple[Value, ...]:
     """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value.
 
-    Whole numbers may be given as `range(32, 513, 32)` as in Python, or `powers_of_two(32, 1024)` with both ends.
+    Whole numbers may be a `range(32, 513, 32)`, or `powers_of_two(32, 1024)` with both ends.
     """
     if element.is_scalar:
         return _series(element)
