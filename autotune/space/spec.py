@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -282,9 +282,8 @@ def _series(element: Element) -> tuple[Value, ...]:
             f"found {text!r}"
         )
     first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
-    if found[1] == "range":
-        numbers = range(first, last, step) if step else range(0)
-    else:
+    numbers: Sequence[int] = range(first, last, step) if step else ()
+    if found[1] == "powers_of_two":
         numbers = [2**power for power in range(31) if first <= 2**power <= last]
     if not 0 < len(numbers) <= MAX_VALUES:
         raise element.error(f"expected 1 to {MAX_VALUES:,} values, {text} has {len(numbers):,}")
