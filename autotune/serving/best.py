@@ -73,6 +73,22 @@ class Best(Mapping[str, Value]):
     def __len__(self) -> int:
         return len(self.config)
 
+    def __repr__(self) -> str:
+        device = self.device.name if self.device else self.match.source_device or "an unknown device"
+        sizes = f", {size_text(self.match.source_sizes)}" if self.match.source_sizes else ""
+        return f"Best({self.record.kernel} on {device}{sizes}: {self.config}, {self.match.tier.value})"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Two columns for notebooks: every parameter with its value, under the line that `repr` gives."""
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>" for name, value in self.items()
+        )
+        return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+
     @property
     def time_ms(self) -> float | None:
         """Median time where it was tuned, for `match.source_sizes`; None for a default."""

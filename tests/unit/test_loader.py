@@ -446,3 +446,10 @@ def test_a_noisy_result_is_exact_and_says_so(root, noise, told):
         assert match.tier is Tier.EXACT and match.detail == f"tuned on example-gpu-100 for n=64{told}"
     assert best_config("reduce", NAME, n=65).match.detail.endswith(f"the nearest to n=65{told}")
     assert best_config("reduce", "Example GPU 200", n=64).match.detail.split("result")[0].count(told)
+
+
+def test_an_answer_reads_as_one_line_and_as_a_table_in_notebooks(filled):
+    best = best_config("reduce", NAME, n=64)
+    assert repr(best) == str(best)
+    assert repr(best).startswith(f"Best(reduce on {NAME}, n=64: ") and repr(best).endswith(", exact)")
+    assert "BLOCK=32" in repr(best) and "<td>BLOCK</td><td>32</td>" in best._repr_html_()
