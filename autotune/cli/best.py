@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=Tier.DEFAULT,
         help="the loosest match to accept, such as same_vendor (default: default, which accepts all)",
     )
-    opt.add_cache(parser, "the cache to look in")
+    opt.add_cache(parser, "where to look for results")
     opt.add_json(parser)
 
 

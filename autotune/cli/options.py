@@ -79,7 +79,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="NAME",
-        help="content of the inputs, of those that the space names (default: the first)",
+        help="which of the input contents named in the space (default: the first)",
     )
 
 
