@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Protocol
 
 from autotune.compilers.kernel_source import SourceText, read_source, render
-from autotune.compilers.occupancy import Architecture, Occupancy, occupancy, why_refused
+from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import Resources, read_resources
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, cold_environment
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_compiler
+from autotune.hardware.architectures import Architecture
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.space import Space, bind, load_space, problem_of
 from autotune.tuning.task import Target, locate

@@ -50,12 +50,12 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.compile_survey import Settings, survey
     from autotune.cli._tables import console
     from autotune.cli.progress import SurveyProgress
-    from autotune.compilers import occupancy
     from autotune.compilers.binary_cache import default_folder
+    from autotune.hardware.architectures import architecture
     from autotune.tuning.task import Target
 
     names = dict.fromkeys(filter(None, parsed.architectures.replace(",", " ").split()))
-    architectures = [occupancy.architecture(name) for name in names or [""]]
+    architectures = [architecture(name) for name in names or [""]]
     settings = Settings(
         count=parsed.budget,
         seed=parsed.seed,

@@ -19,9 +19,9 @@ from rich.progress import (
 )
 
 from autotune.analysis.compile_survey import Checked
-from autotune.compilers.occupancy import Architecture
 from autotune.core.trials import Status, Trial
 from autotune.evaluation.journal import Journal
+from autotune.hardware.architectures import Architecture
 from autotune.tuning.task import TuningTask
 
 _LINE_INTERVAL_S = 10.0

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo
+from autotune.hardware.architectures import NAME_WORDS
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
@@ -51,26 +52,6 @@ VENDORS = {
     "arm": ("arm", "mali"),
     "qualcomm": ("qualcomm", "adreno"),
 }
-# Words that decide the architecture; the first match counts.
-ARCHITECTURES = {
-    "sm_103": "b300 gb300",
-    "sm_100": "b100 b200 gb200",
-    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after those of the data centre, which are Blackwell too
-    "sm_90": "h20 h100 h200 h800 gh200",
-    "sm_89": "ada l4 l20 l40 l40s 4050 4060 4070 4080 4090",
-    "sm_86": "a2 a10 a10g a16 a40 a2000 a4000 a4500 a5000 a5500 a6000 3050 3060 3070 3080 3090",
-    "sm_80": "a30 a100 a800",
-    "sm_75": "t4 t4g 1650 1660 2060 2070 2080",
-    "sm_70": "v100 gv100",
-    "sm_61": "p4 p40 1030 1050 1060 1070 1080",
-    "sm_60": "p100",
-    "gfx942": "mi300a mi300x mi325x",
-    "gfx90a": "mi210 mi250 mi250x",
-    "gfx908": "mi100",
-    "gfx1100": "w7800 w7900",
-    "gfx1030": "w6800",
-    "gfx1032": "w6600",
-}
 
 
 class Traits(NamedTuple):
@@ -109,7 +90,7 @@ def traits_of_name(name: str) -> Traits:
     words = name_words(name)
     kind = "cpu" if words and words[0] == "cpu" else "gpu"
     vendor = _vendor(name)
-    architecture = next((key for key, known in ARCHITECTURES.items() if {*words} & {*known.split()}), None)
+    architecture = next((key for key, known in NAME_WORDS.items() if {*words} & {*known.split()}), None)
     maker = "nvidia" if (architecture or "").startswith("sm_") else "amd"
     if architecture is None or kind == "cpu" or vendor not in (None, maker):
         return Traits(kind, vendor, None)

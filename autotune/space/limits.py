@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import DeviceInfo, LaunchSpec
+from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID
 
-# CUDA Programming Guide 13, "Compute Capabilities": limits beside that of threads per block
 _CUDA_BACKENDS = ("cuda", "pycuda")
-_MAX_CUDA_BLOCK_Z = 64
-_MAX_CUDA_GRID_YZ = 65_535
 
 
 def device_limits(plan: Sequence[LaunchSpec], device: DeviceInfo) -> tuple[Expression, ...]:
@@ -29,8 +27,8 @@ def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
     if step.shared_bytes != "0":
         yield f"{_operand(step.shared_bytes)} <= device.shared_bytes_per_block"
     if device.backend in _CUDA_BACKENDS:
-        yield from (f"{_operand(text)} <= {_MAX_CUDA_BLOCK_Z}" for text in step.block[2:])
-        yield from (f"{_operand(text)} <= {_MAX_CUDA_GRID_YZ}" for text in step.grid[1:])
+        yield from (f"{_operand(text)} <= {MAX_BLOCK[2]}" for text in step.block[2:])
+        yield from (f"{_operand(text)} <= {MAX_GRID[1]}" for text in step.grid[1:])
 
 
 def _operand(text: str) -> str:

@@ -3,11 +3,12 @@
 import pytest
 
 from autotune.compilers.nvrtc import CudaCompiler
-from autotune.compilers.occupancy import ARCHITECTURES, occupancy, why_refused
+from autotune.compilers.occupancy import occupancy, why_refused
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.records import Launch
 from autotune.devices import backend
 from autotune.errors import MissingExtra
+from autotune.hardware.architectures import ARCHITECTURES
 
 pytestmark = pytest.mark.gpu
 

@@ -169,7 +169,7 @@ def rules_of(spec: SpaceSpec) -> list[Rule]:
 
 
 @pytest.mark.parametrize("batch", range(20))
-def test_random_spaces_have_exactly_the_configurations_that_plain_python_finds(batch):
+def test_enumeration_equals_plain_python_on_random_spaces(batch):
     rng = random.Random(batch)
     for _ in range(100):
         spec, expected = a_telling_space(rng)

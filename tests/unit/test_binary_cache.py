@@ -40,7 +40,7 @@ def files(folder):
     return [file for file in folder.rglob("*") if file.is_file()]
 
 
-def test_what_was_put_is_got_and_says_that_it_was_kept(cache):
+def test_a_stored_binary_is_found_and_marked_as_cached(cache):
     cache.put("k" * 64, BINARY)
     assert cache.get("k" * 64) == replace(BINARY, cached=True, compile_ms=0.0)
     assert cache.get("l" * 64) is None
@@ -92,14 +92,14 @@ def test_another_compiler_source_or_options_is_another_binary(tmp_path, identity
         ("test 1", "--options-file=a"),
     ],
 )
-def test_what_depends_on_more_than_its_key_is_never_kept(tmp_path, identity, option):
+def test_binaries_that_depend_on_more_than_their_key_are_not_cached(tmp_path, identity, option):
     compiler = Compiler(identity)
     for _ in range(2):
         assert not CachedCompiler(compiler, BinaryCache(tmp_path)).compile("source", (option,)).cached
     assert compiler.compiled == 2 and not files(tmp_path)
 
 
-def test_what_does_not_compile_is_tried_again(tmp_path):
+def test_compile_errors_are_not_cached(tmp_path):
     compiler = Compiler()
     for _ in range(2):
         with pytest.raises(CompileError, match="as it says"):
@@ -108,7 +108,7 @@ def test_what_does_not_compile_is_tried_again(tmp_path):
 
 
 @pytest.mark.parametrize("position", [0, 20, 60, -1])
-def test_a_file_with_a_wrong_byte_is_compiled_again_and_mended(tmp_path, position):
+def test_a_corrupt_file_is_compiled_again_and_replaced(tmp_path, position):
     compiler = CachedCompiler(Compiler(), BinaryCache(tmp_path))
     compiler.compile("source", ())
     (file,) = files(tmp_path)
@@ -119,7 +119,7 @@ def test_a_file_with_a_wrong_byte_is_compiled_again_and_mended(tmp_path, positio
     assert compiler.compile("source", ()).cached
 
 
-def test_a_file_that_was_cut_off_or_renamed_is_compiled_again(tmp_path):
+def test_a_truncated_or_renamed_file_is_compiled_again(tmp_path):
     compiler = CachedCompiler(Compiler(), BinaryCache(tmp_path))
     compiler.compile("source", ())
     (file,) = files(tmp_path)
@@ -131,7 +131,7 @@ def test_a_file_that_was_cut_off_or_renamed_is_compiled_again(tmp_path):
     assert not compiler.compile("other", ()).cached
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path):
+def test_the_least_recently_used_binaries_are_removed_first(tmp_path):
     cache = BinaryCache(tmp_path, limit_bytes=20_000)
     binary = replace(BINARY, data=bytes(1000))
     for number in range(10):
@@ -146,7 +146,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
     assert "old1" not in kept and "old2" not in kept
 
 
-def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path):
+def test_a_read_only_folder_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     compiler = Compiler()
     for _ in range(2):
@@ -164,7 +164,7 @@ def test_the_folder_is_the_users_cache(monkeypatch):
         assert default_folder() == Path("/home/user/.cache/autotune/binaries")
 
 
-def test_what_others_may_have_written_is_not_used(tmp_path):
+def test_files_that_other_users_may_write_are_ignored(tmp_path):
     folder = tmp_path / "folder"
     compiler = CachedCompiler(Compiler(), BinaryCache(folder))
     compiler.compile("source", ())

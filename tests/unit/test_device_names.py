@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.hardware.architectures import NAME_WORDS
 from autotune.hardware.names import (
     ALIASES,
-    ARCHITECTURES,
     Traits,
     canonical,
     is_same,
@@ -98,5 +98,5 @@ def test_the_table_is_in_the_form_that_it_is_read_in():
     for alias, name in ALIASES.items():
         assert canonical(alias) == canonical(name) == name and alias != name
         assert alias.split() == sorted(alias.split())
-    words = [word for known in ARCHITECTURES.values() for word in known.split()]
+    words = [word for known in NAME_WORDS.values() for word in known.split()]
     assert len(words) == len({*words})

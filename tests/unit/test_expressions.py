@@ -116,7 +116,7 @@ def test_an_expression_that_cannot_be_evaluated_says_why_and_does_not_hold(text,
 
 @pytest.mark.parametrize("text", ["D * D", "(D, D)", "D + D"])
 @pytest.mark.parametrize("start", [2**500, (1, 2), "ab"])
-def test_names_that_read_each_other_cannot_grow_without_bound(text, start):
+def test_chained_derived_names_cannot_grow_without_bound(text, start):
     values = {"D": start}
     for _ in range(60):
         try:
@@ -127,7 +127,7 @@ def test_names_that_read_each_other_cannot_grow_without_bound(text, start):
 
 
 @pytest.mark.parametrize("text", ["10 ** 308 * 10", "1e999", "1e999 - 1e999", "True", "'a'", "D + D"])
-def test_what_is_no_finite_number_is_refused(text):
+def test_number_refuses_anything_but_finite_numbers(text):
     with pytest.raises(ExpressionError):
         number(parse(text), VALUES | {"D": 2**1023})
 
@@ -146,7 +146,7 @@ def test_a_whole_result_is_an_integer(text, expected):
 
 
 @pytest.mark.parametrize("text", ["A / 3", "FLAG", "KIND", "1e999", "A, B"])
-def test_any_other_result_is_no_integer(text):
+def test_integer_refuses_other_results(text):
     with pytest.raises(ExpressionError, match="expected a whole number"):
         integer(parse(text), VALUES)
 
@@ -182,7 +182,7 @@ def test_a_condition_is_split_at_its_outer_ands(text, parts):
         ("[A, 2]", ["A", "2"]),
     ],
 )
-def test_an_expression_is_taken_apart_at_its_outermost_operation(text, operands):
+def test_an_expression_is_split_at_its_outermost_operation(text, operands):
     expression = parse(text)
     task, found = operation(expression)
     assert [operand.text for operand in found] == operands
@@ -190,7 +190,7 @@ def test_an_expression_is_taken_apart_at_its_outermost_operation(text, operands)
     assert task(values if found else VALUES) == expression(VALUES)
 
 
-def test_what_an_operation_does_not_read_may_be_missing():
+def test_an_operand_that_is_not_evaluated_may_be_missing():
     task, _ = operation(parse("A == 0 or 1 / A > 2"))
     assert task({"0": True}) is True
     assert not task.holds({"0": False})

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.compilers.occupancy import ARCHITECTURES, architecture, occupancy, why_refused
+from autotune.compilers.occupancy import occupancy, why_refused
 from autotune.core.records import Launch
 from autotune.errors import InputError
+from autotune.hardware.architectures import ARCHITECTURES, architecture
 
 H100, T4, L4 = (architecture(name) for name in ("sm_90", "sm_75", "sm_89"))
 
@@ -38,7 +39,7 @@ def launch(block=(256, 1, 1), grid=(1, 1, 1), shared_bytes=0):
         (L4, 33, 16, 0, 24, 1.0, "warps"),  # two warps for 33 threads
     ],
 )
-def test_known_figures(where, threads, registers, shared_bytes, blocks, share, limit):
+def test_published_occupancies(where, threads, registers, shared_bytes, blocks, share, limit):
     found = occupancy(where, threads, registers, shared_bytes)
     assert (found.blocks, found.share, found.limit) == (blocks, pytest.approx(share), limit)
 
@@ -59,7 +60,7 @@ def test_known_figures(where, threads, registers, shared_bytes, blocks, share, l
         (launch(shared_bytes=227 * 1024), 8, 4, None, "too much shared memory: 232,452 bytes"),
     ],
 )
-def test_what_cannot_be_launched(plan, registers, shared_bytes, max_threads, reason):
+def test_refused_launches_have_a_reason(plan, registers, shared_bytes, max_threads, reason):
     found = why_refused(H100, plan, registers, shared_bytes, max_threads)
     assert found == reason if reason is None else found.startswith(reason)
 
@@ -70,7 +71,7 @@ def test_what_cannot_be_launched(plan, registers, shared_bytes, max_threads, rea
     st.integers(1, 255),
     st.integers(0, 250_000),
 )
-def test_what_can_be_launched_fits_and_more_of_anything_never_fits_better(where, threads, registers, shared):
+def test_occupancy_never_grows_with_resources(where, threads, registers, shared):
     plan = launch((threads, 1, 1))
     found = occupancy(where, threads, registers, shared)
     if why_refused(where, plan, registers, shared, None) is None:
@@ -79,12 +80,12 @@ def test_what_can_be_launched_fits_and_more_of_anything_never_fits_better(where,
     assert occupancy(where, threads, registers, shared + 1).blocks <= found.blocks
 
 
-def test_an_unknown_architecture_is_answered_with_those_there_are():
+def test_an_unknown_architecture_lists_the_known_ones():
     with pytest.raises(InputError, match="unknown architecture 'sm_42'; expected one of sm_75, sm_80"):
         architecture("sm_42")
 
 
-def test_what_a_block_may_have_follows_from_what_a_multiprocessor_has():
+def test_shared_memory_of_a_block_follows_from_the_multiprocessor():
     assert {name: item.device.shared_bytes_per_block // 1024 for name, item in ARCHITECTURES.items()} == {
         **{"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163},
         **{"sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99},

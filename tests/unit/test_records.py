@@ -19,7 +19,7 @@ def trial(number: int, time_ms: float | None) -> Trial:
     )
 
 
-def test_the_fastest_are_kept_in_order_and_foreign_bests_however_slow():
+def test_the_fastest_are_kept_in_order_and_bests_of_other_devices_always():
     trials = [trial(number, 100.0 - number) for number in range(90)] + [trial(99, None)]
     kept = measured(trials, {}, trials[89], {Config({"A": 3}), Config({"A": 99})})
     numbers = [config["A"] for config, _ in kept]
@@ -63,9 +63,7 @@ def test_results_that_are_shipped_name_the_compiler_of_their_space(kernel):
     [("{'w': inputs['w']}", [], True), ("{'w': inputs['w']}", ["v"], True), ("{}", ["w"], False)],
     ids=["all", "some", "nothing"],
 )
-def test_what_was_not_compared_is_kept_and_said_and_strict_refuses_nothing_less(
-    folder, returned, uncompared, served
-):
+def test_uncompared_outputs_are_recorded_and_reported(folder, returned, uncompared, served):
     (folder.path / "reference.py").write_text(f"def reference(inputs, sizes):\n    return {returned}\n")
     folder.edit(
         "name: y, dtype: int32, shape: [n], role: out",

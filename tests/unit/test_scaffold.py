@@ -52,7 +52,7 @@ def values(result):
 
 
 @pytest.mark.parametrize("source", SAMPLES, ids=lambda path: path.stem)
-def test_every_kernel_at_hand_gets_a_space_that_binds_with_a_valid_default(tmp_path, source):
+def test_every_kernel_of_the_repository_gets_a_space_with_a_valid_default(tmp_path, source):
     text = source.read_text()
     first = made(text)
     for found in first.source.kernels:
@@ -84,7 +84,7 @@ def test_a_role_follows_from_reads_and_writes(body, role):
     assert role_of(KernelArgument("y", "int *y", "int32", 1, is_pointer=True, is_const=False), body) is role
 
 
-def test_a_const_pointer_is_an_input_whatever_is_done_with_it():
+def test_a_const_pointer_is_always_an_input():
     assert roles(made(kernel("y[0] = helper(x);")))["x"] is Role.IN
 
 
@@ -164,7 +164,7 @@ def test_a_formula_becomes_a_reference(tmp_path):
         "y[i] = x[i] > 0 ? x[i] : 0;",  # a choice
     ],
 )
-def test_no_reference_is_guessed_from_what_is_no_single_formula(body):
+def test_no_reference_is_guessed_without_a_single_formula(body):
     result = made(kernel(body))
     assert result.guess.reference == ()
     assert roles(result)["y"] is Role.INOUT and "return {}" in result.reference
@@ -185,13 +185,13 @@ def test_no_reference_is_guessed_from_what_is_no_single_formula(body):
         ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
     ],
 )
-def test_what_no_plan_can_launch_is_refused_in_one_line(text, message):
+def test_a_kernel_that_cannot_be_launched_is_refused_in_one_line(text, message):
     with pytest.raises(InputError) as error:
         made(text)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-def test_an_unknown_entry_is_answered_with_those_there_are():
+def test_an_unknown_entry_lists_the_known_ones():
     with pytest.raises(InputError, match="no kernel is called 'smaple'; it has sample"):
         made(kernel(""), "smaple")
 

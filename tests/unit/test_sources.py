@@ -16,7 +16,7 @@ def test_includes_are_found_beside_the_source_and_in_the_package(tmp_path):
     assert '#line 4 "kernel.cu"\nint own;' in text
 
 
-def test_a_missing_include_names_the_file_that_wants_it(tmp_path):
+def test_a_missing_include_names_the_including_file(tmp_path):
     (tmp_path / "kernel.cu").write_text('#include "gone.h"\n')
     with pytest.raises(InputError, match=r"kernel\.cu.*gone.h"):
         read_source(tmp_path / "kernel.cu")

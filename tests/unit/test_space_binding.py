@@ -44,7 +44,7 @@ def test_valid_configurations_come_in_the_order_of_the_file(space):
     assert space.rows[:2].tolist() == [[0, 0, 0, 0], [0, 0, 0, 1]]
 
 
-def test_the_device_decides_with(spec):
+def test_device_properties_restrict_the_space(spec):
     without_shuffle = replace(GPU, has_shuffle=False, max_threads_per_block=32)
     space = bind(spec, without_shuffle, problem_of(spec, without_shuffle))
     assert {config["ALGORITHM"] for config in space} == {"tree"}
@@ -73,7 +73,7 @@ launch:
 """
 
 
-def test_what_the_device_does_not_take_is_not_valid(tmp_path):
+def test_launches_beyond_the_device_limits_are_invalid(tmp_path):
     """4096 threads ran on a CPU that takes 1024, won, and were stored, but not served."""
     for name in ("kernel.cu", "kernel.py"):
         (tmp_path / name).touch()
@@ -103,7 +103,7 @@ def test_what_the_device_does_not_take_is_not_valid(tmp_path):
         bind(spec, nothing, problem_of(spec, nothing))
 
 
-def test_a_configuration_and_its_index_belong_together(space):
+def test_config_and_index_are_inverse(space):
     for index, config in enumerate(space):
         assert space.config(index) == config
         assert space.index(config) == index
@@ -130,27 +130,27 @@ def test_a_configuration_and_its_index_belong_together(space):
         ({"UNROL": True}, "unknown parameter UNROL; did you mean UNROLL?"),
     ],
 )
-def test_an_invalid_configuration_is_outside_and_told_why(space, spec, changes, reason):
+def test_an_invalid_configuration_has_reasons(space, spec, changes, reason):
     config = with_changes(spec.default, **changes)
     assert any(reason in why for why in space.why_invalid(config))
     assert space.index(config) is None
     assert config not in space
 
 
-def test_a_missing_parameter_is_told(space):
+def test_a_missing_parameter_is_reported(space):
     assert space.why_invalid(Config({"ALGORITHM": "tree", "BLOCK_SIZE": 32})) == (
         "no value for VECTOR",
         "no value for UNROLL",
     )
 
 
-def test_a_valid_configuration_has_no_reasons_and_numpy_scalars_are_welcome(space, spec):
+def test_a_valid_configuration_may_hold_numpy_scalars(space, spec):
     assert space.why_invalid(spec.default) == ()
     assert with_changes(spec.default, BLOCK_SIZE=np.int64(64), UNROLL=np.bool_(False)) in space
     assert "ALGORITHM" not in space
 
 
-def test_a_constraint_that_cannot_be_evaluated_excludes_and_says_so(tmp_path):
+def test_a_constraint_that_cannot_be_evaluated_is_violated(tmp_path):
     text = YAML.replace("constraints:", "constraints:\n  - n % (VECTOR - 1) == 0")
     spec = load_space(write_space(tmp_path, text))
     space = bind(spec, GPU, problem_of(spec, GPU))
@@ -158,7 +158,7 @@ def test_a_constraint_that_cannot_be_evaluated_excludes_and_says_so(tmp_path):
     assert "modulo" in space.why_invalid(spec.default)[0]
 
 
-def test_a_derived_name_that_cannot_be_evaluated_excludes_and_says_so(tmp_path):
+def test_a_derived_name_that_cannot_be_evaluated_makes_configurations_invalid(tmp_path):
     text = YAML.replace("derived:", "derived:\n  SHARE: n // (VECTOR - 1)")
     spec = load_space(write_space(tmp_path, text))
     space = bind(spec, GPU, problem_of(spec, GPU))
@@ -197,7 +197,7 @@ def test_an_empty_space_is_refused_with_the_reason(tmp_path, constraints, reason
         bind(spec, GPU, problem_of(spec, GPU))
 
 
-def test_more_configurations_than_can_be_held_are_refused(tmp_path):
+def test_more_than_30_million_configurations_are_refused(tmp_path):
     extra = "".join(f"  E{position}: [{', '.join(map(str, range(100)))}]\n" for position in range(6))
     zeros = "".join(f", E{position}: 0" for position in range(6))
     text = YAML.replace("derived:", f"{extra}derived:", 1).replace(
@@ -228,14 +228,14 @@ def test_an_impossible_problem_is_refused(spec, arguments, message):
         problem_of(spec, GPU, **arguments)
 
 
-def test_values_are_all_that_an_expression_may_read(space, spec):
+def test_values_hold_every_name_that_an_expression_may_read(space, spec):
     values = space.values(spec.default, {"n": 100})
     assert (values["n"], values["DTYPE"], values["device.warp_size"]) == (100, "int32", 32)
     assert (values["BLOCK_SIZE"], values["PER_BLOCK"], values["BLOCKS"]) == (64, 64, 2)
     assert space.values(spec.default)["n"] == 1_048_576
 
 
-def test_launches_follow_the_sizes_and_leave_out_what_takes_no_part(space, spec):
+def test_launches_follow_the_sizes_and_skip_steps_by_when(space, spec):
     first, second = space.launches(spec.default)
     assert first == Launch("reduce", (16_384, 1, 1), (64, 1, 1), 4, ("x", "partial", "n"))
     assert second == Launch("finish", (1, 1, 1), (32, 1, 1), 0, ("partial", "sum"))
@@ -262,14 +262,14 @@ def test_options_are_flags_with_and_without_values(space, spec):
     assert space.options(unrolled, "opencl") == ()
 
 
-def test_constraints_can_be_asked_under_other_sizes(tmp_path):
+def test_constraints_can_be_checked_for_other_sizes(tmp_path):
     spec = load_space(write_space(tmp_path, YAML.replace("PER_BLOCK <= 64 and", "PER_BLOCK <= n and")))
     space = bind(spec, GPU, problem_of(spec, GPU))
     assert space.holds(spec.default, {"n": 64})
     assert not space.holds(spec.default, {"n": 63})
 
 
-def test_a_derived_name_that_can_never_be_evaluated_is_named_with_its_reason(tmp_path):
+def test_an_impossible_derived_name_is_reported_with_its_reason(tmp_path):
     text = YAML.replace("derived:\n", "derived:\n  HUGE: 2 ** 512\n  BEYOND: HUGE * HUGE\n", 1)
     spec = load_space(write_space(tmp_path, text))
     reason = "a derived name cannot be evaluated: 'HUGE \\* HUGE': the result is too large"

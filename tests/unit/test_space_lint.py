@@ -34,7 +34,7 @@ def test_each_constraint_is_reported_with_what_it_removes(tmp_path):
     assert [report.never_removes for report in reports] == [False, True, False]
 
 
-def test_a_default_that_is_not_valid_here_is_found(tmp_path):
+def test_an_invalid_default_is_found(tmp_path):
     space = bound(tmp_path, YAML.replace("tree, BLOCK_SIZE: 64", "tree, BLOCK_SIZE: 2048"))
     found = [one for one in lint(space, SOURCE, ()) if one.kind == "invalid_default"]
     assert len(found) == 1 and "BLOCK_SIZE <= device.max_threads_per_block" in found[0].detail
@@ -47,7 +47,7 @@ def with_parameters(names, parameters, constraints):
     return text.replace("UNROLL: false}", f"UNROLL: false, {defaults}}}", 1)
 
 
-def test_what_would_take_too_long_to_count_is_not_counted(tmp_path):
+def test_counting_gives_up_on_a_constraint_of_too_many_combinations(tmp_path):
     names = [f"E{position}" for position in range(6)]
     extra = "".join(f"  {name}: [{', '.join(map(str, range(12)))}]\n" for name in names)
     wide = f"  - {' + '.join(names)} >= 0\n"
@@ -77,11 +77,11 @@ def test_what_would_take_too_long_to_count_is_not_counted(tmp_path):
         (SOURCE + '#line 1 "OTHER.cu"\n#if UNROLL && DTYPE_INT32\n#endif', set()),
     ],
 )
-def test_macros_of_the_source_and_the_space_are_compared(tmp_path, source, found):
+def test_unused_parameters_and_unknown_macros_are_found(tmp_path, source, found):
     assert findings(bound(tmp_path), source) == EXPECTED | found
 
 
-def test_a_typo_is_answered_with_the_name_that_was_meant(tmp_path):
+def test_a_misspelt_macro_gets_a_suggestion(tmp_path):
     space = bound(tmp_path)
     source = SOURCE + "#if ALGORITHM_SHUFLE\n#endif"
     found = [str(finding) for finding in lint(space, source, constraint_report(space))]
@@ -118,13 +118,13 @@ def test_a_parameter_that_an_argument_reads_is_used(tmp_path, change):
         ("{n: 63}, {n: 640}, {n: 129}", None),
     ],
 )
-def test_sizes_at_the_edges_of_the_largest_tile_are_asked_for(tmp_path, sizes, missing):
+def test_missing_sizes_at_the_edges_of_the_largest_tile_are_found(tmp_path, sizes, missing):
     space = bound(tmp_path, YAML.replace("{n: 1}, {n: 1003}", sizes))
     found = [one.detail for one in lint(space, SOURCE, ()) if one.kind == "untried_edge"]
     assert found == [] if missing is None else found[0].endswith(f"such as {missing}")
 
 
-def test_what_follows_a_size_is_no_tile(tmp_path):
+def test_a_divisor_that_depends_on_a_size_is_no_tile(tmp_path):
     text = YAML.replace("ceil_div(n, PER_BLOCK)", "ceil_div(n, SHARE)").replace(
         "derived:\n", "derived:\n  SHARE: ceil_div(1000 * n, 64)\n"
     )

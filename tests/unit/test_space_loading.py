@@ -58,7 +58,7 @@ def test_arguments_and_launches_become_records(tmp_path):
     )
 
 
-def test_sections_that_may_be_left_out_have_defaults(tmp_path):
+def test_optional_sections_have_defaults(tmp_path):
     optional = ("verify_sizes", "constraints", "landmarks", "compiler_options", "verify", "work")
     lines = YAML.splitlines(keepends=True)
     kept, skipping = [], False

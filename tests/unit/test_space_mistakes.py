@@ -256,7 +256,7 @@ BAD_EDITS = [
 @pytest.mark.parametrize(
     ("old", "new", "message"), BAD_EDITS, ids=[f"{old}->{new}" for old, new, _ in BAD_EDITS]
 )
-def test_a_mistake_is_refused_in_one_line_with_its_place(tmp_path, old, new, message):
+def test_a_mistake_is_reported_in_one_line_with_its_place(tmp_path, old, new, message):
     assert YAML.count(old) >= 1
     path = write_space(tmp_path, YAML.replace(old, new, 1))
     with pytest.raises(SpaceError) as caught:
@@ -280,7 +280,7 @@ def test_a_mistake_is_refused_in_one_line_with_its_place(tmp_path, old, new, mes
         (b"a: b: c\n", "1: not valid YAML: "),
     ],
 )
-def test_a_file_that_is_no_space_is_refused_in_one_line(tmp_path, content, message):
+def test_a_file_that_is_not_a_space_is_reported_in_one_line(tmp_path, content, message):
     path = tmp_path / "bad.yaml"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:

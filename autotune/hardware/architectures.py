@@ -1,0 +1,115 @@
+"""GPU architectures: the words in device names that tell them, and what NVIDIA's multiprocessors hold.
+
+Sources: CUDA Programming Guide 13, appendix "Compute Capabilities"; NVIDIA's data sheets for the example GPU
+of each architecture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.core.records import DeviceInfo
+from autotune.errors import InputError
+
+WARP = 32
+REGISTERS = 65_536  # of a multiprocessor, and at most of one block
+MAX_THREADS = 1024  # of a block
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65_535, 65_535)
+# Words that decide the architecture; the first match counts.
+NAME_WORDS = {
+    "sm_103": "b300 gb300",
+    "sm_100": "b100 b200 gb200",
+    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after those of the data centre, which are Blackwell too
+    "sm_90": "h20 h100 h200 h800 gh200",
+    "sm_89": "ada l4 l20 l40 l40s 4050 4060 4070 4080 4090",
+    "sm_86": "a2 a10 a10g a16 a40 a2000 a4000 a4500 a5000 a5500 a6000 3050 3060 3070 3080 3090",
+    "sm_80": "a30 a100 a800",
+    "sm_75": "t4 t4g 1650 1660 2060 2070 2080",
+    "sm_70": "v100 gv100",
+    "sm_61": "p4 p40 1030 1050 1060 1070 1080",
+    "sm_60": "p100",
+    "gfx942": "mi300a mi300x mi325x",
+    "gfx90a": "mi210 mi250 mi250x",
+    "gfx908": "mi100",
+    "gfx1100": "w7800 w7900",
+    "gfx1030": "w6800",
+    "gfx1032": "w6600",
+}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a multiprocessor of an architecture holds, and an example of its GPUs."""
+
+    name: str  # "sm_90"
+    warps: int
+    blocks: int
+    shared_bytes: int
+    reserved_shared_bytes: int  # by the system, in every block
+    shared_memory_unit_bytes: int  # shared memory of a block is allocated in this unit
+    device: DeviceInfo
+
+    @property
+    def shared_bytes_per_block(self) -> int:
+        """The maximum for one block, static and dynamic together."""
+        return self.shared_bytes - self.reserved_shared_bytes
+
+
+def _architecture(
+    name: str,
+    warps: int,
+    blocks: int,
+    shared_kib: int,
+    gpu: str,
+    units: int,
+    memory_gib: int,
+    gb_per_s: float,
+    cache_mib: int,
+) -> Architecture:
+    since_ampere = name != "sm_75"
+    reserved_bytes = 1024 if since_ampere else 0
+    device = DeviceInfo(
+        backend="cuda",
+        name=gpu,
+        slug=gpu.lower().replace(" ", "-"),
+        kind="gpu",
+        vendor="NVIDIA",
+        architecture=name,
+        compute_units=units,
+        warp_size=WARP,
+        max_threads_per_block=MAX_THREADS,
+        shared_bytes_per_block=shared_kib * 1024 - reserved_bytes,
+        registers_per_block=REGISTERS,
+        memory_bytes=memory_gib * 2**30,
+        memory_bandwidth_bytes_per_s=gb_per_s * 1e9,
+        cache_bytes=cache_mib * 2**20,
+        has_shuffle=True,
+        driver="none",
+        runtime="none",
+    )
+    granularity = 128 if since_ampere else 256
+    return Architecture(name, warps, blocks, shared_kib * 1024, reserved_bytes, granularity, device)
+
+
+ARCHITECTURES = {
+    item.name: item
+    for item in (
+        #             name     warps blocks KiB  GPU                        units GiB  GB/s  L2 MiB
+        _architecture("sm_75", 32, 16, 64, "NVIDIA T4", 40, 16, 320, 4),
+        _architecture("sm_80", 64, 32, 164, "NVIDIA A100", 108, 40, 1555, 40),
+        _architecture("sm_86", 48, 16, 100, "NVIDIA A10", 72, 24, 600, 6),
+        _architecture("sm_87", 48, 16, 164, "NVIDIA Jetson AGX Orin", 16, 64, 204.8, 4),
+        _architecture("sm_89", 48, 24, 100, "NVIDIA L4", 58, 24, 300, 48),
+        _architecture("sm_90", 64, 32, 228, "NVIDIA H100", 132, 80, 3350, 50),
+        _architecture("sm_100", 64, 32, 228, "NVIDIA B200", 148, 180, 8000, 126),
+        _architecture("sm_120", 48, 24, 100, "NVIDIA GeForce RTX 5090", 170, 32, 1792, 96),
+    )
+}
+
+
+def architecture(name: str) -> Architecture:
+    """Look up an architecture such as "sm_90"; raises InputError with the known ones."""
+    if name not in ARCHITECTURES:
+        raise InputError(f"unknown architecture {name!r}; expected one of {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[name]
