@@ -451,5 +451,5 @@ def test_a_noisy_result_is_exact_and_says_so(root, noise, told):
 def test_an_answer_reads_as_one_line_and_as_a_table_in_notebooks(filled):
     best = best_config("reduce", NAME, n=64)
     assert repr(best) == str(best)
-    assert repr(best).startswith(f"Best(reduce on {NAME}, n=64: ") and repr(best).endswith(", exact)")
+    assert repr(best).startswith(f"Best(reduce on {DEVICE.name}, n=64: ") and repr(best).endswith(", exact)")
     assert "BLOCK=32" in repr(best) and "<td>BLOCK</td><td>32</td>" in best._repr_html_()
