@@ -21,6 +21,7 @@ Bytes = NDArray[np.uint8]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
 Arguments = Mapping[str, Buffer | np.generic]  # of a launch, by name
+Offsets = tuple[int, int]  # bytes from the starts of a target and a source
 
 
 class HostComparisonMixin:
@@ -74,15 +75,8 @@ class Device(Protocol):
         """Copy the first bytes of a buffer to the host."""
         ...
 
-    def copy(
-        self,
-        target: Buffer,
-        source: Buffer,
-        size_bytes: int,
-        target_offset: int = 0,
-        source_offset: int = 0,
-    ) -> None:
-        """Copy within device memory; offsets are in bytes from the starts of the two buffers."""
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
+        """Copy within device memory, from and to these offsets."""
         ...
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.devices.base import Buffer, Bytes
+from autotune.devices.base import Buffer, Bytes, Offsets
 from autotune.errors import DeviceLost, LaunchError, OutOfMemory
 
 # Errors of launches that did not start; after any other error the context is lost.
@@ -78,16 +78,9 @@ class CudaMemory:
             self._wait()
         return data
 
-    def copy(
-        self,
-        target: Buffer,
-        source: Buffer,
-        size_bytes: int,
-        target_offset: int = 0,
-        source_offset: int = 0,
-    ) -> None:
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy within global memory."""
-        into, out_of = int(target) + target_offset, int(source) + source_offset
+        into, out_of = int(target) + offsets[0], int(source) + offsets[1]
         self._queue("cuMemcpyDtoDAsync_v2", into, out_of, size_bytes)
 
     def fill(self, buffer: Buffer, byte: int, size_bytes: int) -> None:

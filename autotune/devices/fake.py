@@ -22,7 +22,7 @@ import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
 from autotune.errors import CompileError, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
@@ -101,18 +101,11 @@ class FakeDevice(HostComparisonMixin):
         """Copy out of the array."""
         return np.array(buffer[:size_bytes])
 
-    def copy(
-        self,
-        target: Buffer,
-        source: Buffer,
-        size_bytes: int,
-        target_offset: int = 0,
-        source_offset: int = 0,
-    ) -> None:
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy between arrays; uses COPY_J_PER_BYTE."""
         self._energy_j += size_bytes * COPY_J_PER_BYTE
-        part = source[source_offset : source_offset + size_bytes]
-        target[target_offset : target_offset + size_bytes] = part
+        into, out_of = (slice(offset, offset + size_bytes) for offset in offsets)
+        target[into] = source[out_of]
 
     def load(self, binary: Binary) -> Program:
         """Execute the source; the program is its globals."""

@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
 from autotune.devices.cpu_limits import cpu_limits
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
@@ -89,14 +89,7 @@ class OpenCLDevice(HostComparisonMixin):
             cl.enqueue_copy(self._queue, data, buffer)
         return data
 
-    def copy(
-        self,
-        target: Buffer,
-        source: Buffer,
-        size_bytes: int,
-        target_offset: int = 0,
-        source_offset: int = 0,
-    ) -> None:
+    def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy on the device."""
         with _memory(target.size):
             cl.enqueue_copy(
@@ -104,8 +97,8 @@ class OpenCLDevice(HostComparisonMixin):
                 target,
                 source,
                 byte_count=size_bytes,
-                dst_offset=target_offset,
-                src_offset=source_offset,
+                dst_offset=offsets[0],
+                src_offset=offsets[1],
             )
 
     def load(self, binary: Binary) -> Program:

@@ -155,7 +155,7 @@ class GuardedBuffer:
         if count:
             self.is_pristine = False
             at = GUARD_BYTES + start * self.item_bytes
-            self._device.copy(self._memory, source, count * self.item_bytes, at, source_offset)
+            self._device.copy(self._memory, source, count * self.item_bytes, (at, source_offset))
 
     def _image(self, content: Bytes) -> Buffer:
         """Allocate device memory that holds the content between two guard zones."""

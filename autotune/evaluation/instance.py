@@ -193,7 +193,9 @@ def _array(argument: Argument, fill: Fill | None) -> Array:
 def _stored_array(argument: Argument, stored: StoredArray) -> Array:
     """An array that is read from a file; raises ExpressionError when the space declares another shape."""
     if stored.shape != argument.shape:
-        found, wanted = list(stored.shape), list(argument.shape)
-        raise ExpressionError(f"argument {argument.name}: the data has the shape {found}, the space {wanted}")
+        found, declared = list(stored.shape), list(argument.shape)
+        raise ExpressionError(
+            f"argument {argument.name}: the data has the shape {found}, the space {declared}"
+        )
     fill = ("stored", stored.sha256)
     return Array(argument.name, argument.dtype, argument.shape, argument.role, fill, stored.path)

@@ -1,7 +1,7 @@
-"""Inputs that no seed says: read from files, or returned by the function `inputs` of a reference file.
+"""Real inputs: read from .npy files, or returned by the function `inputs` of a reference file.
 
-They are made before any configuration is tried, once for each problem, and lie in .npy files from then on.
-What a result is known by has the hash of their content.
+They are made once for each problem, before any configuration is tried, and stored in .npy files. The hash of
+their content is part of a trial's key.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS
 
 TIMEOUT_S = 600.0
-_HASHED_BYTES = 2**24  # at once
+_HASHED_BYTES = 2**24  # per update of a hash
 
 
 class StoredInputs:
-    """The stored inputs of a space, by problem; what `inputs` returns is written to `folder`."""
+    """The stored inputs of a space, by problem; `folder` holds the arrays that `inputs` returns."""
 
     def __init__(self, spec: SpaceSpec, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self._spec = spec
         self._folder = folder
         self._environment = environment
-        self._known: dict[str, Mapping[str, StoredArray]] = {}
+        self._by_problem: dict[str, Mapping[str, StoredArray]] = {}
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
@@ -49,8 +49,8 @@ class StoredInputs:
             return {}
         with self._lock:
             key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, problem.data))
-            if key not in self._known:
-                folder = self._folder / f"inputs-{len(self._known)}"
+            if key not in self._by_problem:
+                folder = self._folder / f"inputs-{len(self._by_problem)}"
                 folder.mkdir()
                 stored = {}
                 for name, item in files.items():
@@ -60,11 +60,11 @@ class StoredInputs:
                 if made:
                     dtypes = {name: _dtype(dtype, problem) for name, dtype in made.items()}
                     stored |= self._made(problem, dtypes, folder)
-                self._known[key] = stored
-            return self._known[key]
+                self._by_problem[key] = stored
+            return self._by_problem[key]
 
     def _made(self, problem: Problem, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
-        """Run `inputs` in a process of its own: it is code of the user."""
+        """Run the user's function `inputs` in a process of its own."""
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(
@@ -79,7 +79,7 @@ class StoredInputs:
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a reference file; whatever it raises passes through. Raises SetupError for another kind of file."""
+    """Run a reference file; what it raises passes through. Raises SetupError if it is not a Python file."""
     specification = importlib.util.spec_from_file_location("autotune_reference", path)
     if specification is None or specification.loader is None:
         raise SetupError("not a Python file")
@@ -89,13 +89,13 @@ def load_module(path: Path) -> ModuleType:
 
 
 def made_inputs(function: Callable[..., Any], problem: Problem) -> Any:
-    """What a user's `inputs(sizes, rng)` returns, or `inputs(sizes, rng, data)` where contents have names."""
+    """Call a user's `inputs(sizes, rng)`, or `inputs(sizes, rng, data)` if the problem names its data."""
     arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
     return function(*arguments, problem.data) if problem.data else function(*arguments)
 
 
 def store_made(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
-    """Write what `inputs` returned; raises SetupError unless it has exactly the arrays that are declared."""
+    """Store what `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
     if not isinstance(found, Mapping):
         raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
     missing, unknown = sorted(dtypes.keys() - found.keys()), sorted(found.keys() - dtypes.keys())
@@ -110,15 +110,15 @@ def store_made(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str,
 def _call_inputs(
     _state: object, reference: Path, problem: Problem, dtypes: Mapping[str, str], folder: str
 ) -> dict[str, StoredArray]:
-    """Runs in a child."""
+    """Call `inputs` of a reference file and store its arrays; runs in a child."""
     function = getattr(load_module(reference), INPUTS, None)
     if function is None:
-        raise SetupError(f"there is no such function, which {', '.join(dtypes)} is to come from")
+        raise SetupError(f"there is no such function; {', '.join(dtypes)} should come from it")
     return store_made(made_inputs(function, problem), dtypes, Path(folder))
 
 
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
-    """A .npy file as it is where it has the argument's element type, else a converted copy of it."""
+    """Use a .npy file that has the argument's element type; else store a converted copy."""
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
@@ -137,10 +137,10 @@ def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
 
 
 def _converted(values: Any, dtype: str, name: str) -> NDArray[Any]:
-    """An array with the declared element type; raises SetupError where that would change a whole number."""
+    """Convert to the declared element type; raises SetupError if that would change an integer."""
     found = np.asarray(values)
     if found.dtype.kind not in "biuf":
-        raise SetupError(f"argument {name}: {found.dtype} are no real numbers; expected {dtype}")
+        raise SetupError(f"argument {name}: {found.dtype} numbers are not real; expected {dtype}")
     with np.errstate(all="ignore"):
         typed = found.astype(dtype)
     if typed.dtype.kind in "iu" and not np.array_equal(typed, found):
@@ -155,7 +155,7 @@ def _stored(values: NDArray[Any], stem: Path) -> StoredArray:
 
 
 def content_sha256(values: NDArray[Any]) -> str:
-    """A hash of element type, shape and elements; the same wherever the array lies."""
+    """A hash of element type, shape and elements."""
     found = hashlib.sha256(repr((values.dtype.str, values.shape)).encode())
     flat = np.ascontiguousarray(values).reshape(-1)
     step = max(1, _HASHED_BYTES // values.dtype.itemsize)

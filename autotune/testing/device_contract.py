@@ -68,7 +68,7 @@ class DeviceContract:
         device.copy(other, buffer, data.size)
         seen = device.read(other, data.size)
         assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
-        device.copy(other, buffer, 3, target_offset=1, source_offset=4194)
+        device.copy(other, buffer, 3, (1, 4194))
         assert device.read(other, 5).tolist() == [0, 7, 7, 100, 4]
 
     def test_more_memory_than_there_is_is_refused_and_the_device_goes_on(self, device: Device) -> None:
@@ -142,24 +142,19 @@ class DeviceContract:
             backend.open_compiler(0).compile(broken, ())
         assert str(error.value).strip()
 
-    def test_an_unknown_entry_is_a_launch_error_and_the_device_goes_on(
-        self, device: Device, binary: Binary
+    @pytest.mark.parametrize(
+        ("refused", "message"),
+        [(launch("thrice"), "thrice"), (launch(block=1_000_000), ".")],
+        ids=["unknown entry", "block too large"],
+    )
+    def test_a_launch_that_is_refused_is_a_launch_error_and_the_device_goes_on(
+        self, device: Device, binary: Binary, refused: Launch, message: str
     ) -> None:
         program = device.load(binary)
         x = device.allocate(4000)
         arguments = {"x": x, "y": x, "n": np.int32(10)}
-        with pytest.raises(LaunchError, match="thrice"):
-            device.run(program, [launch("thrice")], arguments)
-        assert device.run(program, [launch()], arguments) >= 0
-
-    def test_a_block_that_is_too_large_is_a_launch_error_and_the_device_goes_on(
-        self, device: Device, binary: Binary
-    ) -> None:
-        program = device.load(binary)
-        x = device.allocate(4000)
-        arguments = {"x": x, "y": x, "n": np.int32(10)}
-        with pytest.raises(LaunchError):
-            device.run(program, [launch(block=1_000_000)], arguments)
+        with pytest.raises(LaunchError, match=message):
+            device.run(program, [refused], arguments)
         assert device.run(program, [launch()], arguments) >= 0
 
     def test_the_cache_can_be_flushed_twice(self, device: Device) -> None:

@@ -1,4 +1,4 @@
-"""Inputs that no seed says: from .npy files and from `inputs` in the reference file."""
+"""Real inputs: from .npy files and from `inputs` in the reference file."""
 
 import json
 
@@ -102,7 +102,7 @@ def test_a_file_of_the_right_type_is_not_copied(folder):
     ("content", "message"),
     [
         (np.arange(1000) + 0.5, "x.npy: argument x: has values that int32 cannot hold"),
-        (np.arange(1000) * 1j, "x.npy: argument x: complex128 are no real numbers; expected int32"),
+        (np.arange(1000) * 1j, "x.npy: argument x: complex128 numbers are not real; expected int32"),
         (np.array([{}]), "x.npy: not a .npy file of numbers; argument x is filled from it"),
     ],
 )
@@ -146,7 +146,7 @@ def test_what_is_wrong_with_inputs_is_said(made, body, message):
 
 def test_a_reference_without_inputs_is_told(made):
     (made.path / "reference.py").write_text("def reference(inputs, sizes): ...\n")
-    with pytest.raises(SetupError, match="there is no such function, which x is to come from"):
+    with pytest.raises(SetupError, match="there is no such function; x should come from it"):
         stored(made)
 
 
