@@ -167,7 +167,10 @@ def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
         name: {folder: config[name] for folder, config in best.items() if name in config} for name in names
     }
     flips = {name: row for name, row in values.items() if len(set(row.values())) > 1}
-    everywhere = [_portable(config, known) for config in _common(known)]
+    first = next(iter(known.values()))
+    everywhere = [
+        _portable(config, known) for config in first if all(config in times for times in known.values())
+    ]
     return KernelComparison(
         kernel=kernel,
         tuned=tuple(tuned),
@@ -197,14 +200,14 @@ def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config
         for config, factor in times.items():
             if factor <= 1 + MARGIN:
                 covers.setdefault(config, []).append(device)
+    worst = {config: _portable(config, known).worst for config in covers}
     chosen: list[Config] = []
     left = set(known)
     while left:
-        best = max(
-            covers, key=lambda config: (len(left.intersection(covers[config])), -_worst(config, known))
+        chosen.append(
+            max(covers, key=lambda config: (len(left.intersection(covers[config])), -worst[config]))
         )
-        chosen.append(best)
-        left.difference_update(covers[best])
+        left.difference_update(covers[chosen[-1]])
     return tuple((config, tuple(covers[config])) for config in chosen)
 
 
@@ -212,18 +215,8 @@ def _problem_text(entry: Entry) -> str:
     return f"{entry.dtype} {size_text(entry.sizes)}"
 
 
-def _common(known: Mapping[str, Mapping[Config, float]]) -> list[Config]:
-    """Configurations that every device has measured."""
-    first, *others = known.values()
-    return [config for config in first if all(config in times for times in others)]
-
-
 def _portable(config: Config, known: Mapping[str, Mapping[Config, float]]) -> Portable:
     return Portable(config, {device: times.get(config) for device, times in known.items()})
-
-
-def _worst(config: Config, known: Mapping[str, Mapping[Config, float]]) -> float:
-    return _portable(config, known).worst
 
 
 def _share(slowdown: float | None) -> float | None:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
-from autotune.compilers.resource_usage import Resources, read_resources
+from autotune.compilers.resource_usage import read_resources
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, cold_environment
@@ -190,8 +190,15 @@ def _check_limits(
         detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"
         return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=binary.cached)
     used = [(step, kernels[binary.symbol(step.entry)]) for step in launches]
-    refusals = [_refusal(architecture, step, kernel) for step, kernel in used]
-    reasons = [f"{reason} ({step.entry})" for (step, _), reason in zip(used, refusals, strict=True) if reason]
+    reasons = [
+        f"{reason} ({step.entry})"
+        for step, kernel in used
+        if (
+            reason := why_refused(
+                architecture, step, kernel.registers, kernel.shared_bytes, kernel.max_threads
+            )
+        )
+    ]
     main, kernel = max(used, key=lambda item: _threads(item[0].grid) * _threads(item[0].block))
     shared_bytes = kernel.shared_bytes + main.shared_bytes
     return Checked(
@@ -206,10 +213,6 @@ def _check_limits(
         else occupancy(architecture, _threads(main.block), kernel.registers, shared_bytes),
         cached=binary.cached,
     )
-
-
-def _refusal(architecture: Architecture, step: Launch, kernel: Resources) -> str | None:
-    return why_refused(architecture, step, kernel.registers, kernel.shared_bytes, kernel.max_threads)
 
 
 def _threads(extent: tuple[int, int, int]) -> int:

@@ -134,19 +134,16 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         stalled = self.requests - max(self.last_new, self.run_start) >= MAX_STALL
         if self.spent is not None or self.evaluated == self.size or stalled:
             raise util.StopCriterionReached("nothing new, or nothing left to spend")
+        self.evaluating = True
         try:
-            self._evaluate_points(new)
+            trials = self._evaluate([self._space.config(self._rows[point]) for point in new])
         except BudgetSpent as error:
             self.spent = error
             raise util.StopCriterionReached("the budget is spent") from error
+        self.evaluating = False
+        self._outcomes.update(zip(new, map(_outcome, trials), strict=True))
         unknown = {"__error__": util.InvalidConfig()}
         return [dict(zip(self.tune_params, p, strict=True)) | self._outcomes.get(p, unknown) for p in points]
-
-    def _evaluate_points(self, points: list[Point]) -> None:
-        self.evaluating = True
-        trials = self._evaluate([self._space.config(self._rows[point]) for point in points])
-        self.evaluating = False
-        self._outcomes.update(zip(points, map(_outcome, trials), strict=True))
 
 
 def _options(strategy: str, runner: _EvaluateRunner, seed: int) -> Any:
