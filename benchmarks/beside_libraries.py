@@ -79,7 +79,7 @@ def written(space: Space, text: str) -> Config:
 def plan(space: Space, config: Config, arrays: dict[str, cupy.ndarray]) -> Callable[[], None]:
     """A callable that runs a configuration's launches; arrays that are not given are added to `arrays`."""
     device, problem = space.device, space.problem
-    source = render(read_source(space.spec.source), space.macros(config))
+    source = render(read_source(space.spec.source, space.spec.include_dirs), space.macros(config))
     binary = CudaCompiler(device.architecture).compile(source, space.options(config, "cuda"))
     module = cupy.cuda.function.Module()
     module.load(binary.data)

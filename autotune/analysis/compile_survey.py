@@ -92,7 +92,7 @@ def survey(
     spec = load_space(locate(target.space))
     if spec.dialect not in BACKENDS[_DIALECT].accepts:
         raise InputError(f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, not for CUDA")
-    source = read_source(spec.source)
+    source = read_source(spec.source, spec.include_dirs)
     cuda_compiler(architectures[0].name, spec.compiler)  # report a missing compiler once, not per process
     found = []
     for architecture in architectures:

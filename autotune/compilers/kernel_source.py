@@ -1,4 +1,4 @@
-"""Read kernel sources: resolve quoted includes, prepend macros, hash the text.
+"""Read kernel sources: put includes in place, prepend macros, hash the text.
 
 Compilers get one text, so that a kernel in any folder finds `portable.h` without an include path. `#line`
 directives make error messages point at the user's file.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.compilers.cuda_headers import is_cuda_header
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.errors import InputError
@@ -19,7 +20,13 @@ from autotune.errors import InputError
 _HALF = re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]")  # the type, not a word in a comment
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"[^\n]*$', re.MULTILINE)
+_HAS_HALF = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
+_GUARD = re.compile(
+    r"\A(?:\s|//[^\n]*|/\*.*?\*/)*#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b", re.DOTALL
+)
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,40 +45,85 @@ def packaged(folder: str) -> Path:
 
 def include_dir() -> str:
     """The folder of `portable.h`, for the include path of a production build."""
-    return str(packaged("kernels"))
+    return packaged_folder("kernels")
 
 
-def read_source(path: Path) -> SourceText:
-    """Read a kernel file; raises InputError if it or one of its includes cannot be read."""
-    text = _resolve(path, set())
+def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
+    """Read a kernel file and put in place what it includes from its own folder or from `include_dirs`.
+
+    Raises InputError when it or one of its includes cannot be read.
+    """
+    text = _Reader((*include_dirs,)).read(path)
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
 
 
-def _resolve(path: Path, included: set[Path]) -> str:
+class _Reader:
+    """Puts includes in place, each where it first stands under no condition; headers of compilers stay."""
+
+    def __init__(self, folders: tuple[Path, ...] = ()) -> None:
+        self._folders = folders
+        self._placed: set[Path] = set()
+        self._open: list[Path] = []
+
+    def read(self, path: Path, *, is_conditional: bool = False) -> str:
+        text = _content(path)
+        if path.suffix == ".py":
+            return text
+        self._open.append(path.resolve())
+        if not is_conditional:
+            self._placed.add(path.resolve())
+        depths = _depths(text)
+
+        def replace(match: re.Match[str]) -> str:
+            conditional = is_conditional or depths[text.count("\n", 0, match.start())] > 0
+            target = self._find(match[1] or match[2], path, is_quoted=match[1] is not None)
+            if target is None:
+                if match[1] is None or conditional or is_cuda_header(match[1]):
+                    return match[0]
+                folders = ", ".join(map(str, (path.parent, *self._folders, packaged("kernels"))))
+                raise InputError(
+                    f'{path}: #include "{match[1]}" is in none of {folders}; put it beside the source, '
+                    "or name its folder in include_dirs"
+                )
+            is_there = target.resolve() in {*self._placed, *self._open}
+            body = "" if is_there else self.read(target, is_conditional=conditional)
+            line = text.count("\n", 0, match.start()) + 2
+            return f'{body}\n#line {line} "{path.name}"'
+
+        placed = f'#line 1 "{path.name}"\n' + _INCLUDE.sub(replace, text)
+        self._open.pop()
+        return _guarded(placed) if self._open and _ONCE.search(placed) else placed
+
+    def _find(self, name: str, including: Path, *, is_quoted: bool) -> Path | None:
+        folders = (including.parent, *self._folders, packaged("kernels")) if is_quoted else self._folders
+        return next((folder / name for folder in folders if (folder / name).is_file()), None)
+
+
+def _content(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; expected a kernel source") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file; expected a kernel source in UTF-8") from None
-    if path.suffix == ".py":
-        return text
-    included.add(path.resolve())
-
-    def replace(match: re.Match[str]) -> str:
-        target = _find(match[1], path)
-        line = text.count("\n", 0, match.start()) + 2
-        body = "" if target.resolve() in included else _resolve(target, included)
-        return f'{body}\n#line {line} "{path.name}"'
-
-    return f'#line 1 "{path.name}"\n' + _INCLUDE.sub(replace, text)
 
 
-def _find(name: str, including: Path) -> Path:
-    for folder in (including.parent, packaged("kernels")):
-        if (folder / name).is_file():
-            return folder / name
-    raise InputError(f'{including}: #include "{name}" is neither in its folder nor in {packaged("kernels")}')
+def _depths(text: str) -> list[int]:
+    """Under how many conditions each line stands; the guard around a whole header is none."""
+    first = _CONDITION.findall(text)[:1]
+    depth = -1 if first and _GUARD.search(text) else 0
+    depths = []
+    for line in text.split("\n"):
+        if (match := _CONDITION.match(line)) is not None:
+            depth += {"if": 1, "en": -1}[match[1][:2]]
+        depths.append(depth)
+    return depths
+
+
+def _guarded(text: str) -> str:
+    """A guard in the place of `#pragma once`, which counts for whole files, and this is a part of one."""
+    name = f"AUTOTUNE_ONCE_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"#ifndef {name}\n#define {name}\n{_ONCE.sub('', text)}\n#endif"
 
 
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:
@@ -85,8 +137,9 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
         lists = _TEMPLATE.findall(source.text)
         declared = {name for parameters in lists for name in _DECLARED.findall(parameters)}
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
-        if "cuda_fp16" not in source.text and (macros.get("DTYPE") == "half" or _HALF.search(source.text)):
-            head += _resolve(packaged("kernels") / "half.h", set()) + "\n"
+        if macros.get("DTYPE") == "half" or _HALF.search(source.text):
+            own = _Reader().read(packaged("kernels") / "half.h") + "\n"
+            head += "#include <cuda_fp16.h>\n" if _HAS_HALF.search(source.text) else own
     return head + source.text
 
 

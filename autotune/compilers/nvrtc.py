@@ -6,6 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 from cuda.bindings import nvrtc
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
+from autotune.compilers import cuda_headers
+from autotune.compilers.host_code import device_part
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, MissingExtra
@@ -24,6 +27,7 @@ _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
 _KERNEL = re.compile(
     r"__global__\s+(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
+_INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
 
@@ -31,13 +35,13 @@ class CudaCompiler:
     """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32.
 
     `--minimal` omits textures, surfaces and launches from kernels: it is faster, and binaries are the same.
-    A source that fails with it is compiled without it.
+    A source that fails with it, or that has a host program around its kernels, is compiled with all there is.
     """
 
     def __init__(self, architecture: str) -> None:
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "--no-cache")
-        self._reduced: tuple[str, ...] = ("--minimal",)
-        self.identity = " ".join((_library(), *self._options))
+        self._is_plain = True  # no source has needed more so far
+        self.identity = " ".join((_library(), *self._options, cuda_headers.identity()))
 
     @property
     def name(self) -> str:
@@ -48,13 +52,14 @@ class CudaCompiler:
         """Compile one source and look names of C++ up; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
         flags = (*self._options, *options)
-        try:
-            data, log, symbols = _run(source, (*flags, *self._reduced), names)
-        except CompileError:
-            if not self._reduced:
-                raise
-            data, log, symbols = _run(source, flags, names)
-            self._reduced = ()  # other configurations of this kernel will need the same
+        found = None
+        if self._is_plain:
+            with suppress(CompileError):
+                found = _run(source, (*flags, "--minimal"), names)
+        if found is None:
+            found = _run(device_part(source), (*flags, f"--pre-include={cuda_headers.PRELUDE}"), names)
+            self._is_plain = False  # the next source of this kernel will need as much
+        data, log, symbols = found
         return cubin_binary(data, log, (time.perf_counter() - began) * 1e3, symbols)
 
 
@@ -66,7 +71,16 @@ def _run(
     read: _Read = nvrtc.nvrtcGetCUBIN,
 ) -> tuple[bytes, str, dict[str, str]]:
     """Output, by default the cubin, log and symbols of one run of NVRTC; raises CompileError."""
-    result, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, None, None)
+    headers: Mapping[str, str] = {}
+    if "#" in source and _INCLUDES.search(source):
+        headers = cuda_headers.stand_ins()
+        flags = (*flags, *(f"--include-path={folder}" for folder in cuda_headers.include_dirs()))
+    elif f"--pre-include={cuda_headers.PRELUDE}" in flags:
+        headers = {cuda_headers.PRELUDE: cuda_headers.stand_ins()[cuda_headers.PRELUDE]}
+    texts, files = ([item.encode() for item in items] for items in (headers.values(), headers.keys()))
+    result, program = nvrtc.nvrtcCreateProgram(
+        source.encode(), b"kernel.cu", len(headers), texts or None, files or None
+    )
     if result != _OK:
         raise CompileError(f"NVRTC rejects the source: {result.name}")
     try:
@@ -78,7 +92,8 @@ def _run(
         text = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
         log = text.decode(errors="replace").strip("\0\n")
         if result != _OK:
-            raise CompileError(_why_unknown(log, names, source) or log or result.name)
+            told = _why_unknown(log, names, source) or cuda_headers.missing_header(log)
+            raise CompileError(told or log or result.name)
         found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
         symbols = {name: symbol.decode() for name, symbol in found.items()}
         return _text(size_of, read, program), log, symbols

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -239,6 +239,7 @@ def load_kernel(
     cache: Folder | None = None,
     source: str | os.PathLike[str] | None = None,
     data: str | None = None,
+    include_dirs: Sequence[str | os.PathLike[str]] = (),
 ) -> LoadedKernel:
     """Make a kernel callable in the configuration that `best_config` serves for the sizes of each call.
 
@@ -251,12 +252,13 @@ def load_kernel(
         source: The kernel's source; None is `kernels/<kernel>.cu` or `.cl` in the current folder, else the
             one that comes with autotune.
         data: As in `best_config`.
+        include_dirs: The folders of headers that the space file names.
 
     Raises:
         NoConfig: The kernel has no results.
         InputError: The kernel has no source.
     """
-    found = read_source(_find_source(kernel, source))
+    found = read_source(_find_source(kernel, source), [Path(folder) for folder in include_dirs])
     return LoadedKernel(kernel, device, dtype, min_match, cache, found, data)
 
 

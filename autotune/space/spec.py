@@ -36,7 +36,7 @@ _REQUIRED = (
 )
 _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
-    *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data"),
+    *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data", "include_dirs"),
 )
 
 
@@ -87,6 +87,7 @@ class SpaceSpec:
     atol: str
     work: Mapping[str, str]
     compiler: str = CUDA_COMPILERS[0]  # for CUDA devices
+    include_dirs: tuple[Path, ...] = ()
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
     data: tuple[str, ...] = ()
 
@@ -132,6 +133,7 @@ def load_space(path: str | Path) -> SpaceSpec:
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
         compiler=top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0],
+        include_dirs=_folders(top["include_dirs"]) if "include_dirs" in top else (),
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
         data=_data(top["data"], arguments) if "data" in top else (),
@@ -153,6 +155,16 @@ def _file(element: Element) -> Path:
     if not path.is_file():
         raise element.error(f"no such file: {path} (paths are relative to the space file)")
     return path
+
+
+def _folders(element: Element) -> tuple[Path, ...]:
+    folders = []
+    for item in element.items():
+        path = Path(os.path.normpath(item.path.parent / item.text()))
+        if not path.is_dir():
+            raise item.error(f"no such folder: {path} (paths are relative to the space file)")
+        folders.append(path)
+    return tuple(folders)
 
 
 def _name(entry: Element, name: str, taken: Collection[str]) -> str:

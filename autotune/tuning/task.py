@@ -130,7 +130,7 @@ def locate(space: Path) -> Path:
 def bind_target(target: Target) -> TuningTask:
     """Read the files, find the device and enumerate the space; raises InputError for wrong input."""
     spec = load_space(locate(target.space))
-    source = read_source(spec.source)
+    source = read_source(spec.source, spec.include_dirs)
     address, device = find_device(target.device)
     accepted = BACKENDS[address.backend].accepts
     if spec.dialect not in accepted:

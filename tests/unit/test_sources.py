@@ -45,3 +45,30 @@ def test_macros_come_first_as_definitions_of_the_language(tmp_path):
     assert render(read_source(tmp_path / "kernel.py"), macros).startswith(
         "DTYPE = 'int'\nMODE_FAST = 1\nMODE = MODE_FAST\nSIZE = 4\n"
     )
+
+
+def test_headers_of_named_folders_are_put_in_place_and_others_left(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.h").write_text("#pragma once\n#include <b.h>\nint a;\n")
+    (tmp_path / "lib" / "b.h").write_text('#ifndef B\n#define B\n#include "a.h"\nint b;\n#endif\n')
+    (tmp_path / "kernel.cu").write_text("#include <a.h>\n#include <b.h>\n#include <cub/cub.cuh>\nint own;\n")
+    source = read_source(tmp_path / "kernel.cu", [tmp_path / "lib"])
+    assert source.text.count("int a;") == source.text.count("int b;") == 1
+    assert "pragma once" not in source.text and "#include <cub/cub.cuh>" in source.text
+    (tmp_path / "lib" / "b.h").write_text("int b = 2;\n")
+    assert read_source(tmp_path / "kernel.cu", [tmp_path / "lib"]).sha256 != source.sha256
+
+
+def test_a_header_that_stands_under_a_condition_is_put_in_place_again(tmp_path):
+    (tmp_path / "a.h").write_text("#ifndef A\n#define A\nint a;\n#endif\n")
+    (tmp_path / "kernel.cu").write_text(
+        '#if FAST\n#include "a.h"\n#include "gone.h"\n#endif\n#include "a.h"\n'
+    )
+    text = read_source(tmp_path / "kernel.cu").text
+    assert text.count("int a;") == 2 and '#include "gone.h"' in text
+
+
+def test_a_name_that_a_template_declares_is_no_macro(tmp_path):
+    (tmp_path / "kernel.cu").write_text("template <class T, int ROWS = 4>\n__global__ void f(T *x);\n")
+    text = render(read_source(tmp_path / "kernel.cu"), {"ROWS": 8, "T": 1, "BLOCK": 64})
+    assert "#define BLOCK 64" in text and "ROWS 8" not in text and "define T " not in text

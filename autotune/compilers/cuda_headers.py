@@ -1,0 +1,211 @@
+"""The headers that CUDA sources include: where those of the toolkit lie, and what stands for the host's.
+
+NVRTC has no headers of its own. Those of the CUDA toolkit and of CCCL (CUB, Thrust, libcu++) are found in
+NVIDIA's wheels, in a toolkit or by CUDA_HOME. A header of the host's libraries is replaced by what device
+code can use of it, which is often nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+_FOLDERS = {"cccl": "cuda/std/version", "cudart": "cuda_runtime.h", "nvcc": "crt/mma.h", "curand": "curand.h"}
+_MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
+# Which wheel has a header, by how its name begins; the first that fits counts.
+_WHEELS = (
+    (r"cub/|thrust/|cuda/|nv/", "nvidia-cuda-cccl"),
+    (r"curand", "nvidia-curand"),
+    (r"crt/|nvvm", "nvidia-cuda-crt"),
+    (r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_", "nvidia-cuda-runtime"),
+)
+
+_HOST_PARTS = re.compile(r"^#include <cub/(?:device/|util_allocator).*$", re.MULTILINE)
+_EMPTY = "namespace std {}\n"
+_FUNCTIONS = (
+    "sqrt exp log log2 log10 pow sin cos tan asin acos atan atan2 sinh cosh tanh fabs floor ceil fmod round "
+    "fma fmin fmax hypot cbrt isnan isinf"
+)
+_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+_STDINT = (
+    """#ifndef AUTOTUNE_STDINT
+#define AUTOTUNE_STDINT
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef long long intptr_t;
+typedef unsigned long long uintptr_t;
+"""
+    + f"namespace std {{ {' '.join(f'using ::{name}_t;' for name in _TYPES.split())} }}\n#endif\n"
+)
+_MATH = (
+    "#ifndef AUTOTUNE_MATH\n#define AUTOTUNE_MATH\n"
+    + "".join(
+        f"#ifndef {name}\n#define {name} {value}\n#endif\n"
+        for name, value in {
+            "INFINITY": "__int_as_float(0x7f800000)",
+            "NAN": "__int_as_float(0x7fffffff)",
+            "HUGE_VALF": "__int_as_float(0x7f800000)",
+            "HUGE_VAL": "__longlong_as_double(0x7ff0000000000000ll)",
+            "M_E": "2.7182818284590452354",
+            "M_PI": "3.14159265358979323846",
+            "M_PI_2": "1.57079632679489661923",
+            "M_PI_4": "0.78539816339744830962",
+            "M_1_PI": "0.31830988618379067154",
+            "M_2_PI": "0.63661977236758134308",
+            "M_SQRT2": "1.41421356237309504880",
+            "M_SQRT1_2": "0.70710678118654752440",
+        }.items()
+    )
+    + f"namespace std {{ {' '.join(f'using ::{name};' for name in _FUNCTIONS.split())} "
+    + "using ::abs; using ::min; using ::max; }\n#endif\n"
+)
+# As libcu++ writes them: a macro may be defined twice, by the same text.
+_LIMITS = "".join(
+    f"#ifndef {name}\n#define {name} {value}\n#endif\n"
+    for name, value in {
+        "CHAR_BIT": "8",
+        "SHRT_MIN": "(-SHRT_MAX - 1)",
+        "SHRT_MAX": "0x7fff",
+        "USHRT_MAX": "0xffff",
+        "INT_MIN": "(-INT_MAX - 1)",
+        "INT_MAX": "0x7fffffff",
+        "UINT_MAX": "0xffffffff",
+        "LONG_MIN": "(-LONG_MAX - 1)",
+        "LONG_MAX": "LLONG_MAX",
+        "ULONG_MAX": "ULLONG_MAX",
+        "LLONG_MIN": "(-LLONG_MAX - 1)",
+        "LLONG_MAX": "0x7fffffffffffffffLL",
+        "ULLONG_MAX": "0xffffffffffffffffUL",
+    }.items()
+)
+_FLOAT = "".join(
+    f"#ifndef {name}\n#define {name} {value}\n#endif\n"
+    for name, value in {
+        "FLT_MAX": "3.402823466e+38f",
+        "FLT_MIN": "1.175494351e-38f",
+        "FLT_EPSILON": "1.192092896e-07f",
+        "DBL_MAX": "1.7976931348623158e+308",
+        "DBL_MIN": "2.2250738585072014e-308",
+        "DBL_EPSILON": "2.2204460492503131e-16",
+    }.items()
+)
+_SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
+# What nvcc's own first header brings in unasked.
+PRELUDE = "autotune_prelude.h"
+_STAND_INS = {
+    **dict.fromkeys(
+        (
+            *(
+                "iostream",
+                "fstream",
+                "sstream",
+                "iomanip",
+                "ostream",
+                "istream",
+                "cstdio",
+                "stdio.h",
+                "cstdlib",
+            ),
+            *("stdlib.h", "cstring", "string.h", "string", "vector", "map", "set", "unordered_map", "list"),
+            *("memory", "functional", "chrono", "random", "thread", "mutex", "cassert", "assert.h", "ctime"),
+            *("time.h", "sys/time.h", "unistd.h", "stdexcept", "exception", "numeric", "stddef.h", "cstddef"),
+            *("stdbool.h", "omp.h", "mpi.h", "sys/types.h", "iterator", "initializer_list", "errno.h"),
+            *("thrust/device_vector.h", "thrust/host_vector.h", "thrust/device_ptr.h", "thrust/sort.h"),
+            *("thrust/copy.h", "thrust/reduce.h", "thrust/scan.h", "thrust/execution_policy.h"),
+            *("cublas_v2.h", "cufft.h", "curand.h", "cusparse.h", "nvToolsExt.h", "cuda_profiler_api.h"),
+            *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
+        ),
+        _EMPTY,
+    ),
+    **dict.fromkeys(("stdint.h", "cstdint", "inttypes.h", "cinttypes"), _STDINT),
+    **dict.fromkeys(("math.h", "cmath", "algorithm"), _MATH),
+    **dict.fromkeys(("limits.h", "climits"), _LIMITS),
+    **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
+    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES,
+}
+# Of the toolkit: NVRTC knows what device code uses of them, so they may be missing.
+_BUILT_IN = (
+    *("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h"),
+    *("vector_types.h", "vector_functions.h", "math_functions.h", "device_atomic_functions.h"),
+    *("driver_types.h", "host_defines.h", "builtin_types.h"),
+)
+# Of libcu++: the standard library's own for device code.
+_FOR_DEVICES = (
+    "limits",
+    "type_traits",
+    "utility",
+    "tuple",
+    "array",
+    "complex",
+    "ratio",
+    "optional",
+    "atomic",
+)
+
+
+@cache
+def include_dirs() -> tuple[Path, ...]:
+    """The folders of the toolkit's and CCCL's headers, as far as they are installed."""
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        return ()
+    found = [find_nvidia_header_directory(name) for name in _FOLDERS]
+    return tuple(dict.fromkeys(Path(folder) for folder in found if folder))
+
+
+def find_header(name: str) -> Path | None:
+    """A header of the toolkit or of CCCL."""
+    return next((folder / name for folder in include_dirs() if (folder / name).is_file()), None)
+
+
+def is_cuda_header(name: str) -> bool:
+    """Whether a CUDA compiler finds a header that is in no folder of the source's."""
+    return name in _STAND_INS or name in _BUILT_IN or name in _FOR_DEVICES or find_header(name) is not None
+
+
+@cache
+def stand_ins() -> dict[str, str]:
+    """Headers by name that take the place of the host's for NVRTC."""
+    found = dict(_STAND_INS)
+    found |= {name: _EMPTY for name in _BUILT_IN if find_header(name) is None}
+    for name in _FOR_DEVICES:
+        if find_header(f"cuda/std/{name}") is not None:
+            found[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
+    umbrella = find_header("cub/cub.cuh")
+    if umbrella is not None:  # its parts for devices launch kernels, which is the host's business
+        found["cub/cub.cuh"] = _HOST_PARTS.sub("", umbrella.read_text())
+    return found
+
+
+@cache
+def identity() -> str:
+    """What a binary depends on of the headers: those that stand for others, and the version of the rest."""
+    lines = [f"{name}\0{text}" for name, text in sorted(stand_ins().items())]
+    for name in _FOLDERS.values():
+        if (path := find_header(name)) is not None:
+            status = path.stat()
+            lines.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    return "headers " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def missing_header(log: str) -> str:
+    """Which header a compiler did not find, and what to install; empty where that is not its error."""
+    match = _MISSING.search(log)
+    if match is None:
+        return ""
+    name = match[1]
+    wheel = next((wheel for start, wheel in _WHEELS if re.match(start, name)), None)
+    if wheel is None or find_header(name) is not None:
+        return f"the header {name} is not found: name its folder in include_dirs of the space file"
+    return (
+        f"the header {name} is not found: pip install {wheel}, or install the CUDA toolkit and set CUDA_HOME"
+    )

@@ -1,0 +1,73 @@
+"""The part of a CUDA source that a GPU runs: functions for the host are cut away, lines keep their numbers.
+
+A file with a kernel often has the program around it, too, whose libraries a compiler of device code does not
+have. Nothing of it can be called by a kernel, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MASKED = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:[^\n\\]|\\\n|\\.)*""",
+    re.DOTALL | re.MULTILINE,
+)
+_ALIAS = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)]*\))?[ \t]+[^\n]*(?:__device__|__global__)", re.MULTILINE
+)
+_FOR_DEVICE = r"__device__|__global__|constexpr|__constant__"
+_HOST_TYPE = re.compile(
+    r"\bstd::(?:vector|string|map|set|list|unordered_\w+|shared_ptr|unique_ptr|function|chrono|mutex|thread|"
+    r"[io]?f?stream)\b|\bcuda(?:Event|Stream|Graph|Array)_t\b|\bFILE\b|\bthrust::(?:device|host)_vector\b"
+)
+_FUNCTION = re.compile(r"\)\s*(?:const|noexcept)?\s*$")
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
+_TYPE = re.compile(r"\b(?:struct|class|union|enum)\b")
+
+
+def device_part(source: str) -> str:
+    """The source with spaces in the place of functions and types that are for the host only."""
+    masked = _MASKED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
+    for_device = re.compile("|".join((_FOR_DEVICE, *(rf"\b{name}\b" for name in _ALIAS.findall(source)))))
+    kept = list(source)
+    begin = position = 0
+    while (found := re.compile(r"[{};]").search(masked, position)) is not None:
+        position = found.end()
+        head = masked[begin : found.start()]
+        if found[0] != "{":
+            if found[0] == ";" and "=" not in head and _HOST_TYPE.search(head):
+                kept[begin:position] = _blank(source[begin:position])
+            begin = position
+        elif re.search(r"\bnamespace\b|\bextern\s*$", head) and "(" not in head:
+            begin = position  # what is in it is looked at, too
+        else:
+            end = _closing(masked, found.start()) + 1
+            body = masked[found.start() : end]
+            is_function = _FUNCTION.search(head) is not None
+            is_type = not is_function and _TYPE.search(head) is not None
+            if (is_function and not for_device.search(head)) or (
+                is_type and _HOST_TYPE.search(body) and not for_device.search(body)
+            ):
+                if is_type:  # to the semicolon behind it
+                    end = masked.find(";", end) + 1 or end
+                kept[begin:end] = _blank(source[begin:end])
+            begin = position = end
+    return "".join(kept)
+
+
+def _blank(text: str) -> str:
+    """The ends of lines and the directives of a text, spaces in the place of the rest."""
+    kept, start = [], 0
+    for directive in _DIRECTIVE.finditer(text):
+        kept += [re.sub(r"[^\n]", " ", text[start : directive.start()]), directive[0]]
+        start = directive.end()
+    return "".join((*kept, re.sub(r"[^\n]", " ", text[start:])))
+
+
+def _closing(text: str, opening: int) -> int:
+    depth = 0
+    for brace in re.compile("[{}]").finditer(text, opening):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    return len(text) - 1

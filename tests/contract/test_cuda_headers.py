@@ -1,0 +1,50 @@
+"""Sources as they are, with the headers that they include, under NVRTC."""
+
+import pytest
+
+from autotune.compilers.cuda_headers import find_header
+from autotune.errors import CompileError
+from autotune.evaluation.compiler_pool import cuda_compiler
+
+pytest.importorskip("cuda.bindings.nvrtc")
+
+PROGRAM = """
+#include <iostream>
+#include <vector>
+#include "cuda_runtime.h"
+#include "helper_cuda.h"
+__global__ void kernel(float *x, uint32_t n) { if (threadIdx.x < n) x[threadIdx.x] = INFINITY * FLT_MAX; }
+int main() { std::vector<float> x(4); kernel<<<1, 4>>>(x.data(), 4); std::cout << x[0] << std::endl; }
+"""
+LIBRARIES = {
+    "cub/cub.cuh": "typedef cub::BlockReduce<int, 128> Reduce; __shared__ typename Reduce::TempStorage room; "
+    "int sum = Reduce(room).Sum(x[threadIdx.x]); if (threadIdx.x == 0) x[0] = sum;",
+    "thrust/functional.h": "x[0] = thrust::plus<int>()(x[0], x[1]);",
+    "cuda/std/limits": "x[0] = cuda::std::numeric_limits<int>::max();",
+    "cuda_bf16.h": "x[0] = (int)(float)__float2bfloat16(1.5f);",
+    "mma.h": "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sums; "
+    "nvcuda::wmma::fill_fragment(sums, 1.0f); x[0] = (int)sums.x[0];",
+}
+
+
+def test_a_whole_program_compiles_and_only_its_kernel_counts():
+    binary = cuda_compiler("sm_90").compile(PROGRAM, (), ("kernel",))
+    assert binary.symbols == {"kernel": "_Z6kernelPfj"}
+
+
+@pytest.mark.parametrize("header", LIBRARIES)
+def test_headers_of_the_toolkit_are_found_by_themselves(header):
+    if find_header(header) is None:
+        pytest.skip(f"{header} is not installed")
+    source = f"#include <{header}>\n__global__ void kernel(int *x) {{ {LIBRARIES[header]} }}\n"
+    assert cuda_compiler("sm_90").compile(source, (), ("kernel",)).registers > 0
+
+
+@pytest.mark.parametrize(
+    ("header", "advice"),
+    [("curand_gone.h", "pip install nvidia-curand"), ("mine/gone.h", "name its folder in include_dirs")],
+)
+def test_a_missing_header_says_what_to_do(header, advice):
+    with pytest.raises(CompileError) as error:
+        cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{}}\n", ())
+    assert str(error.value).startswith(f"the header {header} is not found: {advice}")

@@ -1,0 +1,44 @@
+"""What of a source is for the host, and what is left of it."""
+
+from autotune.compilers.host_code import device_part
+
+SOURCE = """
+#include <vector>
+#define DEVICE __host__ __device__
+using namespace std;
+struct __align__(8) Pair { int a, b; };
+struct Job { std::vector<int> rows; };
+std::vector<int> all;
+namespace inner {
+DEVICE int twice(int x) { return 2 * x; }
+template <class T> void show(T x) { if (x) { cout << "}"; } }
+}
+__constant__ int table[2] = {1, 2};
+extern "C" {
+__global__ void kernel(int *x) { x[0] = inner::twice(table[1]); /* { */ }
+}
+static const char *name = "main() {";
+int main(int count, char **texts)
+{
+#ifdef DEBUG
+    puts("}");
+#endif
+    kernel<<<1, 1>>>(nullptr);
+}
+"""
+
+
+def test_functions_and_types_for_the_host_are_gone_and_lines_stay():
+    left = device_part(SOURCE)
+    assert left.count("\n") == SOURCE.count("\n")
+    for word in ("Job", "all", "show", "kernel<<<", "puts", "int main"):
+        assert word not in left, word
+    lines = left.split("\n")
+    for number, line in enumerate(SOURCE.split("\n")):
+        if any(word in line for word in ("#", "Pair", "twice", "table", "name =", "using")):
+            assert lines[number] == line
+
+
+def test_a_source_without_host_code_stays_as_it_is():
+    text = SOURCE[SOURCE.index("__constant__") : SOURCE.index("static const")]
+    assert device_part(text) == text
