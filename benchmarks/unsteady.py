@@ -187,7 +187,7 @@ class Compilers:
 
     workers = 1
 
-    def submit(self, source: str, options: Any) -> Future[Any]:
+    def submit(self, source: str, options: Any, names: Any = ()) -> Future[Any]:
         """The binary, at once."""
         future: Future[Any] = Future()
         future.set_result(FakeCompiler().compile(source, options))
