@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autotune.analysis.compile_survey import Settings, survey
-from autotune.compilers.occupancy import architecture
 from autotune.core.launch_plan import entry_name, is_entry
 from autotune.errors import CacheError, SpaceError
+from autotune.hardware.architectures import architecture
 from autotune.serving.cache_schema import parse_record, record_text
 from autotune.space import load_space
 from autotune.tuning.task import Target
