@@ -18,15 +18,19 @@ __all__ = [
     "LoadedKernel",
     "Match",
     "NoConfig",
+    "Space",
     "StaleWarning",
     "Tier",
     "best_config",
     "include_dir",
     "load_kernel",
+    "tune",
 ]
 
 TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
 if TYPE_CHECKING:
+    from autotune.api.space import Space
+    from autotune.api.tune import tune
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from autotune.serving.lookup import best_config
 
 _MODULES = {
+    "api.space": ("Space",),
+    "api.tune": ("tune",),
     "serving.best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
     "runtime.loaded_kernel": ("LoadedKernel", "StaleWarning", "load_kernel"),

@@ -43,6 +43,12 @@ def packaged(folder: str) -> Path:
     return Path(packaged_folder(folder))
 
 
+def source_of_text(text: str, name: str) -> SourceText:
+    """A source that is no file; its includes are looked for in the current folder. Raises InputError."""
+    whole = text if name.endswith(".py") else _Reader().place(text, Path(name))
+    return SourceText(Path(name), whole, hashlib.sha256(whole.encode()).hexdigest())
+
+
 def include_dir() -> str:
     """The folder of `portable.h`, for the include path of a production build."""
     return packaged_folder("kernels")
@@ -67,8 +73,9 @@ class _Reader:
 
     def read(self, path: Path, *, is_conditional: bool = False) -> str:
         text = _content(path)
-        if path.suffix == ".py":
-            return text
+        return text if path.suffix == ".py" else self.place(text, path, is_conditional=is_conditional)
+
+    def place(self, text: str, path: Path, *, is_conditional: bool = False) -> str:
         self._open.append(path.resolve())
         if not is_conditional:
             self._placed.add(path.resolve())

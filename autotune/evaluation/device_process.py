@@ -62,7 +62,7 @@ class DeviceState:
         return self._placed[problem.data_key]
 
     def _data(self, problem: ProblemInstance) -> ProblemData:
-        return prepare(problem.definition, problem.arrays, self._reference)
+        return prepare(problem.definition, problem.arrays, self._reference, problem.expected)
 
     def is_loaded(self, binary: Binary) -> bool:
         """Whether the program of a binary stays loaded."""

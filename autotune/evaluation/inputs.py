@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import zlib
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,7 @@ from numpy.typing import NDArray
 from autotune.core.records import Value
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
-from autotune.evaluation.stored_inputs import load_module
-from autotune.evaluation.work_item import Array
+from autotune.evaluation.work_item import Array, StoredArray
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 
@@ -33,10 +34,32 @@ class ProblemData:
     expected: Mapping[str, NDArray[Any]]
 
 
-def prepare(problem: Problem, arrays: tuple[Array, ...], reference: Path) -> ProblemData:
-    """Draw the inputs and run the reference; raises SetupError, or whatever the user's reference raises."""
+def prepare(
+    problem: Problem,
+    arrays: tuple[Array, ...],
+    reference: Path,
+    expected: tuple[tuple[str, StoredArray], ...] | None = None,
+) -> ProblemData:
+    """Draw the inputs and run the reference, unless its results are stored already.
+
+    Raises SetupError, or whatever the user's reference raises.
+    """
     inputs = draw_inputs(problem, arrays)
-    return ProblemData(problem, inputs, expected_results(reference, inputs, problem, arrays))
+    if expected is not None:
+        stored = {name: np.asarray(np.load(array.path, mmap_mode="r")) for name, array in expected}
+        return ProblemData(problem, inputs, stored)
+    results = load_module(reference).reference(dict(inputs), dict(problem.sizes))
+    return ProblemData(problem, inputs, expected_results(results, arrays))
+
+
+def load_module(path: Path) -> ModuleType:
+    """Run a reference file; whatever it raises passes through. Raises SetupError for another kind of file."""
+    specification = importlib.util.spec_from_file_location("autotune_reference", path)
+    if specification is None or specification.loader is None:
+        raise SetupError("not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
@@ -97,11 +120,8 @@ def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any
     return values.reshape(array.shape)
 
 
-def expected_results(
-    path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
-) -> dict[str, NDArray[Any]]:
-    """Run the user's reference; what it raises passes through and is reported as a setup error."""
-    results = load_module(path).reference(dict(inputs), dict(problem.sizes))
+def expected_results(results: Mapping[str, Any], arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
+    """A reference's results, converted to the arrays' types; raises SetupError for what does not fit."""
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
     if unknown := sorted(set(results) - set(known)):
         raise SetupError(f"reference() returned {unknown}; expected names of out or inout arrays")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
@@ -93,9 +94,10 @@ class InstanceMaker:
         )
         problem = self.problem_instance(config, space.problem)
         options = space.options(config, self._dialect)
+        generate = space.spec.functions.source
         return KernelInstance(
             config=config,
-            source=render(self._source, space.macros(config)),
+            source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
             names=space.names(step for one in (*checks, problem) for step in one.launches),
             checks=checks,
@@ -108,8 +110,10 @@ class InstanceMaker:
         self, config: Config, options: tuple[str, ...] = (), problems: tuple[ProblemInstance, ...] = ()
     ) -> str:
         """The key of a trial in the journal; without problems, of a configuration that cannot be launched."""
+        generate = self.space.spec.functions.source
+        text = generate(config).encode() if generate else b""
         return trial_key(
-            self._source.sha256,
+            hashlib.sha256(text).hexdigest() if generate else self._source.sha256,
             config,
             options,
             compiler=self.space.spec.compiler,
@@ -127,22 +131,22 @@ class InstanceMaker:
 
     def _problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
         space = self.space
-        values = space.values(config, problem.sizes)
+        values = space.launch_values(config, problem.sizes)
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         launches = space.launches(config, problem.sizes)
         if not launches:
             raise ExpressionError("launch: nothing is launched, because no `when` holds")
         fills = {item.name: item.fill for item in space.spec.arguments}
         stored = self._stored.of(problem) if self._stored else {}
+        arrays = tuple(
+            _stored_array(item, stored[item.name]) if item.name in stored else _array(item, fills[item.name])
+            for item in evaluated
+            if item.value is None
+        )
         return ProblemInstance(
             definition=problem,
-            arrays=tuple(
-                _stored_array(item, stored[item.name])
-                if item.name in stored
-                else _array(item, fills[item.name])
-                for item in evaluated
-                if item.value is None
-            ),
+            arrays=arrays,
+            expected=self._stored.expected(problem, arrays) if self._stored else None,
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),

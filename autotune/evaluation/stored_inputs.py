@@ -1,18 +1,16 @@
 """Real inputs: read from .npy files, or returned by the function `inputs` of a reference file.
 
 They are made once for each problem, before any configuration is tried, and stored in .npy files. The hash of
-their content is part of a trial's key.
+their content is part of a trial's key. The same holds for the results that a Python function expects.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,8 @@ from numpy.typing import NDArray
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.errors import ChildFailed, InputError, SetupError
-from autotune.evaluation.work_item import StoredArray
+from autotune.evaluation.inputs import draw_inputs, expected_results, load_module
+from autotune.evaluation.work_item import Array, StoredArray
 from autotune.processes.child import Child
 from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS
@@ -38,6 +37,7 @@ class StoredInputs:
         self._folder = folder
         self._environment = environment
         self._by_problem: dict[str, Mapping[str, StoredArray]] = {}
+        self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
@@ -63,8 +63,33 @@ class StoredInputs:
                 self._by_problem[key] = stored
             return self._by_problem[key]
 
+    def expected(
+        self, problem: Problem, arrays: tuple[Array, ...]
+    ) -> tuple[tuple[str, StoredArray], ...] | None:
+        """What a Python function expects of a problem; None where a reference file is run later.
+
+        What the function raises passes through. Raises SetupError where its results do not fit the arrays.
+        """
+        reference = self._spec.functions.reference
+        if reference is None:
+            return None
+        drawn = tuple(array for array in arrays if array.role != "scratch")
+        key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, drawn))
+        with self._lock:
+            if key not in self._results:
+                inputs = draw_inputs(problem, drawn)
+                results = expected_results(reference(dict(inputs), dict(problem.sizes)), drawn)
+                folder = self._folder / f"expected-{len(self._results)}"
+                folder.mkdir()
+                self._results[key] = tuple(
+                    (name, _stored(values, folder / name)) for name, values in results.items()
+                )
+            return self._results[key]
+
     def _made(self, problem: Problem, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
-        """Run the user's function `inputs` in a process of its own."""
+        """Run the user's function `inputs`, that of a file in a process of its own."""
+        if self._spec.functions.inputs is not None:
+            return store_made(made_inputs(self._spec.functions.inputs, problem), dtypes, folder)
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(
@@ -76,16 +101,6 @@ class StoredInputs:
         finally:
             child.kill()
         return stored
-
-
-def load_module(path: Path) -> ModuleType:
-    """Run a reference file; what it raises passes through. Raises SetupError if it is not a Python file."""
-    specification = importlib.util.spec_from_file_location("autotune_reference", path)
-    if specification is None or specification.loader is None:
-        raise SetupError("not a Python file")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def made_inputs(function: Callable[..., Any], problem: Problem) -> Any:

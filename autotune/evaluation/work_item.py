@@ -59,6 +59,7 @@ class ProblemInstance:
     launches: tuple[Launch, ...]
     rtol: float
     atol: float
+    expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -82,7 +83,13 @@ class ProblemInstance:
             ],
             "rtol": self.rtol,
             "atol": self.atol,
-        }
+        } | self._expected_identity
+
+    @property
+    def _expected_identity(self) -> dict[str, Any]:
+        if self.expected is None:
+            return {}
+        return {"expected": [[name, array.sha256] for name, array in self.expected]}
 
     @property
     def data_sha256(self) -> str:
@@ -94,7 +101,7 @@ class ProblemInstance:
     def data_key(self) -> str:
         """Identifies inputs and expected results, which depend on the problem and all arrays but scratch."""
         arrays = [array for array in self.identity["arrays"] if array["role"] != "scratch"]
-        return json.dumps([self.identity["problem"], arrays])
+        return json.dumps([self.identity["problem"], arrays, *self._expected_identity.values()])
 
 
 @dataclass(frozen=True)

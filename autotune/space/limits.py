@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import DeviceInfo, LaunchSpec
@@ -11,14 +11,20 @@ from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID
 _CUDA_BACKENDS = ("cuda", "pycuda")
 
 
-def device_limits(plan: Sequence[LaunchSpec], device: DeviceInfo) -> tuple[Expression, ...]:
-    """The conditions under which a device accepts every launch of a plan."""
+def device_limits(
+    plan: Sequence[LaunchSpec], device: DeviceInfo, computed: Container[str] = ()
+) -> tuple[Expression, ...]:
+    """The conditions under which a device accepts every launch of a plan.
+
+    Those that read names which Python functions compute are left to the device.
+    """
     texts = (
         f"not ({step.when}) or {text}" if step.when != "True" else text
         for step in plan
         for text in _limits(step, device)
     )
-    return tuple(parse(text) for text in dict.fromkeys(texts))
+    limits = (parse(text) for text in dict.fromkeys(texts))
+    return tuple(limit for limit in limits if not any(name in computed for name in limit.names))
 
 
 def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:

@@ -24,7 +24,9 @@ class Rules:
         self._derived = scope.derived_rules()
         self._constraints = [scope.rule(constraint) for constraint in constraints]
         self._parts = [scope.rules(constraint) for constraint in constraints]
-        self._limits = [scope.rule(limit) for limit in device_limits(spec.launch, device)]
+        self._limits = [
+            scope.rule(limit) for limit in device_limits(spec.launch, device, spec.functions.values)
+        ]
 
     def rows(self) -> Rows:
         """The valid rows; raises SpaceError for too many."""

@@ -15,6 +15,7 @@ from autotune.core.text import hint
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.space.enumeration import Rows, find_row
+from autotune.space.functions import function_name
 from autotune.space.limits import device_limits
 from autotune.space.rules import Rules
 from autotune.space.spec import SpaceSpec
@@ -71,7 +72,14 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
     if not len(rows):
         line, reason = rules.contradiction()
         raise SpaceError(f"{spec.path}:{line}: no configuration is valid on {device.name}: {reason}")
-    return Space(spec, device, problem, rows)
+    space = Space(spec, device, problem, rows)
+    if not spec.functions.constraints:
+        return space
+    kept = np.fromiter((space.satisfies_functions(config) for config in space), np.bool_, len(rows))
+    if not kept.any():
+        names = ", ".join(map(function_name, spec.functions.constraints))
+        raise SpaceError(f"{spec.path}: no configuration is valid on {device.name}: none satisfies {names}")
+    return Space(spec, device, problem, rows[kept])
 
 
 class Space:
@@ -94,7 +102,7 @@ class Space:
             for parameter in self.parameters
         ]
         self._constraints = [parse(constraint.text) for constraint in spec.constraints]
-        self._limits = device_limits(spec.launch, device)
+        self._limits = device_limits(spec.launch, device, spec.functions.values)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -143,7 +151,15 @@ class Space:
         except ExpressionError as error:
             return (f"a derived name cannot be evaluated: {error}",)
         rules = (*self._constraints, *self._limits)
-        return tuple(_violation(rule, values) for rule in rules if not rule.holds(values))
+        broken = [_violation(rule, values) for rule in rules if not rule.holds(values)]
+        functions = self.spec.functions.constraints
+        broken += [f"{function_name(one)} does not hold" for one in functions if not one(values)]
+        return tuple(broken)
+
+    def satisfies_functions(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> bool:
+        """Whether every constraint that is a Python function holds; what it raises passes through."""
+        values = self.values(config, sizes)
+        return all(holds(values) for holds in self.spec.functions.constraints)
 
     def holds(self, config: Mapping[str, Value], sizes: Sizes) -> bool:
         """Whether a configuration satisfies every constraint for other sizes."""
@@ -151,7 +167,9 @@ class Space:
             values = self.values(config, sizes)
         except ExpressionError:
             return False
-        return all(constraint.holds(values) for constraint in self._constraints)
+        return all(constraint.holds(values) for constraint in self._constraints) and (
+            self.satisfies_functions(config, sizes)
+        )
 
     def values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
         """Every name that an expression may read; `sizes` replace those of the problem.
@@ -162,9 +180,14 @@ class Space:
         chosen = dict(self.problem.sizes) | dict(sizes or {})
         return plan.known_values(self.device, chosen, self.problem.dtype, config, self.spec.derived)
 
+    def launch_values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
+        """The same with the names that Python functions compute for the launch plan."""
+        values = self.values(config, sizes)
+        return values | {name: compute(values) for name, compute in self.spec.functions.values.items()}
+
     def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:
         """The launches of a configuration, in order; raises ExpressionError for an extent below 1."""
-        return plan.launches(self.spec.launch, self.values(config, sizes))
+        return plan.launches(self.spec.launch, self.launch_values(config, sizes))
 
     def names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
         """The names of C++ to look up in a binary; kernels of other dialects have names of C."""

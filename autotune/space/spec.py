@@ -25,6 +25,7 @@ from autotune.core.launch_plan import (
 from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches
+from autotune.space.functions import Functions
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
@@ -90,6 +91,7 @@ class SpaceSpec:
     include_dirs: tuple[Path, ...] = ()
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
     data: tuple[str, ...] = ()
+    functions: Functions = field(default_factory=Functions)
 
 
 def load_space(path: str | Path) -> SpaceSpec:
@@ -98,9 +100,18 @@ def load_space(path: str | Path) -> SpaceSpec:
     Raises SpaceError `file:line: place: what was expected`, and InputError when the file cannot be read.
     """
     path = Path(path)
-    root, data = read_document(path)
+    return read_space(*read_document(path), Functions())
+
+
+def read_space(root: Element, data: bytes, functions: Functions, *, has_source: bool = True) -> SpaceSpec:
+    """Check a document and the functions that stand for parts of it; raises SpaceError.
+
+    Without `has_source` the caller has the kernel's source by other means.
+    """
     _check_schema(root)
-    top = root.record(_REQUIRED, _OPTIONAL)
+    absent = {"source"} if functions.source or not has_source else set()
+    absent |= {"reference"} if functions.reference else set()
+    top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL)
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = _sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else ("float32",)
@@ -113,12 +124,12 @@ def load_space(path: str | Path) -> SpaceSpec:
     arguments = read_arguments(top["arguments"], dtypes, names)
     verify = top["verify"].record((), ("rtol", "atol")) if "verify" in top else {}
     return SpaceSpec(
-        path=path,
+        path=root.path,
         sha256=hashlib.sha256(data).hexdigest(),
         kernel=_kernel(top["kernel"]),
         dialect=dialect,
-        source=_file(top["source"]),
-        reference=_file(top["reference"]),
+        source=_file(top["source"]) if "source" in top else Path("source text"),
+        reference=_file(top["reference"]) if "reference" in top else Path("reference function"),
         sizes=sizes,
         verify_sizes=_verify_sizes(top["verify_sizes"], sizes["default"]) if "verify_sizes" in top else (),
         dtypes=dtypes,
@@ -128,7 +139,9 @@ def load_space(path: str | Path) -> SpaceSpec:
         default=default,
         landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=read_launches(top["launch"], [argument.name for argument in arguments], names, dialect),
+        launch=read_launches(
+            top["launch"], [argument.name for argument in arguments], {*names, *functions.values}, dialect
+        ),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
@@ -137,6 +150,7 @@ def load_space(path: str | Path) -> SpaceSpec:
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
         data=_data(top["data"], arguments) if "data" in top else (),
+        functions=functions,
     )
 
 

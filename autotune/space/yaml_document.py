@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -181,6 +182,17 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     if node is None:
         raise SpaceError(f"{path}:1: the file is empty; expected a space in YAML")
     return Element(node, path, node.start_mark.line + 1), data
+
+
+def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:
+    """The same for the content of a document; `path` is what messages call it. Raises SpaceError."""
+    try:
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    except yaml.YAMLError as error:
+        raise SpaceError(f"{path}: not a value of a space: {str(error).splitlines()[0]}") from None
+    node = yaml.compose(text, Loader=yaml.BaseLoader)
+    assert node is not None  # a mapping is never an empty document
+    return Element(node, path, 1), text.encode()
 
 
 def _scalar(node: yaml.ScalarNode) -> Value | None:

@@ -130,7 +130,17 @@ def locate(space: Path) -> Path:
 def bind_target(target: Target) -> TuningTask:
     """Read the files, find the device and enumerate the space; raises InputError for wrong input."""
     spec = load_space(locate(target.space))
-    source = read_source(spec.source, spec.include_dirs)
+    return bind_task(spec, read_source(spec.source, spec.include_dirs), target)
+
+
+def bind_task(spec: SpaceSpec, source: SourceText, target: Target) -> TuningTask:
+    """Find the device and enumerate a space that has been read; raises InputError for wrong input.
+
+    Args:
+        spec: The space.
+        source: Its kernel.
+        target: On what device and problem; its path is not read.
+    """
     address, device = find_device(target.device)
     accepted = BACKENDS[address.backend].accepts
     if spec.dialect not in accepted:

@@ -21,6 +21,8 @@ LAYERS = (
     ("analysis",),
     ("report",),
     ("cli",),
+    ("api",),
+    ("kernel_tuner",),
     ("__main__",),
 )
 STANDARD_LIBRARY_ONLY = ("errors", "core", "hardware", "serving")

@@ -1,0 +1,1 @@
+"""The Python interface: the same engine as the command line, for scripts and notebooks."""

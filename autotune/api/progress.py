@@ -1,0 +1,58 @@
+"""Progress of a search in a notebook: one output that is written over, as the bar on a terminal is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from autotune.cli.progress import SearchProgress
+from autotune.core.trials import Trial
+
+_BAR_WIDTH = 24
+
+OnTrial = Callable[[Trial], object]
+
+
+def is_notebook() -> bool:
+    """Whether this runs in a notebook's kernel, which shows what is displayed."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class CallbackProgress(SearchProgress):
+    """Shows progress as the command line does, and tells a caller's function of each trial."""
+
+    def __init__(self, callback: OnTrial | None) -> None:
+        super().__init__()
+        self._callback = callback
+
+    def tried(self, trial: Trial) -> None:
+        """Count one trial, and tell of it."""
+        super().tried(trial)
+        if self._callback is not None:
+            self._callback(trial)
+
+
+class NotebookProgress(CallbackProgress):
+    """Shows progress in the output of a notebook's cell."""
+
+    _display: Any = None
+
+    def _say(self, text: str) -> None:
+        self._write(text)
+
+    def _show(self, state: str) -> None:
+        total = self._total or self._done
+        filled = _BAR_WIDTH * self._done // max(1, total)
+        bar = "\u2588" * filled + "\u2591" * (_BAR_WIDTH - filled)
+        self._write(f"{bar} {self._done}/{self._total or '?'} {state}")
+
+    def _write(self, text: str) -> None:
+        from IPython.display import display  # at hand in a notebook
+
+        content = {"text/plain": text}
+        if self._display is None:
+            self._display = display(content, raw=True, display_id=True)
+        else:
+            self._display.update(content, raw=True)

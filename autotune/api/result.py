@@ -1,0 +1,105 @@
+"""What a search found, for scripts and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from autotune.cli._search_summary import result_text
+from autotune.core.records import Config
+from autotune.core.trials import Status, Trial
+from autotune.errors import MissingExtra
+from autotune.tuning.result import Result as Found
+
+if TYPE_CHECKING:
+    import pandas
+
+_MEASURED = ("registers", "spill_bytes", "shared_bytes", "compile_ms")
+
+
+def measurements(trial: Trial) -> dict[str, Any]:
+    """What was measured of a trial, by the names that metrics and objectives read."""
+    measured = trial.measurement if trial.status is Status.OK else None
+    return {
+        "time_ms": trial.time_ms,
+        "energy_j": measured.energy_j if measured else None,
+        **{name: getattr(trial, name) for name in _MEASURED},
+    }
+
+
+class Trials(Sequence[Trial]):
+    """The trials of a search, in the order that they were tried."""
+
+    def __init__(self, trials: Sequence[Trial]) -> None:
+        self._trials = tuple(trials)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Trial]: ...
+
+    def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
+        return self._trials[index]
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._trials)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dictionary for each trial: its parameters, its status, and what was measured."""
+        return [
+            {**trial.config, "status": trial.status.value, **measurements(trial), "detail": trial.detail}
+            for trial in self._trials
+        ]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a table of pandas; raises MissingExtra where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", None) from None
+        return pandas.DataFrame(self.rows())
+
+
+class Result:
+    """The outcome of `tune`; `found` has everything that is known of the search."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.trials = Trials(found.trials)
+
+    @property
+    def best(self) -> Config:
+        """The fastest configuration that was verified, a mapping of parameters to values."""
+        return self.found.winner.config
+
+    @property
+    def time_ms(self) -> float:
+        """Median time of the best in the last round."""
+        return self.found.final.median_ms
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as the default the best is."""
+        return self.found.speedup
+
+    @property
+    def cache_file(self) -> Path:
+        """Where `best_config` finds the result."""
+        return self.found.cache_file
+
+    def __repr__(self) -> str:
+        return result_text(self.found)
+
+    def _repr_html_(self) -> str:
+        """A table of the best configuration above the summary of the command line."""
+        names = "".join(f"<th>{escape(name)}</th>" for name in (*self.best, "time"))
+        values = (*map(str, self.best.values()), f"{self.time_ms:.4g} ms")
+        cells = "".join(f"<td>{escape(value)}</td>" for value in values)
+        table = f"<table><tr>{names}</tr><tr>{cells}</tr></table>"
+        return f"{table}<pre>{escape(result_text(self.found))}</pre>"

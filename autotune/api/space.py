@@ -1,0 +1,157 @@
+"""A space as Python users name it: a file, or dictionaries and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
+from autotune.errors import InputError
+from autotune.space import SpaceSpec, load_space
+from autotune.space.functions import Functions, Values
+from autotune.space.spec import read_space
+from autotune.space.yaml_document import document_of
+from autotune.tuning.task import Target, TuningTask, bind_task, locate
+
+_SUFFIXES = {"portable": ".cu", "cuda": ".cu", "opencl": ".cl", "python": ".py"}
+
+
+class Space:
+    """What can be tuned of a kernel: made of dictionaries and functions here, or of a file by `load`.
+
+    The arguments are the keys of a space file, with the same content. In addition `source` may be the source
+    itself, `reference` and `inputs` may be functions, and `constraints` may have functions among them. A
+    function runs in this process; a constraint gets a mapping of parameters, sizes and derived names.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        *,
+        source: str | Path,
+        parameters: Mapping[str, Sequence[Any]],
+        arguments: Sequence[Mapping[str, Any]],
+        launch: Sequence[Mapping[str, Any]] | Mapping[str, Any],
+        sizes: Mapping[str, Any],
+        reference: str | Path | Callable[..., Mapping[str, Any]],
+        inputs: Callable[..., Mapping[str, Any]] | None = None,
+        default: Mapping[str, Any] | None = None,
+        constraints: Sequence[str | Callable[[Values], Any]] = (),
+        dialect: str = "portable",
+        **others: Any,
+    ) -> None:
+        """Check everything that needs no device; raises SpaceError.
+
+        Args:
+            kernel: Name of the result in the cache.
+            source: Path of the source, or the source itself, which has more than one line.
+            parameters: Values by name.
+            arguments: As in a space file.
+            launch: One launch or several, as in a space file.
+            sizes: Sizes by name, or named sets of them as in a space file.
+            reference: Path of a reference file, or its function `reference(inputs, sizes)`.
+            inputs: The function `inputs(sizes, rng)` of a reference file, for arrays with `fill: inputs`.
+            default: The configuration that others are compared with; None takes the first valid one.
+            constraints: Expressions and functions.
+            dialect: Language of the source.
+            **others: Further keys of a space file, such as `verify_sizes`.
+        """
+        is_text = isinstance(source, str) and "\n" in source
+        name = f"{kernel}{_SUFFIXES.get(dialect, '')}"
+        self._source = source_of_text(str(source), name) if is_text else None
+        functions = Functions(
+            reference=reference if callable(reference) else None,
+            inputs=inputs,
+            constraints=tuple(one for one in constraints if callable(one)),
+        )
+        is_plain = all(isinstance(size, int | np.integer) for size in sizes.values())
+        document = {
+            "schema": 1,
+            "kernel": kernel,
+            "dialect": dialect,
+            "source": None if is_text else str(source),
+            "reference": None if callable(reference) else str(reference),
+            "sizes": {"default": sizes} if is_plain else sizes,
+            "parameters": parameters,
+            "constraints": [one for one in constraints if not callable(one)] or None,
+            "default": default or {name: values[0] for name, values in parameters.items()},
+            "arguments": arguments,
+            "launch": [launch] if isinstance(launch, Mapping) else launch,
+            **others,
+        }
+        given = {name: _plain(item) for name, item in document.items() if item is not None}
+        root, data = document_of(given, Path(f"Space({kernel!r})"))
+        self.spec = read_space(root, data, functions, has_source=not is_text)
+        self._finds_default = default is None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Space:
+        """Read a space file, or one of those that come with autotune by its name: `reduce`."""
+        space = cls.__new__(cls)
+        space.spec = load_space(locate(Path(path)))
+        space._source = None
+        space._finds_default = False
+        return space
+
+    @classmethod
+    def of(cls, spec: SpaceSpec, source: SourceText) -> Space:
+        """A space that is known in full, and its kernel."""
+        space = cls.__new__(cls)
+        space.spec, space._source, space._finds_default = spec, source, False
+        return space
+
+    def bind(
+        self,
+        device: str | None = None,
+        sizes: Mapping[str, int] | None = None,
+        dtype: str | None = None,
+        data: str | None = None,
+    ) -> TuningTask:
+        """Enumerate the valid configurations on a device; raises InputError.
+
+        Args:
+            device: As `--device` of the command line takes it.
+            sizes: Sizes that replace those of the space.
+            dtype: Element type; None takes the first.
+            data: Name of the inputs' content; None takes the first.
+        """
+        target = Target(self.spec.path, device, dict(sizes or {}), dtype, data)
+        task = bind_task(
+            self.spec, self._source or read_source(self.spec.source, self.spec.include_dirs), target
+        )
+        if not self._finds_default or task.spec.default in task.space:
+            return task
+        return with_default(task, 0)
+
+    def __repr__(self) -> str:
+        spec = self.spec
+        domains = ", ".join(f"{one.name}: {len(one.values)} values" for one in spec.parameters)
+        return f"Space({spec.kernel!r}, {domains})"
+
+
+def with_default(task: TuningTask, row: int) -> TuningTask:
+    """A task with one of its valid configurations as the default."""
+    spec = replace(task.spec, default=task.space.config(row))
+    space = type(task.space)(spec, task.device, task.space.problem, task.space.rows)
+    return replace(task, spec=spec, space=space)
+
+
+def _plain(value: Any) -> Any:
+    """Values as YAML has them: lists for all sequences, and Python's own numbers."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple | range | np.ndarray):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, int | float | str):
+        return value
+    raise InputError(
+        f"Space: {value!r} is no value of a space: expected numbers, texts, lists or dictionaries"
+    )

@@ -1,0 +1,93 @@
+"""`tune`: the search of the command line as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from autotune.api.progress import CallbackProgress, NotebookProgress, OnTrial, is_notebook
+from autotune.api.result import Result
+from autotune.api.space import Space
+from autotune.core.text import hint
+from autotune.core.trials import Budget, Objective
+from autotune.errors import InputError
+from autotune.searchers import engine_names, strategy_names
+from autotune.tuning.options import DEFAULT_BUDGET, Options
+from autotune.tuning.tuner import search
+
+
+def tune(
+    space: Space | str | Path,
+    *,
+    device: str | None = None,
+    budget: int | Budget = DEFAULT_BUDGET,
+    strategy: str | None = None,
+    seed: int = 0,
+    objective: str = "time",
+    callback: OnTrial | None = None,
+    sizes: Mapping[str, int] | None = None,
+    dtype: str | None = None,
+    data: str | None = None,
+    cache: Path | None = None,
+    journal: Path | None = None,
+    fresh: bool = False,
+) -> Result:
+    """Search a space, verify and time, keep the best in the cache: what `autotune search` does.
+
+    The same space, device, budget, strategy and seed try the same configurations as the command line.
+    Ctrl-C interrupts; the same call resumes. Several threads may tune several spaces; the times of those
+    that share a device disturb each other.
+
+    Args:
+        space: A space, or the path of its file.
+        device: As `--device`: `opencl:0`, a backend, a name; None takes the first GPU, else the CPU.
+        budget: Configurations to try, or a `Budget` with a limit in seconds.
+        strategy: An engine, a strategy of Kernel Tuner or a sampler of Optuna; None: as the command line.
+        seed: Seed of the search.
+        objective: What to make small: time, energy, edp or pareto.
+        callback: Is called with every trial.
+        sizes: Problem sizes that replace those of the space.
+        dtype: Element type; None takes the first that is declared.
+        data: Name of the inputs' content; None takes the first.
+        cache: Folder of the cache, as `--cache`.
+        journal: File of the trials, as `--journal`.
+        fresh: Forget the trials that the journal has.
+
+    Raises:
+        InputError: Something that was given is wrong, or another search writes the same journal.
+        SetupError: The default configuration fails.
+    """
+    known = space if isinstance(space, Space) else Space.load(space)
+    engine, named = engine_of(strategy)
+    options = Options(
+        engine=engine,
+        strategy=named,
+        budget=budget if isinstance(budget, Budget) else Budget(trials=budget),
+        seed=seed,
+        objective=_objective(objective),
+        cache=cache,
+        journal=journal,
+        fresh=fresh,
+    )
+    task = known.bind(device, sizes, dtype, data)
+    with NotebookProgress(callback) if is_notebook() else CallbackProgress(callback) as progress:
+        return Result(search(task, options, progress))
+
+
+def engine_of(strategy: str | None) -> tuple[str | None, str | None]:
+    """The engine that a strategy belongs to, and its name there; raises InputError for an unknown one."""
+    if strategy is None or strategy in engine_names():
+        return strategy, None
+    for engine in engine_names():
+        if strategy in strategy_names(engine):
+            return engine, strategy
+    known = {*engine_names(), *(name for engine in engine_names() for name in strategy_names(engine))}
+    raise InputError(f"unknown strategy {strategy!r}{hint(strategy, known)}")
+
+
+def _objective(name: str) -> Objective:
+    try:
+        return Objective(name)
+    except ValueError:
+        known = [one.value for one in Objective]
+        raise InputError(f"unknown objective {name!r}{hint(name, known)}") from None

@@ -1,0 +1,35 @@
+"""Python functions of the caller in the place of what a space file says by text or by path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autotune.core.records import Config
+
+Values = Mapping[str, Any]  # what an expression may read: sizes, parameters, DTYPE and so on
+
+
+@dataclass(frozen=True)
+class Functions:
+    """What a space takes from functions; they run in the process that started the search.
+
+    Args:
+        reference: As in a reference file: takes inputs and sizes, returns outputs by name.
+        inputs: As in a reference file: takes sizes, a random generator and the name of the data, if any.
+        constraints: Conditions that every valid configuration satisfies.
+        values: Names that the launch plan may read, and what computes them.
+        source: Gives the complete source of a configuration.
+    """
+
+    reference: Callable[[dict[str, Any], dict[str, int]], Mapping[str, Any]] | None = None
+    inputs: Callable[..., Mapping[str, Any]] | None = None
+    constraints: tuple[Callable[[Values], Any], ...] = ()
+    values: Mapping[str, Callable[[Values], int]] = field(default_factory=dict)
+    source: Callable[[Config], str] | None = None
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """What messages call a function."""
+    return getattr(function, "__qualname__", type(function).__name__)

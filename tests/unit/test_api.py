@@ -1,0 +1,230 @@
+"""`Space` and `tune`: the engine of the command line from Python."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from autotune import InputError, Space, best_config, tune
+from autotune.errors import JournalError, MissingExtra, SpaceError
+from tests.conftest import KERNEL
+
+SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
+THREE_LINES = """\
+from autotune import Space, tune
+result = tune(Space.load("double.yaml"), device="fake", budget=8, seed=3)
+result
+"""
+
+
+def parts(**changes):
+    """A space of dictionaries and functions."""
+    return {
+        "kernel": "double",
+        "source": KERNEL,
+        "dialect": "python",
+        "parameters": {"A": range(1, 7), "B": np.arange(3)},
+        "constraints": [lambda p: p["A"] + p["B"] <= 7],
+        "sizes": {"n": 1000},
+        "verify_sizes": [{"n": 17}],
+        "dtypes": ["int32"],
+        "arguments": [
+            {"name": "x", "dtype": "int32", "shape": ["n"], "role": "in", "fill": "inputs"},
+            {"name": "y", "dtype": "int32", "shape": ["n"], "role": "out"},
+            {"name": "n", "dtype": "int32", "value": "n"},
+        ],
+        "launch": {"entry": "double", "grid": [1], "block": [1], "arguments": ["x", "y", "n"]},
+        "inputs": lambda sizes, rng: {"x": rng.integers(0, 10, sizes["n"])},
+        "reference": lambda inputs, sizes: {"y": 2 * inputs["x"]},
+    } | changes
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    return folder
+
+
+def test_tune_tries_and_finds_what_the_command_line_does(here, tmp_path_factory):
+    told = []
+    result = tune(Space.load("double.yaml"), callback=told.append, **SETTINGS)
+    journal = next(here.path.glob("runs/*.jsonl"))
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    configs = [row["trial"]["config"] for row in rows if "trial" in row]
+    journal.unlink()
+    found = here.search("--budget", "8", "--seed", "3", "--cache", tmp_path_factory.mktemp("cache"))
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert configs == [row["trial"]["config"] for row in rows if "trial" in row]
+    assert dict(result.best) == found["config"] and result.time_ms == found["time_ms"]
+    assert [dict(trial.config) for trial in told] == configs == [dict(one.config) for one in result.trials]
+    assert best_config("double", "fake-gpu", n=1000, cache=here.path / "cache").config == result.best
+
+
+def test_a_space_of_dictionaries_and_functions(here, capsys):
+    result = tune(Space(**parts()), device="fake")
+    assert result.best == {"A": 5, "B": 0}
+    assert result.found.compares and len(result.trials) == 6 * 3 - 1
+    assert result.speedup == 17
+    assert "tried   17 of 17 valid configurations" in repr(result)
+    assert "double on Fake GPU" in capsys.readouterr().err
+
+
+def test_functions_run_in_this_process(here):
+    seen = []
+
+    def reference(inputs, sizes):
+        seen.append(sizes["n"])
+        return {"y": 2 * inputs["x"]}
+
+    tune(Space(**parts(reference=reference)), device="fake", budget=3)
+    assert {17, 1000} <= set(seen)
+
+
+def test_a_wrong_kernel_is_found_with_a_function_as_the_reference(here):
+    wrong = KERNEL.replace("2 *", "(2 + (A == 5)) *")
+    result = tune(Space(**parts(source=wrong)), device="fake")
+    assert result.best["A"] == 4
+    assert result.trials.to_pandas().query("A == 5").status.unique().tolist() == ["wrong_result"]
+
+
+def test_other_results_of_a_function_are_another_search(here):
+    tune(Space(**parts()), device="fake", budget=3)
+    again = tune(Space(**parts()), device="fake", budget=3)
+    assert again.found.resumed == 3
+    other = tune(
+        Space(**parts(inputs=lambda sizes, rng: {"x": np.ones(sizes["n"])})), device="fake", budget=3
+    )
+    assert other.found.resumed == 0
+
+
+def test_the_default_is_the_first_valid_configuration_unless_it_is_given(here):
+    first = {"constraints": ["A > 1", lambda p: p["B"] > 0]}
+    assert Space(**parts(**first)).bind("fake").spec.default == {"A": 2, "B": 1}
+    given = Space(**parts(default={"A": 3, "B": 2})).bind("fake")
+    assert given.spec.default == {"A": 3, "B": 2}
+
+
+def test_a_source_may_be_a_file(here):
+    assert tune(Space(**parts(source="double.py")), device="fake").best["A"] == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"sizes": {"n": 0}},
+            r"Space\('double'\):\d+: sizes.default.n: expected a whole number of at least 1",
+        ),
+        ({"paramters": 1}, "unknown key; did you mean parameters?"),
+        ({"constraints": [lambda p: False]}, "no configuration is valid on Fake GPU: none satisfies"),
+        ({"source": "missing.py"}, "source: no such file: missing.py"),
+        (
+            {"sizes": {"n": object()}},
+            "is no value of a space: expected numbers, texts, lists or dictionaries",
+        ),
+    ],
+)
+def test_a_wrong_space_is_refused_in_one_line(here, changes, message):
+    with pytest.raises((SpaceError, InputError), match=message):
+        Space(**parts(**changes)).bind("fake")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"strategy": "genetic_algoritm"},
+            "unknown strategy 'genetic_algoritm'; did you mean genetic_algorithm",
+        ),
+        ({"objective": "speed"}, "unknown objective 'speed'"),
+        ({"device": "fak"}, "unknown device 'fak'"),
+    ],
+)
+def test_wrong_settings_are_refused(here, settings, message):
+    with pytest.raises(InputError, match=message):
+        tune("double.yaml", **({"device": "fake"} | settings))
+
+
+def test_a_strategy_names_its_engine(here):
+    assert tune("double.yaml", strategy="random", **SETTINGS).found.engine == "random"
+    assert tune("double.yaml", strategy="tpe", **SETTINGS).found.engine == "optuna:tpe"
+
+
+def test_trials_become_a_table(here):
+    table = tune("double.yaml", **SETTINGS).trials.to_pandas()
+    assert list(table.columns[:4]) == ["A", "B", "status", "time_ms"]
+    assert len(table) == 8
+
+
+def test_pandas_is_asked_for_only_where_it_is_needed(here, monkeypatch):
+    trials = tune("double.yaml", **SETTINGS).trials
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pandas is not installed; it comes with: pip install pandas"):
+        trials.to_pandas()
+
+
+def test_a_result_is_a_table_in_html(here):
+    shown = tune("double.yaml", **SETTINGS)._repr_html_()
+    assert shown.startswith("<table><tr><th>A</th><th>B</th><th>time</th></tr>")
+    assert "<pre>double on Fake GPU" in shown
+
+
+def test_threads_tune_at_the_same_time(here):
+    results = {}
+
+    def work(name):
+        results[name] = tune(Space(**parts(kernel=name)), device="fake", budget=4)
+
+    threads = [threading.Thread(target=work, args=(f"kernel{number}",)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 3
+    assert {tuple(result.best.items()) for result in results.values()} == {
+        tuple(results["kernel0"].best.items())
+    }
+
+
+def test_two_threads_cannot_write_one_journal(here):
+    refused = []
+
+    def inner(trial):
+        if not refused:
+            with pytest.raises(JournalError, match="another search is writing it") as caught:
+                tune("double.yaml", **SETTINGS)
+            refused.append(caught)
+
+    tune("double.yaml", callback=inner, **SETTINGS)
+    assert len(refused) == 1
+
+
+def test_a_script_needs_no_main_guard(here):
+    (here.path / "script.py").write_text(THREE_LINES + "print(dict(result.best))\n")
+    done = subprocess.run([sys.executable, "script.py"], cwd=here.path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(dict(tune("double.yaml", **SETTINGS).best))
+
+
+def test_a_notebook_gives_what_the_command_line_gives(here):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    cells = [nbformat.v4.new_code_cell(THREE_LINES), nbformat.v4.new_code_cell("print(dict(result.best))")]
+    book = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(book, resources={"metadata": {"path": str(here.path)}}, timeout=120).execute()
+    outputs = book.cells[0].outputs
+    assert any("last round" in str(output.data) for output in outputs if "data" in output)
+    assert "<table>" in outputs[-1].data["text/html"]
+    assert book.cells[1].outputs[0].text.strip() == str(here.search("--budget", "8", "--seed", "3")["config"])
+
+
+def test_the_guide_s_example_runs_on_the_cpu(here, root):
+    text = (root / "docs/python-api.md").read_text(encoding="utf-8")
+    example = text.split("```python\n")[2].partition("```")[0]
+    found = {}
+    exec(example.replace("tune(space)", "tune(space, device='opencl', budget=2)"), found)
+    assert found["result"].found.compares
+    assert found["result"].found.counts.total() == 2
