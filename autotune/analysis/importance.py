@@ -49,8 +49,8 @@ class Importance:
     pairs: Mapping[tuple[str, str], float]
 
 
-def importance(trials: Sequence[Trial], seed: int = 0) -> Importance:
-    """Split the variance of the successful trials' log time over their parameters.
+def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> Importance:
+    """Split the variance of the successful trials' log time over their parameters, by forests of `trees`.
 
     Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies.
     """
@@ -71,13 +71,13 @@ def importance(trials: Sequence[Trial], seed: int = 0) -> Importance:
     points = np.array(
         [[item.values.index(trial.config[item.name]) for item in parameters] for trial in timed], np.int64
     )
-    single = _single(parameters, points, logs, seed)
-    fit, pairs = _pairs(parameters, points, logs, rng, seed)
+    single = _single(parameters, points, logs, seed, trees)
+    fit, pairs = _pairs(parameters, points, logs, rng, seed, trees)
     return Importance(len(timed), fit, _descending(single), _descending(pairs))
 
 
 def _single(
-    parameters: Sequence[Parameter], points: _Positions, logs: NDArray[np.float64], seed: int
+    parameters: Sequence[Parameter], points: _Positions, logs: NDArray[np.float64], seed: int, trees: int
 ) -> dict[str, float]:
     """Each parameter's own share, from Optuna."""
     import optuna
@@ -99,7 +99,7 @@ def _single(
                 for row, value in zip(points.tolist(), logs, strict=True)
             ]
         )
-        return FanovaImportanceEvaluator(n_trees=_TREES, seed=seed).evaluate(study)
+        return FanovaImportanceEvaluator(n_trees=trees, seed=seed).evaluate(study)
 
 
 def _pairs(
@@ -108,11 +108,12 @@ def _pairs(
     logs: NDArray[np.float64],
     rng: np.random.Generator,
     seed: int,
+    trees: int,
 ) -> tuple[float, dict[tuple[str, str], float]]:
     """The fit of a forest, and the share of each pair beyond its two parameters."""
     from sklearn.ensemble import RandomForestRegressor
 
-    forest = RandomForestRegressor(n_estimators=_TREES, max_depth=64, oob_score=True, random_state=seed)
+    forest = RandomForestRegressor(n_estimators=trees, max_depth=64, oob_score=True, random_state=seed)
     forest.fit(points, logs)
     lengths = [len(item.values) for item in parameters]
     sample = _combinations(lengths, rng)

@@ -159,8 +159,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 def read_last_round(path: Path) -> dict[str, Measurement]:
     """Read the measurements of the latest last round, by key; raises as `read_journal` does."""
-    _, _, finals = _parsed(_text(path), path)
-    return next(reversed(finals.values()), {})
+    return parse_whole_journal(_text(path), path)[2]
 
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
@@ -173,8 +172,14 @@ def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
 
 def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
     """Parse a journal's text into its header and trials; errors name `path`."""
-    header, trials, _ = _parsed(text, path)
-    return header, list(trials.values())
+    header, trials, _ = parse_whole_journal(text, path)
+    return header, trials
+
+
+def parse_whole_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial], dict[str, Measurement]]:
+    """Parse a journal's text into header, trials and the latest last round by key; errors name `path`."""
+    header, trials, finals = _parsed(text, path)
+    return header, list(trials.values()), next(reversed(finals.values()), {})
 
 
 def _text(path: Path) -> str:

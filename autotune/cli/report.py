@@ -1,0 +1,49 @@
+"""Write a report: one HTML file with charts, filters and a table of all trials, which needs no network."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+
+EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "names",
+        metavar="JOURNAL|KERNEL",
+        nargs="+",
+        help="files with recorded results, such as a journal, or kernels of the cache; several are compared",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path("report.html"),
+        help="where to write it (default %(default)s)",
+    )
+    parser.add_argument(
+        "--space",
+        metavar="FILE",
+        type=Path,
+        help="the kernel's space file: for ladder, occupancy and rates (default: a packaged one of it)",
+    )
+    opt.add_cache(parser, "where results of other devices are looked up")
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Run the command."""
+    from autotune.interop.files import write_text
+    from autotune.report.gather import gather
+    from autotune.report.page import report_html
+
+    gathered = gather(parsed.names, parsed.cache, parsed.space)
+    html = report_html(gathered)
+    write_text(parsed.output, html)
+    trials = sum(len(search.trials) for search in gathered.searches)
+    emit(f"{trials:,} trials in {parsed.output} ({len(html) / 1e6:.1f} MB)")

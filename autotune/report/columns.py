@@ -1,0 +1,113 @@
+"""From a search to JSON values for the page: one compact list for each column, and what is told in words.
+
+Texts of a journal are data like any other here; they are cut to a length that a page can hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune.analysis.compare import KernelComparison, Portable
+from autotune.analysis.importance import importance
+from autotune.core.records import Sizes
+from autotune.errors import InputError
+from autotune.report.gather import Gathered, Search
+from autotune.report.headline import headline
+from autotune.report.view import MAX_DETAIL, SearchView, cut, short
+
+_TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
+
+
+def report_json(gathered: Gathered) -> dict[str, Any]:
+    """Everything that the page needs."""
+    return {
+        "searches": [search_json(search) for search in gathered.searches],
+        "comparison": gathered.comparison and _comparison_json(gathered.comparison),
+        "notCompared": cut(gathered.not_compared, MAX_DETAIL),
+    }
+
+
+def search_json(search: Search) -> dict[str, Any]:
+    """One search: parameters, columns, and everything that is said of it."""
+    view = SearchView(search)
+    return {
+        "kernel": cut(search.kernel),
+        "device": cut(search.device_name),
+        "problem": cut(_problem_text(search)),
+        "sizes": {cut(name): size for name, size in search.sizes.items()},
+        "source": cut(search.source),
+        "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),
+        "parameters": view.parameter_json(),
+        "constants": view.constants,
+        "statuses": view.statuses,
+        "details": [cut(detail, MAX_DETAIL) for detail in view.details],
+        "limits": view.limits,
+        "columns": view.columns(),
+        "best": view.best,
+        "default": view.place_of(view.default_config),
+        "landmarks": view.landmarks(),
+        "headline": headline(view),
+        "importance": _importance_json(search),
+        "bandwidth": search.device and search.device.memory_bandwidth_bytes_per_s,
+    }
+
+
+def _problem_text(search: Search) -> str:
+    return ", ".join(filter(None, (_sizes_text(search.sizes), search.dtype)))
+
+
+def _sizes_text(sizes: Sizes) -> str:
+    return " ".join(f"{name}={size:,}" for name, size in sizes.items())
+
+
+def _importance_json(search: Search) -> dict[str, Any]:
+    """Shares of the variance, or why they are not known."""
+    try:
+        found = importance(search.trials, trees=_TREES)
+    except InputError as error:
+        return {"why": str(error)}
+    return {
+        "trials": found.trials,
+        "fit": short(found.fit),
+        "single": [[cut(name), short(share)] for name, share in found.single.items()],
+        "pairs": [[cut(one), cut(other), short(share)] for (one, other), share in found.pairs.items()],
+    }
+
+
+def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
+    first = comparison.tuned[0].entry
+    return {
+        "problem": cut(", ".join(filter(None, (_sizes_text(first.sizes), first.dtype)))),
+        "devices": [
+            {
+                "name": cut(one.folder),
+                "time_ms": one.entry.time_ms,
+                "config": cut(str(one.entry.config), MAX_DETAIL),
+            }
+            for one in comparison.tuned
+        ],
+        "matrix": [list(row.values()) for row in comparison.matrix.values()],
+        "flips": {
+            cut(name): [
+                None if (value := row.get(one.folder)) is None else cut(str(value))
+                for one in comparison.tuned
+            ]
+            for name, row in comparison.flips.items()
+        },
+        "agreed": cut(", ".join(f"{name}={value}" for name, value in comparison.agreed.items()), MAX_DETAIL),
+        "portable": _portable_json(comparison.portable),
+        "mostPortable": comparison.most_portable and _portable_json(comparison.most_portable),
+        "portfolio": [
+            [cut(str(config), MAX_DETAIL), cut(", ".join(devices), MAX_DETAIL)]
+            for config, devices in comparison.portfolio
+        ],
+    }
+
+
+def _portable_json(portable: Portable) -> dict[str, Any]:
+    return {
+        "config": cut(str(portable.config), MAX_DETAIL),
+        "slowdowns": list(portable.slowdowns.values()),
+        "worst": portable.worst,
+        "portability": portable.portability,
+    }

@@ -1,0 +1,236 @@
+"""From files and kernels that a reader names to the searches that a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.analysis.compare import KernelComparison, compare, left_out, require_one_kernel, select
+from autotune.analysis.external_results import imported
+from autotune.compilers.kernel_source import packaged
+from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.errors import AutotuneError, InputError, NoConfig
+from autotune.evaluation.identity import header_sizes
+from autotune.evaluation.journal import parse_whole_journal
+from autotune.hardware.names import slug
+from autotune.interop import read_recordings
+from autotune.interop.files import read_text
+from autotune.interop.journals import is_journal
+from autotune.serving.device_records import DeviceRecord, device_records
+from autotune.space import SpaceSpec, load_space
+
+
+@dataclass(frozen=True)
+class Search:
+    """Trials of one kernel on one device for one problem, and what else is known of them.
+
+    A cache keeps no failures; `journal` is None for everything but a journal. `device`, `record`
+    and `entry` are what a cache knows of the same device and problem; `cpu` is its fastest CPU result.
+    """
+
+    kernel: str
+    device_name: str
+    sizes: Sizes
+    dtype: str | None
+    source: str
+    trials: tuple[Trial, ...]
+    finals: Mapping[str, Measurement]
+    is_imported: bool = False
+    source_has_failures: bool = True
+    journal: Path | None = None
+    device: DeviceInfo | None = None
+    record: KernelRecord | None = None
+    entry: Entry | None = None
+    cpu: Entry | None = None
+    spec: SpaceSpec | None = None
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Everything that a report shows; `not_compared` says why there is no comparison, empty if there is."""
+
+    searches: tuple[Search, ...]
+    comparison: KernelComparison | None
+    not_compared: str
+
+
+def gather(names: Sequence[str], cache: Path | None = None, space: Path | None = None) -> Gathered:
+    """Read what a report is asked to show.
+
+    Args:
+        names: files with recorded results, or kernels that the cache knows.
+        cache: the cache to look in; None takes the usual ones.
+        space: the kernel's space file, for landmarks, launches and work; None takes a packaged one.
+
+    Raises:
+        InputError: for a name that is neither, and for a file without trials.
+        JournalError: for a damaged journal.
+    """
+    searches: list[Search] = []
+    for name in names:
+        path = Path(name)
+        if path.is_file():
+            searches += _of_file(path, cache, space)
+        elif path.suffix or path.exists():
+            raise InputError(f"{path}: no such file; expected recorded results, such as a file of runs/")
+        else:
+            searches += _of_cache(name, cache, space)
+    return Gathered(tuple(searches), *_comparison(names, searches, cache))
+
+
+def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Search]:
+    text = read_text(path)
+    if not is_journal(text):
+        yield from _of_recordings(path, cache, space)
+        return
+    header, trials, finals = parse_whole_journal(text, path)
+    if not trials:
+        raise InputError(f"{path}: holds no trial")
+    dtype = header.get("dtype")
+    yield _completed(
+        Search(
+            kernel=str(header.get("kernel", path.stem)),
+            device_name=str(header.get("device", "unknown device")),
+            sizes=header_sizes(header) or {},
+            dtype=dtype if isinstance(dtype, str) else None,
+            source=str(path),
+            trials=tuple(trials),
+            finals=finals,
+            is_imported="verification" not in header,
+            journal=path,
+        ),
+        cache,
+        space,
+    )
+
+
+def _of_recordings(path: Path, cache: Path | None, space: Path | None) -> Iterable[Search]:
+    for recording in read_recordings(path):
+        trials = tuple(
+            Trial(
+                config=one.config,
+                key=str(number),
+                status=one.status,
+                detail=one.detail,
+                measurement=_single(one.time_ms),
+                compile_ms=one.costs.compile_ms or 0.0,
+                cost_s=one.cost_s,
+            )
+            for number, one in enumerate(recording.results)
+        )
+        found = Search(
+            kernel=recording.kernel,
+            device_name=recording.device,
+            sizes=recording.sizes or {},
+            dtype=recording.dtype,
+            source=str(path),
+            trials=trials,
+            finals={},
+            is_imported=True,
+        )
+        yield _completed(found, cache, space)
+
+
+def _single(time_ms: float | None) -> Measurement | None:
+    return None if time_ms is None else Measurement((time_ms,), Rule.IMPORTED)
+
+
+def _of_cache(kernel: str, cache: Path | None, space: Path | None) -> Iterable[Search]:
+    """One search for each device and problem; the cache keeps the fastest configurations of each."""
+    for known in device_records(kernel, cache):
+        for entry in known.record.entries:
+            times = {config: time_ms for config, time_ms in entry.measured if config != entry.config}
+            if entry.default_time_ms is not None and entry.config != known.record.default:
+                times.setdefault(known.record.default, entry.default_time_ms)
+            yield _completed(
+                Search(
+                    kernel=kernel,
+                    device_name=known.device.name,
+                    sizes=entry.sizes,
+                    dtype=entry.dtype,
+                    source=f"cache, {known.folder}",
+                    trials=(
+                        _timed(entry.config, entry.time_ms),
+                        *(_timed(config, time_ms) for config, time_ms in times.items()),
+                    ),
+                    finals={},
+                    source_has_failures=False,
+                ),
+                cache,
+                space,
+            )
+
+
+def _timed(config: Config, time_ms: float) -> Trial:
+    return Trial(config, config.key, Status.OK, measurement=_single(time_ms))
+
+
+def _completed(found: Search, cache: Path | None, space: Path | None) -> Search:
+    """With what the cache and the space file know of the same kernel, device and problem."""
+    names = set(found.trials[0].config)
+    records: list[DeviceRecord] = []
+    with suppress(NoConfig):
+        records = [one for one in device_records(found.kernel, cache) if one.record.parameter_names == names]
+    spec = _spec(found.kernel, names, space)
+    of_problem = [
+        (known, entry)
+        for known in records
+        for entry in known.record.entries
+        if entry.sizes == found.sizes and entry.dtype == found.dtype
+    ]
+    cpus = [entry for known, entry in of_problem if known.device.kind == "cpu"]
+    same = [
+        known
+        for known in records
+        if found.device_name == known.device.name or slug(found.device_name) == known.device.slug
+    ]
+    entries = [entry for known, entry in of_problem if known in same]
+    return replace(
+        found,
+        device=same[0].device if same else None,
+        record=(same or records)[0].record if records else None,
+        entry=entries[0] if entries else None,
+        cpu=min(cpus, key=lambda entry: entry.time_ms, default=None),
+        spec=spec,
+    )
+
+
+def _spec(kernel: str, names: set[str], space: Path | None) -> SpaceSpec | None:
+    """The named space file, or a packaged one of the same kernel with the same parameters."""
+    if space is not None:
+        spec = load_space(space)
+        if {parameter.name for parameter in spec.parameters} != names:
+            raise InputError(f"{space}: its parameters are not those of the trials of {kernel}")
+        return spec
+    path = packaged("spaces") / f"{slug(kernel)}.yaml"
+    if not path.is_file():
+        return None
+    spec = load_space(path)
+    return spec if {parameter.name for parameter in spec.parameters} == names else None
+
+
+def _comparison(
+    names: Sequence[str], searches: Sequence[Search], cache: Path | None
+) -> tuple[KernelComparison | None, str]:
+    """How results of several devices compare, or why they do not."""
+    kernels = {search.kernel for search in searches}
+    if len({search.device_name for search in searches}) < 2:
+        return None, "All results are of one device."
+    if len(kernels) > 1:
+        return None, "The results are of several kernels; name results of one kernel to compare devices."
+    kernel = kernels.pop()
+    files = [Path(name) for name in names if Path(name).is_file()]
+    try:
+        found = device_records(kernel, cache) if len(files) < len(names) else []
+        found += imported(kernel, files, {}, None)
+        require_one_kernel(found)
+        selected = select(found, {}, None)
+        missing = ", ".join(left_out(found, selected))
+        if len(selected) < 2:
+            return None, f"No two devices have results for the same problem; left out: {missing}."
+        return compare(kernel, selected), f"Left out, of another problem: {missing}." if missing else ""
+    except AutotuneError as error:
+        return None, f"Not compared: {error}."

@@ -1,0 +1,114 @@
+"""What a reader wants to know first, in words: a title, a figure, and what the figure rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autotune.core.trials import Measurement, Objective, Status
+from autotune.report.view import SearchView, cut
+from autotune.tuning.finals import indistinguishable
+
+
+def headline(view: SearchView) -> list[dict[str, str]]:
+    """What a reader wants to know first: a title, a figure, and what it rests on."""
+    items = [*_best_items(view), *_rate_items(view), *_speedups(view), *_ties(view), _verified(view)]
+    failed = sum(trial.status is not Status.OK for trial in view.trials)
+    valid = view.search.entry.provenance.valid_configurations if view.search.entry else 0
+    of_all = f"of {valid:,} valid configurations; " if valid >= len(view.trials) else ""
+    kept = "only the fastest; the cache keeps no failures"
+    note = of_all + (f"{failed:,} failed" if view.search.source_has_failures else kept)
+    return [*items, _item("Trials", f"{len(view.trials):,}", note)]
+
+
+def _best_items(view: SearchView) -> Iterable[dict[str, str]]:
+    if view.best is None:
+        yield _item("Best time", "none", "every trial failed")
+        return
+    trial, entry = view.trials[view.best], view.search.entry
+    low, high = trial.measurement.interval_ms if trial.measurement else (0.0, 0.0)
+    if not view.search.finals and entry and entry.config == trial.config:
+        low, high = entry.interval_ms
+    if low < high:
+        last = "last round" if view.search.finals else "95% interval"
+        note = f"{low:.4g} to {high:.4g} ms, {last}"
+    else:
+        note = "one recorded figure, without an interval"
+    yield _item("Best time", f"{trial.time_ms:.4g} ms", note)
+
+
+def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
+    time_ms = None if view.best is None else view.times_ms[view.best]
+    if view.best is None or not time_ms:
+        return
+    for name, unit in (("bytes", "GB/s"), ("flops", "GFLOP/s")):
+        amount = view.work.get(name, [None] * len(view.trials))[view.best]
+        if amount:
+            yield _item(
+                "Rate", f"{amount / time_ms * 1e-6:,.4g} {unit}", _share(view, name, amount / time_ms)
+            )
+
+
+def _share(view: SearchView, name: str, per_ms: float) -> str:
+    device = view.search.device
+    if name != "bytes" or device is None or not device.memory_bandwidth_bytes_per_s:
+        return "as the space file counts the work"
+    share = per_ms * 1e3 / device.memory_bandwidth_bytes_per_s
+    return f"{share:.0%} of the memory bandwidth" + (", so a cache serves part of it" if share > 1 else "")
+
+
+def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
+    time_ms = None if view.best is None else view.times_ms[view.best]
+    if not time_ms:
+        return
+    place = view.place_of(view.default_config)
+    default_ms = view.times_ms[place] if place is not None else None
+    default_ms = default_ms or (view.search.entry.default_time_ms if view.search.entry else None)
+    if default_ms:
+        yield _item("Over the default", f"{default_ms / time_ms:.3g} x", f"default: {default_ms:.4g} ms")
+    steps = [one for one in view.landmarks() if view.times_ms[one["trial"]]]
+    if steps:
+        first_ms = view.times_ms[steps[0]["trial"]] or 0.0
+        note = f"{steps[0]['name']}: {first_ms:.4g} ms"
+        yield _item("Over the first step", f"{first_ms / time_ms:.3g} x", note)
+    cpu = view.search.cpu
+    if cpu and not (view.search.device and view.search.device.kind == "cpu"):
+        yield _item("Over the tuned CPU", f"{cpu.time_ms / time_ms:.3g} x", f"CPU: {cpu.time_ms:.4g} ms")
+
+
+def _ties(view: SearchView) -> Iterable[dict[str, str]]:
+    entry, best = view.search.entry, None if view.best is None else view.trials[view.best]
+    if best is None:
+        return
+    if view.search.finals and best.measurement:
+        ties = sum(_ties_with(best.measurement, other) for other in view.search.finals.values()) - 1
+    elif entry and entry.config == best.config:
+        ties = len(entry.ties)
+    else:
+        return
+    note = "cannot be told from the best" if ties else "no other finalist is as fast"
+    yield _item("Ties", str(ties), note)
+
+
+def _verified(view: SearchView) -> dict[str, str]:
+    search = view.search
+    if search.is_imported:
+        return _item("Verified", "no", "imported results are not compared with a reference")
+    wrong = sum(trial.status is Status.WRONG_RESULT for trial in view.trials)
+    note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
+    uncompared = ", ".join(search.entry.uncompared) if search.entry else ""
+    return _item(
+        "Verified",
+        "in part" if uncompared else "yes",
+        f"not compared: {uncompared}" if uncompared else note,
+    )
+
+
+def _ties_with(best: Measurement, other: Measurement) -> bool:
+    try:
+        return indistinguishable(best, other, Objective.TIME)
+    except ValueError:  # rounds of different lengths: they do not belong together
+        return False
+
+
+def _item(title: str, value: str, note: str) -> dict[str, str]:
+    return {"title": title, "value": cut(value), "note": cut(note)}

@@ -1,0 +1,63 @@
+"""The report as one HTML file that needs nothing else: template, style, script and data in one text.
+
+The page's own policy forbids it to load anything. Names and details of a journal reach it as JSON only, and
+the script writes them as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from autotune import __version__
+from autotune.report.columns import report_json
+from autotune.report.gather import Gathered
+from autotune.report.view import cut
+
+
+def report_html(gathered: Gathered) -> str:
+    """The whole page."""
+    kernels = dict.fromkeys(search.kernel for search in gathered.searches)
+    return page_html(cut(", ".join(kernels)), report_json(gathered))
+
+
+def page_html(title: str, data: Mapping[str, Any]) -> str:
+    """The page of some data under a title."""
+    style, script = _asset("report.css"), _asset("report.js")
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data: blob:"
+    )
+    parts = {
+        "policy": escape(policy),
+        "title": escape(title).encode("ascii", "xmlcharrefreplace").decode(),
+        "version": escape(__version__),
+        "style": style,
+        "data": embedded(data),
+        "script": script,
+    }
+    before, *rest = _asset("report.html").split("{{")
+    pieces = [before]
+    for piece in rest:
+        name, _, after = piece.partition("}}")
+        pieces += [parts[name], after]
+    return "".join(pieces)
+
+
+def embedded(data: Mapping[str, Any]) -> str:
+    """JSON that is safe inside a script element: no `<`, and nothing but ASCII."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _asset(name: str) -> str:
+    return (files("autotune.report") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

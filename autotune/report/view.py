@@ -1,0 +1,273 @@
+"""What follows from one search: best trial, parameters, occupancy, work; each worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from autotune.compilers.occupancy import ARCHITECTURES, Occupancy, occupancy
+from autotune.core import launch_plan as plan
+from autotune.core.expressions import Expression, number, parse
+from autotune.core.records import Config, LaunchSpec, Parameter, Value
+from autotune.core.trials import Status, Trial
+from autotune.errors import ExpressionError
+from autotune.report.gather import Search
+
+MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text that the page holds
+
+
+def cut(text: str, most: int = MAX_NAME) -> str:
+    """A text, or its beginning and how much is left out."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """A search with what follows from it, each worked out once."""
+
+    search: Search
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """The trials, each with its time of the last round where it took part."""
+        finals = self.search.finals
+        return [
+            replace(trial, measurement=finals[trial.key])
+            if trial.key in finals and trial.time_ms is not None
+            else trial
+            for trial in self.search.trials
+        ]
+
+    @cached_property
+    def times_ms(self) -> list[float | None]:
+        """Median time of each trial; None where it has none."""
+        return [trial.time_ms for trial in self.trials]
+
+    @cached_property
+    def best(self) -> int | None:
+        """The fastest of the last round, else of the search."""
+        finals = self.search.finals
+        timed = [place for place, time_ms in enumerate(self.times_ms) if time_ms is not None]
+        last = [place for place in timed if self.trials[place].key in finals]
+        return min(last or timed, key=lambda place: self.times_ms[place] or 0.0, default=None)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Parameters in the space file's order, with all values that it lists or a trial has."""
+        known = self.search.spec or self.search.record
+        values: dict[str, dict[tuple[type, Value], Value]] = {}
+        for parameter in known.parameters if known else ():
+            values[parameter.name] = {(type(value), value): value for value in parameter.values}
+        listed = set(values)
+        for trial in self.trials:
+            for name, value in trial.config.items():
+                values.setdefault(name, {}).setdefault((type(value), value), value)
+        return tuple(
+            Parameter(name, tuple(found.values() if name in listed else sorted(found.values(), key=_rank)))
+            for name, found in values.items()
+        )
+
+    def parameter_json(self) -> list[dict[str, Any]]:
+        """Parameters with their values, and what each value's macro is defined as."""
+        found = []
+        for parameter in self.parameters:
+            values = [cut(value) if isinstance(value, str) else value for value in parameter.values]
+            macros = [_macro_value(parameter.name, value) for value in parameter.values]
+            found.append({"name": cut(parameter.name), "values": values, "macros": macros})
+        return found
+
+    @cached_property
+    def constants(self) -> list[str]:
+        """The macros that every configuration shares, as compiler options."""
+        dtype = self.search.dtype
+        best = self.trials[self.best or 0].config
+        if dtype not in plan.C_TYPES or set(best) != {parameter.name for parameter in self.parameters}:
+            return []
+        defines = plan.macros(self.parameters, best, dtype)
+        return [
+            f"-D{name}={value}"
+            for name, value in defines.items()
+            if name not in best and len(name) < MAX_NAME
+        ]
+
+    @cached_property
+    def statuses(self) -> list[str]:
+        """The statuses that trials have, in the order of `Status`."""
+        used = {trial.status for trial in self.trials}
+        return [status.value for status in Status if status in used]
+
+    @cached_property
+    def details(self) -> list[str]:
+        """Every detail once."""
+        return list(dict.fromkeys(trial.detail for trial in self.trials))
+
+    @cached_property
+    def default_config(self) -> Config | None:
+        """The default of the space file, or of the cache."""
+        known = self.search.spec or self.search.record
+        return known.default if known else None
+
+    @cached_property
+    def limits(self) -> list[str]:
+        """What admits no more blocks on a multiprocessor, for any trial."""
+        return sorted({found.limit for found in self.occupancies if found})
+
+    def place_of(self, config: Config | None) -> int | None:
+        """The number of the trial with a configuration."""
+        if config is None:
+            return None
+        return next((place for place, trial in enumerate(self.trials) if trial.config == config), None)
+
+    def columns(self) -> dict[str, Any]:
+        """A list for each column; one that nobody filled is left out."""
+        trials = self.trials
+        statuses = {Status(text): place for place, text in enumerate(self.statuses)}
+        details = {detail: place for place, detail in enumerate(self.details)}
+        limits = {limit: place for place, limit in enumerate(self.limits)}
+        finals = self.search.finals
+        columns: dict[str, list[Any]] = {
+            "time_ms": [short(time_ms) for time_ms in self.times_ms],
+            "compile_ms": [short(trial.compile_ms) for trial in trials],
+            "cost_s": [short(trial.cost_s) for trial in trials],
+            "registers": [trial.registers for trial in trials],
+            "spill_bytes": [trial.spill_bytes for trial in trials],
+            "shared_bytes": [trial.shared_bytes for trial in trials],
+            "energy_j": [
+                short(trial.measurement.energy_j) if trial.measurement else None for trial in trials
+            ],
+            "occupancy": [short(found.share) if found else None for found in self.occupancies],
+            "limit": [limits[found.limit] if found else None for found in self.occupancies],
+            **self.work,
+        }
+        always = {
+            "configs": [self._positions(parameter) for parameter in self.parameters],
+            "status": [statuses[trial.status] for trial in trials],
+            "detail": [details[trial.detail] for trial in trials],
+            "final": [int(trial.key in finals) for trial in trials],
+        }
+        return {name: column for name, column in columns.items() if any(column)} | always
+
+    def _positions(self, parameter: Parameter) -> list[int]:
+        """Of each trial's value in the parameter's list; -1 where the trial does not have the parameter."""
+        places = {(type(value), value): place for place, value in enumerate(parameter.values)}
+        name = parameter.name
+        found = []
+        for trial in self.trials:
+            value = trial.config.get(name)
+            found.append(-1 if value is None else places[type(value), value])
+        return found
+
+    @cached_property
+    def occupancies(self) -> list[Occupancy | None]:
+        """Of the launch with the most threads, where registers, launches and architecture are known."""
+        search = self.search
+        known = search.spec or search.record
+        place = ARCHITECTURES.get(search.device.architecture) if search.device else None
+        if known is None or place is None or not any(trial.registers for trial in self.trials):
+            return [None] * len(self.trials)
+        main = self._by_used_names(
+            (
+                text
+                for step in known.launch
+                for text in (*step.grid, *step.block, step.shared_bytes, step.when)
+            ),
+            lambda values: _main_launch(known.launch, values),
+        )
+        found: list[Occupancy | None] = []
+        for trial in self.trials:
+            launch = main(trial.config) if trial.registers is not None else None
+            shared_bytes = (trial.shared_bytes or 0) + (launch[1] if launch else 0)
+            found.append(
+                occupancy(place, launch[0], trial.registers, shared_bytes)
+                if launch and trial.registers is not None and launch[0] <= place.device.max_threads_per_block
+                else None
+            )
+        return found
+
+    @cached_property
+    def work(self) -> dict[str, list[float | None]]:
+        """Bytes and operations of each trial, as far as the space states them."""
+        search = self.search
+        if search.spec is None:
+            entry = search.entry
+            amounts = {"bytes": entry and entry.work_bytes, "flops": entry and entry.work_flops}
+            return {name: [amount] * len(self.trials) for name, amount in amounts.items() if amount}
+        found: dict[str, list[float | None]] = {}
+        for name, text in search.spec.work.items():
+            amount = self._by_used_names([text], partial(_amount, parse(text)))
+            found[name] = [short(amount(trial.config)) for trial in self.trials]
+        return found
+
+    def _by_used_names(
+        self, texts: Iterable[str], evaluate: Callable[[Mapping[str, Any]], Any]
+    ) -> Callable[[Config], Any]:
+        """A function of a configuration that is worked out once for all that agree in the names it reads."""
+        search = self.search
+        known = search.spec or search.record
+        derived = known.derived if known else {}
+        used = {name for text in texts for name in parse(text).names}
+        for name, text in reversed(list(derived.items())):
+            if name in used:
+                used |= parse(text).names
+        names = [parameter.name for parameter in self.parameters if parameter.name in used]
+        needed = {name: text for name, text in derived.items() if name in used}
+        answers: dict[tuple[Value | None, ...], Any] = {}
+
+        def answer(config: Config) -> Any:
+            key = tuple(config.get(name) for name in names)
+            if key not in answers:
+                try:
+                    answers[key] = evaluate(
+                        plan.known_values(search.device, search.sizes, search.dtype or "", config, needed)
+                    )
+                except ExpressionError:  # of a space that has changed since, or of an unknown device
+                    answers[key] = None
+            return answers[key]
+
+        return answer
+
+    def landmarks(self) -> list[dict[str, Any]]:
+        """The steps of the ladder that were tried."""
+        spec = self.search.spec
+        places = {trial.config: place for place, trial in enumerate(self.trials)}
+        return [
+            {"name": cut(one.name), "note": cut(one.note, MAX_DETAIL), "trial": places[one.config]}
+            for one in (spec.landmarks if spec else ())
+            if one.config in places
+        ]
+
+
+def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
+    return float(number(expression, values))
+
+
+def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Threads of a block and dynamic shared bytes of the launch with the most threads."""
+    launches = plan.launches(steps, values)
+    main = max(launches, key=lambda one: _product(one.grid) * _product(one.block), default=None)
+    return None if main is None else (_product(main.block), main.shared_bytes)
+
+
+def _product(extent: tuple[int, int, int]) -> int:
+    return extent[0] * extent[1] * extent[2]
+
+
+def _macro_value(parameter: str, value: Value) -> str:
+    if isinstance(value, str):
+        return cut(plan.macro_name(parameter, value))
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _rank(value: Value) -> tuple[bool, float, str]:
+    """Numbers in order before names."""
+    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
+
+
+def short(value: float | None) -> float | int | None:
+    """Six significant digits: more are noise, and make the page larger."""
+    if value is None:
+        return None
+    short = float(f"{value:.6g}")
+    return int(short) if short.is_integer() else short

@@ -1,0 +1,126 @@
+"""How long `autotune report` takes for an exhaustive search of the reduction, and how its page answers.
+
+    python benchmarks/report_speed.py [TRIALS]
+
+Writes a journal of made-up times for every valid configuration on an H200 (as the shipped cache describes
+it), makes the report, and opens it in Chromium (Debian's chromium and chromium-driver, and the package
+selenium). The figures depend on the machine, so none of them is a test.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from autotune.cli import main as autotune
+from autotune.core.records import Config
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
+from autotune.evaluation.identity import sizes_text
+from autotune.evaluation.journal import Journal
+from autotune.serving.device_records import device_records
+from autotune.space import bind, load_space, problem_of
+
+ROOT = Path(__file__).parents[1]
+BRUSH = """
+const chart = document.getElementById("parallel"), box = chart.getBoundingClientRect();
+const at = (type, x, y) => chart.dispatchEvent(new PointerEvent(type,
+  {clientX: box.left + x, clientY: box.top + y, pointerId: 1, button: 0, pointerType: "touch"}));
+const began = performance.now();
+at("pointerdown", 30, box.height - 200);
+at("pointerup", 60, box.height - 20);
+return performance.now() - began;
+"""
+
+
+def made_up_journal(path: Path, most: int | None) -> int:
+    """A journal with every valid configuration, a tenth of them failed; returns how many there are."""
+    device = next(known.device for known in device_records("reduce", ROOT / "cache"))
+    spec = load_space(ROOT / "spaces/reduce.yaml")
+    problem = problem_of(spec, device)
+    space = bind(spec, device, problem)
+    random_numbers = random.Random(0)
+    header = {
+        "device": device.name,
+        "verification": "3",
+        "kernel": spec.kernel,
+        "sizes": sizes_text(problem.sizes),
+        "dtype": problem.dtype,
+    }
+    configs = list(space)[:most]
+    random_numbers.shuffle(configs)
+    journal = Journal(path, header)
+    for number, config in enumerate(configs):
+        journal.append(_trial(number, config, random_numbers))
+    journal.close()
+    return len(configs)
+
+
+def _trial(number: int, config: Config, random_numbers: random.Random) -> Trial:
+    registers = 16 + 4 * int(config["UNROLL"]) + 2 * int(config["VECTOR_WIDTH"])
+    base_ms = 0.12 * (1 + abs(int(config["BLOCK_SIZE"]) - 256) / 512) * (1 + 2 / int(config["VECTOR_WIDTH"]))
+    if random_numbers.random() < 0.1:
+        failure = Failure(random_numbers.choice([Status.COMPILE_ERROR, Status.TIMEOUT]), "made up")
+        return Trial(config, f"{number:032x}", failure.status, failure.detail, compile_ms=300.0, cost_s=0.5)
+    samples = tuple(base_ms * random_numbers.uniform(1.0, 1.2) for _ in range(10))
+    return Trial(
+        config,
+        f"{number:032x}",
+        Status.OK,
+        measurement=Measurement(samples, Rule.STEADY),
+        compile_ms=random_numbers.uniform(200, 600),
+        cost_s=random_numbers.uniform(0.3, 1.0),
+        registers=registers,
+        spill_bytes=0,
+        shared_bytes=4 * int(config["BLOCK_SIZE"]),
+    )
+
+
+def in_browser(page: Path) -> None:
+    """Print how long the page takes to open and how long a brush takes to be answered."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,900"):
+        options.add_argument(flag)
+    with tempfile.TemporaryDirectory() as profile:
+        options.add_argument(f"--user-data-dir={profile}")
+        browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        try:
+            browser.get(page.as_uri())
+            opened_ms = browser.execute_script(
+                "return performance.getEntriesByType('navigation')[0].loadEventEnd"
+            )
+            print(f"opened: {opened_ms:.0f} ms until everything on the screen is drawn")
+            browser.execute_script("document.getElementById('parallel').scrollIntoView()")
+            time.sleep(1)
+            answers = [browser.execute_script(BRUSH) for _ in range(5)]
+            said = browser.execute_script("return document.getElementById('count').textContent")
+            print(f"brushed: {', '.join(f'{one:.0f}' for one in answers)} ms, leaving {said}")
+        finally:
+            browser.quit()
+
+
+def main() -> None:
+    """Make, open, brush."""
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    with tempfile.TemporaryDirectory() as folder:
+        journal, page = Path(folder) / "reduce.jsonl", Path(folder) / "report.html"
+        count = made_up_journal(journal, most)
+        print(f"{count:,} trials, a journal of {journal.stat().st_size / 1e6:.1f} MB")
+        began, began_cpu = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+        code = autotune(["report", str(journal), "-o", str(page), "--cache", str(ROOT / "cache")])
+        taken_cpu = resource.getrusage(resource.RUSAGE_SELF)
+        cpu_s = taken_cpu.ru_utime - began_cpu.ru_utime
+        print(f"written: {time.perf_counter() - began:.1f} s ({cpu_s:.1f} s of CPU), exit code {code}")
+        print(f"size: {page.stat().st_size / 1e6:.2f} MB")
+        in_browser(page)
+
+
+if __name__ == "__main__":
+    main()

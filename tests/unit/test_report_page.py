@@ -1,0 +1,182 @@
+"""The report: what it says of a search, that hostile texts stay texts, and how large it gets."""
+
+import json
+import re
+
+import pytest
+
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.evaluation.identity import sizes_text
+from autotune.evaluation.journal_rows import encode_measurement, encode_trial
+from autotune.report.columns import report_json
+from autotune.report.gather import gather
+from autotune.report.page import embedded, page_html, report_html
+from tests.conftest import ROOT, run_in_process
+from tests.recorded_files import EXCERPT, T4
+
+HOSTILE = '</script><script>document.title="owned"</script>"\'`\u202e\u0000&<!--'
+
+
+def trial(number, status=Status.OK, time_ms=1.0, config=None, **others):
+    measurement = Measurement((time_ms,) * 7, Rule.SAMPLES) if status is Status.OK else None
+    return Trial(Config(config or {"A": number}), f"{number:032x}", status, measurement=measurement, **others)
+
+
+def journal(path, trials, finals=None, kernel="double", **header):
+    rows = [{"journal": 1, "kernel": kernel, "device": "Fake GPU", "verification": "3", **header}]
+    rows[0] |= {"sizes": sizes_text({"n": 1000}), "dtype": "int32"}
+    rows += [{"trial": encode_trial(one)} for one in trials]
+    if finals:
+        rows.append({"finals": {key: encode_measurement(one) for key, one in finals.items()}})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def data_of(html):
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    return json.loads(text)
+
+
+def headline(search):
+    return {item["title"]: item for item in search["headline"]}
+
+
+@pytest.fixture
+def no_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+
+
+def test_columns_hold_what_the_journal_holds(tmp_path, no_cache):
+    trials = [
+        trial(1, time_ms=3.0, registers=32, cost_s=0.5),
+        trial(2, Status.TIMEOUT, detail="took 10 s"),
+        trial(3, time_ms=2.0, registers=64, cost_s=0.25),
+    ]
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials)]))["searches"]
+    columns = search["columns"]
+    assert columns["time_ms"] == [3, None, 2] and columns["registers"] == [32, None, 64]
+    assert [search["statuses"][place] for place in columns["status"]] == ["ok", "timeout", "ok"]
+    assert [search["details"][place] for place in columns["detail"]] == ["", "took 10 s", ""]
+    assert [search["parameters"][0]["values"][place] for place in columns["configs"][0]] == [1, 2, 3]
+    assert search["best"] == 2 and "energy_j" not in columns
+    assert headline(search)["Trials"]["note"] == "1 failed"
+
+
+def test_the_fastest_of_the_last_round_is_the_best(tmp_path, no_cache):
+    """A search's own fastest was also the luckiest."""
+    trials = [trial(1, time_ms=1.0), trial(2, time_ms=1.1), trial(3, time_ms=0.9)]
+    finals = {
+        trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS),
+        trials[2].key: Measurement((1.5, 1.51, 1.52) * 4, Rule.FINALS),
+    }
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
+    said = headline(search)
+    assert search["best"] == 0 and said["Best time"]["value"] == "1.01 ms"
+    assert said["Ties"]["value"] == "0" and said["Best time"]["note"].endswith("last round")
+
+
+def test_values_of_different_types_are_different_values(tmp_path, no_cache):
+    trials = [trial(n, config={"A": value}) for n, value in enumerate([True, 1, 0, False, "1"])]
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials)]))["searches"]
+    assert len(set(search["columns"]["configs"][0])) == 5
+    assert len(search["parameters"][0]["values"]) == 5
+
+
+def test_a_trial_without_a_parameter_has_no_value_of_it(tmp_path, no_cache):
+    trials = [trial(1, config={"A": 1}), trial(2, config={"A": 1, "B": 2})]
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials)]))["searches"]
+    assert search["columns"]["configs"] == [[0, 0], [-1, 0]]
+
+
+def test_a_journal_without_a_success_makes_a_report(tmp_path, no_cache):
+    path = journal(tmp_path / "a.jsonl", [trial(1, Status.COMPILE_ERROR, detail="no")])
+    (search,) = data_of(report_html(gather([path])))["searches"]
+    assert search["best"] is None and headline(search)["Best time"]["value"] == "none"
+    assert "why" in search["importance"]
+
+
+def test_hostile_texts_are_data_only(tmp_path, no_cache):
+    config = {HOSTILE: HOSTILE, "A": 1}
+    trials = [trial(1, config=config), trial(2, Status.CRASHED, detail=HOSTILE, config=config | {"A": 2})]
+    html = report_html(gather([journal(tmp_path / "a.jsonl", trials, kernel=HOSTILE)]))
+    html.encode()  # no lone surrogate is left, on which writing would fail
+    assert html.lower().count("<script") == 2 and html.lower().count("</script") == 2
+    assert "owned</title>" not in html and '<!--"' not in html
+    (search,) = data_of(html)["searches"]
+    assert HOSTILE in search["details"] and search["kernel"] == HOSTILE
+
+
+def test_long_texts_are_cut_and_say_so(tmp_path, no_cache):
+    long = "x" * 100_000
+    trials = [trial(1, config={long: long}), trial(2, Status.CRASHED, detail=long, config={long: "y"})]
+    html = report_html(gather([journal(tmp_path / "a.jsonl", trials, kernel=long)]))
+    bare = len(page_html("", {"searches": []}))
+    assert len(html) < bare + 20_000
+    assert "98,000 more characters" in data_of(html)["searches"][0]["details"][1]
+
+
+def test_ten_thousand_trials_stay_small(tmp_path, no_cache):
+    trials = [
+        trial(n, time_ms=1 + n / 7, config={f"P{p}": (n * p) % 9 for p in range(12)}, cost_s=n / 3)
+        for n in range(10_000)
+    ]
+    html = report_html(gather([journal(tmp_path / "a.jsonl", trials)]))
+    assert len(html) < 6e6
+
+
+def test_the_page_loads_nothing(tmp_path, no_cache):
+    html = report_html(gather([journal(tmp_path / "a.jsonl", [trial(1)])]))
+    assert "default-src 'none'" in html.replace("&#x27;", "'")
+    assert not re.search(r"<(link|img|iframe|object)\b|src=|@import|url\(", html)
+
+
+def test_embedded_json_has_no_markup():
+    text = embedded({"a": "</script><!--<script>"})
+    assert "<" not in text and json.loads(text) == {"a": "</script><!--<script>"}
+
+
+def test_a_recorded_file_and_a_kernel_of_the_cache_make_reports(tmp_path):
+    done = run_in_process(ROOT, "report", str(T4), "-o", str(tmp_path / "t4.html"))
+    assert done.returncode == 0, done.stderr
+    (search,) = data_of((tmp_path / "t4.html").read_text())["searches"]
+    assert headline(search)["Verified"]["value"] == "no"
+    done = run_in_process(ROOT, "report", "reduce", "--cache", "cache", "-o", str(tmp_path / "reduce.html"))
+    assert done.returncode == 0, done.stderr
+    search, *_ = data_of((tmp_path / "reduce.html").read_text())["searches"]
+    assert "of the memory bandwidth" in headline(search)["Rate"]["note"]
+    assert float(headline(search)["Over the default"]["value"].split()[0]) > 1
+
+
+def test_several_devices_are_compared(tmp_path, no_cache):
+    one = journal(tmp_path / "a.jsonl", [trial(1, time_ms=1.0), trial(2, time_ms=2.0)], device="GPU A")
+    other = journal(tmp_path / "b.jsonl", [trial(1, time_ms=4.0), trial(2, time_ms=3.0)], device="GPU B")
+    found = report_json(gather([one, other]))
+    assert found["comparison"]["matrix"] == [[1.0, 0.75], [0.5, 1.0]]
+    assert found["comparison"]["flips"] == {"A": ["1", "2"]}
+
+
+def test_the_folder_of_a_report_is_made(tmp_path):
+    done = run_in_process(ROOT, "report", str(EXCERPT / "A100_T4.json"), "-o", str(tmp_path / "a/b.html"))
+    assert done.returncode == 0 and (tmp_path / "a/b.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing.jsonl", "no such file"),
+        ("no_such_kernel", "no results for a kernel"),
+        ("README.md", "README.md: not JSON"),
+    ],
+)
+def test_bad_names_are_told_in_a_sentence(tmp_path, name, said):
+    done = run_in_process(ROOT, "report", name, "-o", str(tmp_path / "r.html"))
+    assert done.returncode in (1, 2) and said in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_space_of_other_parameters_is_refused(tmp_path):
+    done = run_in_process(
+        ROOT, "report", str(T4), "--space", "spaces/reduce.yaml", "-o", str(tmp_path / "r.html")
+    )
+    assert done.returncode == 2 and "its parameters are not those of the trials" in done.stderr
