@@ -22,6 +22,8 @@ from autotune.interop.journals import is_journal
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.space import SpaceSpec, load_space
 
+_MAX_KERNEL = 100  # letters of a kernel's name that a file may be called by
+
 
 @dataclass(frozen=True)
 class Search:
@@ -170,6 +172,8 @@ def _timed(config: Config, time_ms: float) -> Trial:
 
 def _completed(found: Search, cache: Path | None, space: Path | None) -> Search:
     """With what the cache and the space file know of the same kernel, device and problem."""
+    if len(found.kernel) > _MAX_KERNEL:
+        return found
     names = set(found.trials[0].config)
     records: list[DeviceRecord] = []
     with suppress(NoConfig):

@@ -40,12 +40,10 @@ def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
     time_ms = None if view.best is None else view.times_ms[view.best]
     if view.best is None or not time_ms:
         return
-    for name, unit in (("bytes", "GB/s"), ("flops", "GFLOP/s")):
+    for name, title, unit in (("bytes", "Memory rate", "GB/s"), ("flops", "Arithmetic rate", "GFLOP/s")):
         amount = view.work.get(name, [None] * len(view.trials))[view.best]
         if amount:
-            yield _item(
-                "Rate", f"{amount / time_ms * 1e-6:,.4g} {unit}", _share(view, name, amount / time_ms)
-            )
+            yield _item(title, f"{amount / time_ms * 1e-6:,.4g} {unit}", _share(view, name, amount / time_ms))
 
 
 def _share(view: SearchView, name: str, per_ms: float) -> str:

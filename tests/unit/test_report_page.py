@@ -97,7 +97,7 @@ def test_a_journal_without_a_success_makes_a_report(tmp_path, no_cache):
 
 
 def test_hostile_texts_are_data_only(tmp_path, no_cache):
-    config = {HOSTILE: HOSTILE, "A": 1}
+    config = {"B": HOSTILE, "A": 1}
     trials = [trial(1, config=config), trial(2, Status.CRASHED, detail=HOSTILE, config=config | {"A": 2})]
     html = report_html(gather([journal(tmp_path / "a.jsonl", trials, kernel=HOSTILE)]))
     html.encode()  # no lone surrogate is left, on which writing would fail
@@ -144,7 +144,7 @@ def test_a_recorded_file_and_a_kernel_of_the_cache_make_reports(tmp_path):
     done = run_in_process(ROOT, "report", "reduce", "--cache", "cache", "-o", str(tmp_path / "reduce.html"))
     assert done.returncode == 0, done.stderr
     search, *_ = data_of((tmp_path / "reduce.html").read_text())["searches"]
-    assert "of the memory bandwidth" in headline(search)["Rate"]["note"]
+    assert "of the memory bandwidth" in headline(search)["Memory rate"]["note"]
     assert float(headline(search)["Over the default"]["value"].split()[0]) > 1
 
 
