@@ -728,8 +728,8 @@
   function addHeadline() {
     const grid = section("headline", "Result");
     const items = view.headline.map(({ title, value, note }) =>
-      el("div", {}, el("dt", { text: title }), el("dd", { text: value }), el("dd", { class: "note", text: note })));
-    grid.append(el("dl", { class: "cards wide" }, ...items));
+      el("li", {}, el("p", { class: "name", text: title }), el("p", { class: "value", text: value }), el("p", { class: "note", text: note })));
+    grid.append(el("ul", { class: "cards wide" }, ...items));
     if (view.best === null) return;
     grid.append(panel(el("h3", { text: "Best configuration" }), el("p", {}, bdi(configText(view.best))),
       el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from autotune.compilers.occupancy import ARCHITECTURES, Occupancy, occupancy
+from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, number, parse
 from autotune.core.records import Config, LaunchSpec, Parameter, Value
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
+from autotune.hardware.architectures import ARCHITECTURES
 from autotune.report.gather import Search
 
 MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text that the page holds
