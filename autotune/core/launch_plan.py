@@ -148,6 +148,7 @@ def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: s
             role=spec.role,
             shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
             value=None if spec.value is None else _scalar(spec.name, spec.value, values, kind),
+            symbol=spec.symbol,
         )
         for spec in specs
         for kind in (dtype if spec.dtype == "DTYPE" else spec.dtype,)
@@ -206,9 +207,10 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
     return text[:start] + _WORD.sub(value_of, text[start:])
 
 
-def looked_up(launches: Iterable[Launch]) -> tuple[str, ...]:
-    """The names of C++ that launches need, each once."""
-    return tuple(sorted({step.entry for step in launches}))
+def looked_up(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | Argument]) -> tuple[str, ...]:
+    """The names of C++ that launches need, each once: kernels, and variables that arrays are copied to."""
+    symbols = {argument.symbol for argument in arguments if argument.symbol}
+    return tuple(sorted({step.entry for step in launches} | symbols))
 
 
 def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:

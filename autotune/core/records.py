@@ -115,7 +115,8 @@ class ArgumentSpec:
     """One kernel argument as expressions: an array (role in, out, inout or scratch) or a scalar.
 
     `dtype` is a numpy name, or DTYPE for the problem's element type. `shape` is empty for a scalar; `value`
-    is the scalar's expression, None for an array.
+    is the scalar's expression, None for an array. `symbol` is a variable of the source that the array is
+    copied to before a launch, which then does not pass it.
     """
 
     name: str
@@ -123,6 +124,7 @@ class ArgumentSpec:
     role: str
     shape: tuple[str, ...] = ()
     value: str | None = None
+    symbol: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Argument:
     role: str
     shape: tuple[int, ...] = ()
     value: int | float | None = None
+    symbol: str = ""
 
 
 @dataclass(frozen=True)

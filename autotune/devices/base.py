@@ -16,6 +16,7 @@ from autotune.compilers.base import Compiler
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Difference, compared_on_host
+from autotune.errors import LaunchError
 
 Bytes = NDArray[np.uint8]
 Buffer = Any  # a backend's own handle to a range of device memory
@@ -32,6 +33,10 @@ class HostComparisonMixin:
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Copy the arrays to the host and compare them there."""
         return [self._difference(comparison) for comparison in comparisons]
+
+    def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
+        """Refuse: programs have no variables that the host can write."""
+        raise LaunchError(f"{name}: only CUDA has variables that the host can write")
 
     def forget(self) -> None:
         """Do nothing: runs hold no buffers."""
@@ -85,6 +90,13 @@ class Device(Protocol):
 
     def load(self, binary: Binary) -> Program:
         """Make a binary launchable; raises LaunchError."""
+        ...
+
+    def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
+        """Copy the start of a buffer to a variable of a program, in order with its launches.
+
+        Raises LaunchError when there is no such variable, or it is smaller.
+        """
         ...
 
     def run(

@@ -84,6 +84,14 @@ class Module:
             self._kernels[key] = kernel
         return self._kernels[key]
 
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and size in bytes of a variable; raises LaunchError."""
+        symbol = self._binary.symbol(name).encode()
+        result, address, size_bytes = driver.cuLibraryGetGlobal(self._code.handle, symbol)
+        if result != driver.CUresult.CUDA_SUCCESS:
+            raise LaunchError(f"no variable {name!r} in the binary: {result.name}")
+        return int(address), int(size_bytes)
+
 
 def list_devices() -> list[DeviceInfo]:
     """List the GPUs that the driver shows; none without a driver."""

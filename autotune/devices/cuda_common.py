@@ -23,6 +23,7 @@ from autotune.devices.base import Arguments, Buffer, Program
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.nvml import NvmlMonitor
+from autotune.errors import LaunchError
 
 _COMPARE_ARGUMENTS = (
     "actual",
@@ -82,6 +83,13 @@ class CudaDeviceBase(CudaMemory):
             return self.stop_clock()
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None
+
+    def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
+        """Copy within global memory, in the order of the stream."""
+        address, room_bytes = program.variable(name)
+        if size_bytes > room_bytes:
+            raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes}")
+        self.copy(address, content, size_bytes)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host."""

@@ -83,6 +83,14 @@ class _Module:
             self._functions[key] = function
         return self._functions[key]
 
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and size in bytes of a variable; raises LaunchError."""
+        try:
+            address, size_bytes = self._module.get_global(self._binary.symbol(name))
+        except driver.Error as error:
+            raise LaunchError(f"no variable {name!r} in the binary: {error}") from None
+        return int(address), int(size_bytes)
+
 
 def list_devices() -> list[DeviceInfo]:
     """List the GPUs that the driver shows; none without a driver."""

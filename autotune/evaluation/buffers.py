@@ -220,10 +220,9 @@ def device_bytes(problem: ProblemInstance) -> int:
     Each array has one image for runs and a pristine one; an output also has its expected result and a few
     wrong values.
     """
-    used = {name for launch in problem.launches for name in launch.arguments}
     total = 0
     for array in problem.arrays:
-        if array.name in used or array.role == "out":
+        if array.name in problem.used or array.role == "out":
             image_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize + 2 * GUARD_BYTES
             total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
     return total
@@ -241,7 +240,7 @@ class ProblemBuffers:
 
     def guarded_buffers(self, problem: ProblemInstance) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""
-        used = {name for launch in problem.launches for name in launch.arguments} | set(self._expected)
+        used = problem.used | set(self._expected)
         return tuple(self._guarded_buffer(array) for array in problem.arrays if array.name in used)
 
     def run(self, program: Program, problem: ProblemInstance, repeats: int = 1) -> float:
@@ -254,6 +253,9 @@ class ProblemBuffers:
         }
         for scalar in problem.scalars:
             arguments[scalar.name] = np.dtype(scalar.dtype).type(scalar.value)
+        for guarded in guarded_buffers:
+            if guarded.array.symbol:
+                self._device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
         time_ms = self._device.run(program, problem.launches, arguments, repeats)
         if not math.isfinite(time_ms):
             raise LaunchError(f"the device reports a run time of {time_ms} ms")

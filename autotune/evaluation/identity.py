@@ -91,7 +91,8 @@ def _arguments_text(spec: SpaceSpec) -> str:
 
     arguments = [
         f"FilledArgument(name={item.name!r}, dtype={item.dtype!r}, role={item.role!r}, shape={item.shape!r}, "
-        f"value={item.value!r}, fill={fill_text(item.fill)})"
+        f"value={item.value!r}, fill={fill_text(item.fill)}"
+        + (f", symbol={item.symbol!r})" if item.symbol else ")")
         for item in spec.arguments
     ]
     listed = ", ".join(arguments) + "," * (len(arguments) == 1)

@@ -52,9 +52,8 @@ class KernelInstance:
         """Outputs that it writes and nobody compares; all such outputs if none at all is compared."""
         problem = self.problem
         outputs = [array.name for array in problem.arrays if array.role in ("out", "inout")]
-        used = {name for launch in problem.launches for name in launch.arguments}
         some = any(name in compared for name in outputs)
-        return tuple(name for name in outputs if name not in compared and (name in used or not some))
+        return tuple(name for name in outputs if name not in compared and (name in problem.used or not some))
 
     def work_item(
         self, binary: Binary, policy: MeasurementPolicy, incumbent: Incumbent | None, batch: int | None
@@ -191,7 +190,9 @@ def _tolerance(text: str, values: Mapping[str, Any]) -> float:
 
 def _array(argument: Argument, fill: Fill | None) -> Array:
     content = None if fill is None else (fill.kind, *fill.arguments)
-    return Array(argument.name, argument.dtype, argument.shape, argument.role, content)
+    return Array(
+        argument.name, argument.dtype, argument.shape, argument.role, content, symbol=argument.symbol
+    )
 
 
 def _stored_array(argument: Argument, stored: StoredArray) -> Array:
@@ -201,5 +202,4 @@ def _stored_array(argument: Argument, stored: StoredArray) -> Array:
         raise ExpressionError(
             f"argument {argument.name}: the data has the shape {found}, the space {declared}"
         )
-    fill = ("stored", stored.sha256)
-    return Array(argument.name, argument.dtype, argument.shape, argument.role, fill, stored.path)
+    return replace(_array(argument, None), fill=("stored", stored.sha256), path=stored.path)

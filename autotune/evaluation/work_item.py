@@ -38,6 +38,13 @@ class Array:
     role: str  # "in", "out", "inout" or "scratch"
     fill: tuple[Value, ...] | None
     path: str = field(default="", compare=False)  # where the content lies says nothing of what it is
+    symbol: str = ""  # the variable of the source that it is copied to
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Version 1 of this array's part of a trial's key."""
+        words = {"name": self.name, "dtype": self.dtype, "shape": self.shape, "role": self.role}
+        return words | {"fill": self.fill} | ({"symbol": self.symbol} if self.symbol else {})
 
 
 @dataclass(frozen=True)
@@ -62,14 +69,17 @@ class ProblemInstance:
     expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
 
     @cached_property
+    def used(self) -> frozenset[str]:
+        """The names of what the launches use: arguments that they pass, and arrays in variables."""
+        passed = {name for launch in self.launches for name in launch.arguments}
+        return frozenset(passed | {array.name for array in self.arrays if array.symbol})
+
+    @cached_property
     def identity(self) -> dict[str, Any]:
         """Version 1 of this problem's part of a trial's key; keep its words when fields are renamed."""
         return {
             "problem": [sorted(self.definition.sizes.items()), self.definition.dtype, self.definition.seed],
-            "arrays": [
-                {"name": a.name, "dtype": a.dtype, "shape": a.shape, "role": a.role, "fill": a.fill}
-                for a in self.arrays
-            ],
+            "arrays": [array.identity for array in self.arrays],
             "scalars": [{"name": s.name, "dtype": s.dtype, "value": s.value} for s in self.scalars],
             "launches": [
                 {

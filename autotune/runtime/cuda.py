@@ -83,6 +83,16 @@ class CudaLauncher:
         self._scratch.append(pointer)
         return Buffer.from_handle(int(pointer), size_bytes)
 
+    def set_variable(self, program: Module, name: str, content: Buffer, size_bytes: int) -> None:
+        """Copy within global memory, in the order of the stream."""
+        address, room_bytes = program.variable(name)
+        if size_bytes > room_bytes:
+            raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes}")
+        source = int(content.handle)
+        (result,) = driver.cuMemcpyDtoDAsync(address, source, size_bytes, self._stream_handle)
+        if result != driver.CUresult.CUDA_SUCCESS:
+            raise LaunchError(f"{name}: {result.name}")
+
     def launch(self, program: Module, step: Launch, arguments: Mapping[str, Any]) -> None:
         """Queue one launch on the stream."""
         try:

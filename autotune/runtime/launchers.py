@@ -50,6 +50,10 @@ class Launcher(Protocol):
         """Allocate device memory that lasts until the work of this call is done."""
         ...
 
+    def set_variable(self, program: Any, name: str, content: Any, size_bytes: int) -> None:
+        """Put a copy to a variable of the program into the stream; raises LaunchError."""
+        ...
+
     def launch(self, program: Any, step: Launch, arguments: Mapping[str, Any]) -> None:
         """Queue one launch; raises LaunchError."""
         ...

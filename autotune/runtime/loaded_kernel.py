@@ -88,9 +88,14 @@ class LoadedKernel:
                 raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {unknown[0]}")
         values: dict[str, Any] = {}
         try:
-            for name in dict.fromkeys(name for step in launches for name in step.arguments):
+            variables = [argument for argument in expected.values() if argument.symbol]
+            passed = (name for step in launches for name in step.arguments)
+            for name in dict.fromkeys((*passed, *(argument.name for argument in variables))):
                 values[name] = self._value(launcher, expected[name], views, numbers)
-            program = self._program(launcher, best, looked_up(launches))
+            program = self._program(launcher, best, looked_up(launches, variables))
+            for argument in variables:
+                size_bytes = prod(argument.shape) * np.dtype(argument.dtype).itemsize
+                launcher.set_variable(program, argument.symbol, values[argument.name], size_bytes)
             for step in launches:
                 launcher.launch(program, step, values)
         except (CompileError, LaunchError) as error:

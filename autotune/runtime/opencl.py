@@ -52,6 +52,10 @@ class OpenCLLauncher:
         except cl.Error as error:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
 
+    def set_variable(self, program: cl.Program, name: str, content: Any, size_bytes: int) -> None:
+        """Refuse: OpenCL C has no variables that the host can write."""
+        raise LaunchError(f"{name}: only CUDA has variables that the host can write")
+
     def launch(self, program: cl.Program, step: Launch, arguments: Mapping[str, Any]) -> None:
         """Enqueue one launch to start after the previous one, as a queue may be out of order."""
         total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))

@@ -42,6 +42,7 @@ _LATER_KEYS = frozenset(
         "compiler",
         "data",
         "data_sha256",
+        "symbol",
     )
 )
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
@@ -216,6 +217,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "role": values.choice(ARGUMENT_ROLES),
         "shape": _texts,
         "value": values.nullable(values.text),
+        "symbol": _entry,
     },
     LaunchSpec: {
         "entry": _entry,

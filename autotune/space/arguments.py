@@ -42,13 +42,16 @@ class FilledArgument(ArgumentSpec):
 
 
 def read_arguments(
-    section: Element, dtypes: Sequence[str], names: Collection[str]
+    section: Element, dtypes: Sequence[str], names: Collection[str], dialect: str
 ) -> tuple[FilledArgument, ...]:
     """Read the arguments of a kernel; shapes and values may read `names`. Raises SpaceError."""
     arguments: dict[str, FilledArgument] = {}
     for element in section.items():
         is_scalar = "value" in element.mapping()
-        argument = _scalar(element, names) if is_scalar else _array(element, dtypes, names, arguments)
+        if is_scalar:
+            argument = _scalar(element, names)
+        else:
+            argument = _array(element, dtypes, names, arguments, dialect)
         if argument.name in arguments:
             raise element.error(f"the argument {argument.name!r} appears twice")
         arguments[argument.name] = argument
@@ -58,10 +61,11 @@ def read_arguments(
 
 
 def read_launches(
-    section: Element, arguments: Collection[str], names: Collection[str], dialect: str
+    section: Element, arguments: Sequence[ArgumentSpec], names: Collection[str], dialect: str
 ) -> tuple[LaunchSpec, ...]:
     """Read the launch plan; expressions may read `names`. Raises SpaceError."""
-    return tuple(_launch(element, arguments, names, dialect) for element in section.items())
+    known = {argument.name: argument for argument in arguments}
+    return tuple(_launch(element, known, names, dialect) for element in section.items())
 
 
 def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
@@ -75,9 +79,13 @@ def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
 
 
 def _array(
-    element: Element, dtypes: Sequence[str], names: Collection[str], earlier: Mapping[str, FilledArgument]
+    element: Element,
+    dtypes: Sequence[str],
+    names: Collection[str],
+    earlier: Mapping[str, FilledArgument],
+    dialect: str,
 ) -> FilledArgument:
-    entries = element.record(("name", "dtype", "shape", "role"), ("fill",))
+    entries = element.record(("name", "dtype", "shape", "role"), ("fill", "symbol"))
     role = entries["role"].choice(ROLES)
     has_fill = "fill" in entries
     if has_fill and role not in ("in", "inout"):
@@ -89,11 +97,26 @@ def _array(
         dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
         role=role,
         shape=tuple(extent.expression(names) for extent in entries["shape"].items()),
+        symbol=_symbol(entries["symbol"], role, dialect) if "symbol" in entries else "",
         fill=_fill(entries["fill"]) if has_fill else None,
     )
     if argument.fill is not None:
         _check_fill(entries["fill"], argument, dtypes, earlier)
     return argument
+
+
+def _symbol(element: Element, role: str, dialect: str) -> str:
+    """A `__constant__` or `__device__` variable of the source."""
+    if dialect != "cuda":
+        raise element.error(
+            "only dialect cuda has variables that the host can write; pass the array as an argument"
+        )
+    if role != "in":
+        raise element.error(f"an array that is copied to a variable has the role in, not {role}")
+    symbol = element.text()
+    if not is_entry(symbol) or "(" in symbol:
+        raise element.error(f"expected the name of a variable in the source, found {symbol!r}")
+    return symbol
 
 
 def _fill(element: Element) -> Fill:
@@ -148,12 +171,16 @@ def _check_fill(
                 raise element.error(f"expected numbers from {limits.min} to {limits.max}, as {dtype} holds")
 
 
-def _launch(element: Element, arguments: Collection[str], names: Collection[str], dialect: str) -> LaunchSpec:
+def _launch(
+    element: Element, arguments: Mapping[str, ArgumentSpec], names: Collection[str], dialect: str
+) -> LaunchSpec:
     entries = element.record(("entry", "grid", "block", "arguments"), ("shared_bytes", "when"))
     passed = tuple(item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
         if name not in arguments:
             raise item.error(f"no argument is called {name!r}{hint(name, arguments)}")
+        if arguments[name].symbol:
+            raise item.error(f"{name} is copied to {arguments[name].symbol}; a launch does not pass it")
     return LaunchSpec(
         entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
         grid=_extent(entries["grid"], names),

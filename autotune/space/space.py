@@ -191,7 +191,7 @@ class Space:
 
     def names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
         """The names of C++ to look up in a binary; kernels of other dialects have names of C."""
-        return plan.looked_up(launches) if self.spec.dialect == "cuda" else ()
+        return plan.looked_up(launches, self.spec.arguments) if self.spec.dialect == "cuda" else ()
 
     def macros(self, config: Mapping[str, Value]) -> dict[str, Value]:
         """The macros to define when compiling a configuration."""

@@ -121,7 +121,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     derived = _derived(top["derived"], names) if "derived" in top else {}
     names |= set(derived)
     default = _config(top["default"].mapping(), parameters, {}, top["default"])
-    arguments = read_arguments(top["arguments"], dtypes, names)
+    arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     verify = top["verify"].record((), ("rtol", "atol")) if "verify" in top else {}
     return SpaceSpec(
         path=root.path,
@@ -139,9 +139,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         default=default,
         landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=read_launches(
-            top["launch"], [argument.name for argument in arguments], {*names, *functions.values}, dialect
-        ),
+        launch=read_launches(top["launch"], arguments, {*names, *functions.values}, dialect),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",

@@ -75,7 +75,8 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         constraints=tuple(constraint.text for constraint in spec.constraints),
         derived=spec.derived,
         arguments=tuple(
-            ArgumentSpec(item.name, item.dtype, item.role, item.shape, item.value) for item in spec.arguments
+            ArgumentSpec(item.name, item.dtype, item.role, item.shape, item.value, item.symbol)
+            for item in spec.arguments
         ),
         launch=spec.launch,
         compiler_options=spec.compiler_options,

@@ -9,7 +9,7 @@ from autotune.core.launch_plan import entry_name, is_entry
 from autotune.errors import CacheError, SpaceError
 from autotune.hardware.architectures import architecture
 from autotune.serving.cache_schema import parse_record, record_text
-from autotune.space import load_space
+from autotune.space import bind, load_space, problem_of
 from autotune.tuning.task import Target
 from tests.cache_example import record
 
@@ -107,3 +107,21 @@ def test_a_cache_file_keeps_the_name_and_refuses_anything_else():
     assert parse_record(record_text(stored), "file") == stored
     with pytest.raises(CacheError, match="a kernel's name"):
         parse_record(record_text(stored).replace("spmv<T, 128>", "spmv; evil"), "file")
+
+
+def test_an_array_may_be_copied_to_a_variable_of_the_source(tmp_path):
+    entry = "{name: w, dtype: float32, shape: [9], role: in, fill: {constant: 1}, symbol: sparse::weights}"
+    text = SPACE.replace("launch:", f"  - {entry}\nlaunch:")
+    spec = spec_of(tmp_path, text)
+    (argument,) = (item for item in spec.arguments if item.symbol)
+    assert (argument.name, argument.symbol) == ("w", "sparse::weights")
+    space = bind(spec, architecture("sm_90").device, problem_of(spec, architecture("sm_90").device))
+    assert space.names(space.launches(spec.default)) == ("sparse::spmv<float, 128, false>", "sparse::weights")
+    for wrong, message in {
+        text.replace("role: in,", "role: inout,"): "has the role in, not inout",
+        text.replace("[y, n]", "[y, n, w]"): "w is copied to sparse::weights; a launch does not pass it",
+        text.replace("sparse::weights", "'a b'"): "expected the name of a variable",
+        text.replace("dialect: cuda", "dialect: opencl"): "only dialect cuda has variables",
+    }.items():
+        with pytest.raises(SpaceError, match=message):
+            spec_of(tmp_path, wrong)

@@ -50,7 +50,7 @@ def test_a_series_stands_for_its_numbers(tmp_path, series, values):
 def test_arguments_and_launches_become_records(tmp_path):
     spec = load_space(write_space(tmp_path))
     array, _, _, scalar = spec.arguments
-    assert array == FilledArgument("x", "DTYPE", "in", ("n",), None, Fill("integers", (-100, 100)))
+    assert array == FilledArgument("x", "DTYPE", "in", ("n",), fill=Fill("integers", (-100, 100)))
     assert scalar == FilledArgument("n", "int32", "scalar", (), "n", None)
     assert spec.launch == (
         LaunchSpec("reduce", ("BLOCKS",), ("BLOCK_SIZE",), ("x", "partial", "n"), "4 * VECTOR"),
