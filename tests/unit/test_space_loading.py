@@ -51,7 +51,7 @@ def test_arguments_and_launches_become_records(tmp_path):
     spec = load_space(write_space(tmp_path))
     array, _, _, scalar = spec.arguments
     assert array == FilledArgument("x", "DTYPE", "in", ("n",), fill=Fill("integers", (-100, 100)))
-    assert scalar == FilledArgument("n", "int32", "scalar", (), "n", None)
+    assert scalar == FilledArgument("n", "int32", "scalar", (), "n")
     assert spec.launch == (
         LaunchSpec("reduce", ("BLOCKS",), ("BLOCK_SIZE",), ("x", "partial", "n"), "4 * VECTOR"),
         LaunchSpec("finish", ("1",), ("32",), ("partial", "sum"), when="BLOCKS > 1"),
