@@ -833,13 +833,15 @@
     }
     const rows = kinds.map(([value, place]) => {
       const failing = [...view.columns.status.keys()].filter((row) => view.columns.status[row] === place);
-      let said = ["", -1];
+      const rate = failing.length / view.count;
+      let said = ["no value in particular", 0];
       for (const axis of view.varying) {
         const [all, bad] = [new Int32Array(axis.values.length), new Int32Array(axis.values.length)];
         for (let row = 0; row < view.count; row++) if (axis.data[row] >= 0) all[axis.data[row]]++;
         for (const row of failing) if (axis.data[row] >= 0) bad[axis.data[row]]++;
         axis.values.forEach((one, at) => {
-          const score = all[at] ? (bad[at] / all[at]) * (bad[at] / failing.length) : 0;
+          const often = all[at] ? bad[at] / all[at] : 0;
+          const score = often > 1.5 * rate ? (often - rate) * (bad[at] / failing.length) : 0;
           if (score > said[1]) said = [`${axis.title}=${one}: ${whole(bad[at])} of its ${whole(all[at])} trials`, score];
         });
       }

@@ -1,0 +1,276 @@
+"""The report in a browser: charts draw, filters and clicks work, nothing is loaded, and it is accessible."""
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.report.gather import gather
+from autotune.report.page import report_html
+from tests.unit.test_report_page import HOSTILE, journal
+
+pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
+SIZES = {"desktop": (1300, 900), "phone": (390, 800)}
+
+
+def trials(rates):
+    """Three parameters; a wide block with many elements cannot be launched."""
+    for number in range(180):
+        block, work, layout = (
+            32 << number % 6,
+            1 << number // 6 % 5,
+            ("plain", "padded", HOSTILE)[number // 30 % 3],
+        )
+        config = Config({"BLOCK": block, "WORK": work, "LAYOUT": layout, "FAST": number >= 90})
+        key, cost = f"{number:032x}", {"compile_ms": 300.0, "cost_s": 0.5, "registers": 16 + work}
+        if block * work > 8192:
+            yield Trial(config, key, Status.LAUNCH_ERROR, HOSTILE, **cost)
+        else:
+            time_ms = rates * (1 + abs(block - 256) / 100 + 3 / work + (layout == "plain"))
+            yield Trial(config, key, Status.OK, measurement=Measurement((time_ms,) * 6, Rule.STEADY), **cost)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The report of two devices."""
+    folder = tmp_path_factory.mktemp("report")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTOTUNE_CACHE", str(folder / "cache"))
+        names = [
+            journal(folder / f"{name}.jsonl", list(trials(rate)), device=f"GPU {name}")
+            for name, rate in (("A", 1.0), ("B", 2.0))
+        ]
+        html = report_html(gather(names))
+    file = folder / "report.html"
+    file.write_text(html)
+    return file
+
+
+@pytest.fixture
+def opened(chromium, page):
+    """The report in the browser; afterwards its console has no error and nothing was requested."""
+    show(chromium, page)
+    yield chromium
+    errors = [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"]
+    assert not errors
+    assert not [url for url in requested(chromium) if not url.startswith(("file:", "data:", "blob:"))]
+
+
+def show(browser, file: Path, *, width=1300, height=900, dark=False):
+    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+    device = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get(file.as_uri())
+
+
+def requested(browser):
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            yield message["params"]["request"]["url"]
+
+
+def shown(browser):
+    """How many trials pass the filters."""
+    return int(
+        re.match(r"([\d,]+) of", browser.execute_script("return count.textContent"))[1].replace(",", "")
+    )
+
+
+def scroll_through(browser):
+    """Bring every chart into sight once, and wait until it is drawn."""
+    browser.execute_async_script(
+        """
+        const done = arguments[0], charts = [...document.querySelectorAll("canvas")];
+        const next = () => {
+          const chart = charts.find((one) => !one.dataset.drawn);
+          if (!chart) return done();
+          chart.scrollIntoView({block: "center"});
+          setTimeout(next, 30);
+        };
+        next();
+        """
+    )
+
+
+def wait_until(browser, condition):
+    """Wait for a condition in the page's script."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(browser, 20).until(lambda one: one.execute_script(f"return {condition}"))
+
+
+def pointer(browser, chart, *places):
+    """Press at the first place, in shares of the chart, move to the others and let go at the last."""
+    from selenium.webdriver import ActionChains
+
+    browser.execute_script("document.getElementById(arguments[0]).scrollIntoView({block: 'center'})", chart)
+    element = browser.find_element("id", chart)
+    size = element.size
+    actions = ActionChains(browser, duration=20)
+    for number, (across, down) in enumerate(places):
+        x, y = (across - 0.5) * size["width"], (down - 0.5) * size["height"]
+        actions.move_to_element_with_offset(element, x, y)
+        if number == 0:
+            actions.click_and_hold()
+    actions.release().perform()
+
+
+def drawn(browser, chart):
+    """How many pixels of a canvas are not empty, and the sum of their colours."""
+    return browser.execute_script(
+        """
+        const canvas = document.getElementById(arguments[0]);
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        let [count, sum] = [0, 0];
+        for (let at = 0; at < data.length; at += 4) {
+          sum += data[at] + 2 * data[at + 1] + 3 * data[at + 2];
+          if (data[at + 3]) count++;
+        }
+        return [count, sum];
+        """,
+        chart,
+    )
+
+
+CHARTS = {
+    *("progress-chart", "costs", "parallel", "scatter", "heat", "neighbours"),
+    *("importance-chart", "effects", "resources-chart", "device-times"),
+}
+CELLS = "return [...document.querySelectorAll('#trial-table td:nth-child(%d)')].map((one) => one.textContent)"
+OPEN_TABLES = """
+    const all = [...document.querySelectorAll("details")];
+    all.forEach((one) => { one.open = true; one.dispatchEvent(new Event("toggle")); });
+"""
+
+
+def test_every_chart_draws(opened):
+    scroll_through(opened)
+    found = opened.execute_script("return [...document.querySelectorAll('canvas')].map((one) => one.id)")
+    assert set(found) == CHARTS
+    assert not [chart for chart in found if drawn(opened, chart)[0] < 500]
+
+
+def test_every_chart_has_its_figures_in_a_table(opened):
+    scroll_through(opened)
+    opened.execute_script(OPEN_TABLES)
+    empty = opened.execute_script(
+        "return [...document.querySelectorAll('figure details')].some((one) => !one.querySelector('td'))"
+    )
+    assert not empty
+
+
+def test_brushing_filters_everything(opened):
+    assert shown(opened) == 180
+    scroll_through(opened)
+    before = drawn(opened, "scatter")
+    pointer(opened, "progress-chart", (0.1, 0.2), (0.5, 0.95))
+    left = shown(opened)
+    assert 0 < left < 180
+    said = opened.execute_script("return document.querySelector('#trials .soft').textContent")
+    assert said.endswith(f" of {left}")
+    opened.execute_script("document.getElementById('scatter').scrollIntoView()")
+    wait_until(opened, "document.getElementById('scatter').dataset.drawn > 1")
+    assert drawn(opened, "scatter") != before
+    opened.execute_script("clear.click()")
+    assert shown(opened) == 180
+
+
+def test_a_value_is_a_filter_and_so_is_a_cell_of_the_heat_map(opened):
+    box = "#filter-values input[data-axis='p0'][data-place='0']"
+    opened.execute_script(f'document.querySelector("{box}").click()')
+    assert shown(opened) == 30
+    opened.execute_script("clear.click()")
+    pointer(opened, "heat", (0.5, 0.5))
+    assert 0 < shown(opened) < 180
+
+
+def test_failures_can_be_shown_alone(opened):
+    opened.execute_script("document.querySelector('#failures button').click()")
+    statuses = opened.execute_script(CELLS % 3)
+    assert set(statuses) == {"launch error"} and len(statuses) == shown(opened)
+
+
+def test_a_trial_opens_with_its_command_and_macros(opened):
+    opened.execute_script("document.getElementById('open-best').click()")
+    assert opened.execute_script("return document.getElementById('trial').open")
+    texts = opened.execute_script(
+        "return [...document.querySelectorAll('#trial pre')].map((one) => one.textContent)"
+    )
+    command, macros, config = texts
+    assert command.startswith("autotune show '") and "BLOCK == 256" in command and "-DBLOCK=256" in macros
+    assert json.loads(config)["BLOCK"] == 256
+    opened.execute_script("document.getElementById('trial-close').click()")
+
+
+def test_a_point_can_be_clicked_and_reached_by_keyboard(opened):
+    from selenium.webdriver import Keys
+
+    scroll_through(opened)
+    chart = opened.find_element("id", "scatter")
+    chart.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ENTER)
+    title = opened.execute_script("return document.getElementById('trial-title').textContent")
+    assert opened.execute_script("return document.getElementById('trial').open") and title.startswith(
+        "Trial "
+    )
+
+
+def test_the_table_sorts_and_downloads(opened):
+    times = CELLS % 2
+    first = [float(one) for one in opened.execute_script(times)]
+    assert first == sorted(first) and len(first) == 50
+    opened.execute_script("document.querySelectorAll('#trial-table th button')[1].click()")
+    last = [float(one) for one in opened.execute_script(times)]
+    assert last == sorted(last, reverse=True) and last[0] > first[-1]
+    opened.execute_script("document.getElementById('next-page').click()")
+    assert "51 to 100" in opened.execute_script("return document.querySelector('#trials .soft').textContent")
+
+
+def test_another_search_can_be_chosen(opened):
+    opened.execute_script("search.value = '1'; search.dispatchEvent(new Event('change'))")
+    assert "GPU B" in opened.execute_script("return subtitle.textContent")
+    scroll_through(opened)
+    assert drawn(opened, "parallel")[0] > 500
+
+
+def test_hostile_texts_are_shown_and_nothing_more(opened):
+    assert opened.title.startswith("double")
+    opened.execute_script("document.querySelector('#failures button').click()")
+    assert opened.execute_script("return document.querySelectorAll('script').length") == 2
+    assert HOSTILE[:20] in opened.execute_script("return document.getElementById('trial-table').textContent")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_is_wider_than_the_window(chromium, page, size, dark):
+    width, height = SIZES[size]
+    show(chromium, page, width=width, height=height, dark=dark)
+    scroll_through(chromium)
+    assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+    theme = chromium.execute_script("return document.documentElement.dataset.theme")
+    assert theme == ("dark" if dark else "light")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_serious_fault(chromium, page, dark):
+    spec = find_spec("axe_selenium_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs the package axe-selenium-python")
+    scripts = sorted(Path(spec.origin).parent.rglob("axe.min.js"))
+    show(chromium, page, dark=dark)
+    scroll_through(chromium)
+    chromium.execute_script(OPEN_TABLES)
+    chromium.execute_script(scripts[0].read_text())
+    found = chromium.execute_async_script("const done = arguments[0]; axe.run(document).then(done)")
+    serious = [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert not serious
