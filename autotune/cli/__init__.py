@@ -34,6 +34,7 @@ COMMANDS = {
     "new": "write a first space file and reference for a kernel",
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",
+    "run": "verify and time one configuration",
     "ladder": "time the landmarks of a space beside the tuned best",
     "list": "list the results and journals there are, with their ages",
     "show": "list and filter the trials of a search",

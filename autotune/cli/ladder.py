@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli._tables import problem_text, rate_text, table
 from autotune.cli.output import emit
-from autotune.core.records import Config, Tier
+from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
-from autotune.errors import InputError, NoConfig
+from autotune.errors import InputError
 from autotune.report.plot import Bar, bar_chart
-from autotune.serving.lookup import best_config
 from autotune.space import Space
-from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import TUNED
 
 EXAMPLE = "autotune ladder spaces/reduce.yaml"
@@ -38,12 +35,12 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.cli.progress import SearchProgress
     from autotune.interop.files import write_text
     from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target
+    from autotune.tuning.task import bind_target, tuned_best
     from autotune.tuning.tuner import ladder
 
     get_ready(parsed.device, parsed.workers)
     task = bind_target(opt.target(parsed))
-    best = _tuned_best(task, parsed.cache)  # before the ladder runs, so that a damaged cache costs no time
+    best = tuned_best(task, parsed.cache)  # before the ladder runs, so that a damaged cache costs no time
     with SearchProgress() as progress:
         steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
     if parsed.json:
@@ -57,26 +54,6 @@ def run(parsed: argparse.Namespace) -> None:
         console().print(ladder_table(task.space, steps))
     if parsed.plot is not None:
         write_text(parsed.plot, ladder_plot(task.space, steps))
-
-
-def _tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
-    """The cached best for exactly this device and problem, if it is in the space; None otherwise."""
-    problem = task.space.problem
-    try:
-        best = best_config(
-            task.spec.kernel,
-            task.device,
-            dtype=problem.dtype,
-            strict=True,
-            min_match=Tier.EXACT,
-            on_miss=None,
-            cache=cache,
-            data=problem.data or None,
-            **problem.sizes,
-        )
-    except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed
-        return None
-    return best.config if best.config in task.space else None
 
 
 def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:

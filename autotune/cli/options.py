@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core.launch_plan import RESERVED_SIZES
+from autotune.core.records import Config, Value
+from autotune.core.text import hint
 from autotune.errors import InputError, WriteError
+from autotune.space import SpaceSpec
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target
 
@@ -38,6 +41,20 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
         found[name] = int(digits)
     return found
+
+
+def config(text: str, spec: SpaceSpec) -> Config:
+    """Parse `BLOCK_SIZE=96,UNROLL=4`; other parameters have the default's values."""
+    values: dict[str, Value] = dict(spec.default)
+    domains = {item.name: {str(value).lower(): value for value in item.values} for item in spec.parameters}
+    for part in filter(None, text.replace(",", " ").split()):
+        name, separator, value = part.partition("=")
+        if not separator:
+            raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")
+        if name not in values:
+            raise InputError(f"--config {part}: unknown parameter{hint(name, values)}")
+        values[name] = domains.get(name, {}).get(value.lower(), value)
+    return Config(values)
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 from autotune.cli import options as opt
 from autotune.cli._tables import console, problem_text, table
 from autotune.cli.output import emit
-from autotune.core.records import Config, DeviceInfo, Value
-from autotune.core.text import hint
-from autotune.errors import InputError
-from autotune.space import ConstraintReport, Finding, Space, SpaceSpec
+from autotune.core.records import DeviceInfo
+from autotune.space import ConstraintReport, Finding, Space
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
@@ -36,7 +34,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     task = bind_target(opt.target(parsed))
     if parsed.config is not None:
-        config = _config(parsed.config, task.spec)
+        config = opt.config(parsed.config, task.spec)
         reasons = task.space.why_invalid(config)
         if parsed.json:
             emit({"config": dict(config), "valid": not reasons, "reasons": reasons})
@@ -49,20 +47,6 @@ def run(parsed: argparse.Namespace) -> None:
         emit(space_json(task.space, constraints, findings))
     else:
         print_space(task.space, task.device, constraints, findings)
-
-
-def _config(text: str, spec: SpaceSpec) -> Config:
-    """Parse `BLOCK_SIZE=96,UNROLL=4`; other parameters have the default's values."""
-    values: dict[str, Value] = dict(spec.default)
-    domains = {item.name: {str(value).lower(): value for value in item.values} for item in spec.parameters}
-    for part in filter(None, text.replace(",", " ").split()):
-        name, separator, value = part.partition("=")
-        if not separator:
-            raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")
-        if name not in values:
-            raise InputError(f"--config {part}: unknown parameter{hint(name, values)}")
-        values[name] = domains.get(name, {}).get(value.lower(), value)
-    return Config(values)
 
 
 def print_space(

@@ -12,14 +12,15 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
-from autotune.core.records import DeviceInfo
+from autotune.core.records import Config, DeviceInfo, Tier
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
-from autotune.errors import ChildFailed, InputError, SetupError
+from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.hardware.names import slug, traits_of_name
 from autotune.processes.child import Child, persistently
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.serving.cache import folders, read_roots
+from autotune.serving.lookup import best_config
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _LISTING_TIMEOUT_S = 60.0
@@ -151,3 +152,23 @@ def bind_task(spec: SpaceSpec, source: SourceText, target: Target) -> TuningTask
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space)
+
+
+def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
+    """The cached best for exactly this device and problem, if it is in the space; None otherwise."""
+    problem = task.space.problem
+    try:
+        best = best_config(
+            task.spec.kernel,
+            task.device,
+            dtype=problem.dtype,
+            strict=True,
+            min_match=Tier.EXACT,
+            on_miss=None,
+            cache=cache,
+            data=problem.data or None,
+            **problem.sizes,
+        )
+    except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed
+        return None
+    return best.config if best.config in task.space else None

@@ -122,6 +122,19 @@ def ladder(
         return list(zip(steps, context.evaluator(list(steps.values())), strict=True))
 
 
+def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:
+    """Verify and time one configuration in a fresh process, whatever earlier runs found.
+
+    Raises:
+        SetupError: The reference or the device cannot be used.
+        WriteError: The journal cannot be written.
+    """
+    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
+    with open_context(task, own, observer, FULL_POLICY) as context:
+        _announce(context, observer, 1)
+        return context.evaluator([config])[0]
+
+
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     """The engine and strategy that the options name, or else the default for that many configurations."""
     if options.engine is not None:
@@ -147,16 +160,22 @@ def _require_valid_default(task: TuningTask) -> None:
 
 
 def _start(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
-    """Report what looks wrong in the source, and try the default: if it fails, the setup is broken."""
+    """Announce the run, and try the default: if it fails, the setup is broken."""
     task = context.task
-    warnings = [f"warning: {finding}" for finding in lint_source(task.space, task.source.text)]
-    observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))
+    _announce(context, observer, total, note)
     trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.status is not Status.OK:
         raise SetupError(
             f"{task.spec.source}: the default configuration fails on {task.device.name}: "
             f"{trial.status.value}: {trial.detail}"
         )
+
+
+def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
+    """Tell the observer what begins, and what looks wrong in the source."""
+    task = context.task
+    warnings = [f"warning: {finding}" for finding in lint_source(task.space, task.source.text)]
+    observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))
 
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:

@@ -1,0 +1,156 @@
+"""Verify and time one configuration: the tuned best, a landmark, the default, or any other."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from math import prod
+from statistics import median
+from typing import Any
+
+from autotune.cli import options as opt
+from autotune.cli._tables import problem_text, rate_text
+from autotune.cli.output import emit
+from autotune.compilers.occupancy import Occupancy, occupancy
+from autotune.core.records import Config
+from autotune.core.text import hint, size_text
+from autotune.core.trials import Budget, Status, Trial
+from autotune.errors import InputError, SetupError
+from autotune.hardware.architectures import ARCHITECTURES
+from autotune.space import Space
+from autotune.tuning.task import TuningTask
+
+EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune run`."""
+    opt.add_target(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--config",
+        metavar="A=1,B=x",
+        help="run this configuration; parameters that are left out have the default's value",
+    )
+    which.add_argument("--landmark", metavar="NAME", help="run a landmark of the space")
+    which.add_argument(
+        "--default",
+        action="store_true",
+        help="run the space's default (without any of these three: the tuned best, else the default)",
+    )
+    parser.add_argument(
+        "--repeat",
+        metavar="N",
+        type=opt.at_least(1),
+        default=1,
+        help="run it N times, each in a process of its own (default %(default)s)",
+    )
+    opt.add_run(parser)
+    opt.add_cache(parser, "where to look for the tuned best")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Run the configuration and print what came of it; fails if a run does."""
+    from autotune.cli.progress import SearchProgress
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.task import bind_target
+    from autotune.tuning.tuner import run_once
+
+    get_ready(parsed.device, parsed.workers)
+    task = bind_target(opt.target(parsed))
+    config, origin = _chosen(parsed, task)
+    if reasons := task.space.why_invalid(config):
+        raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
+    options = opt.run_options(parsed, budget=Budget())
+    with SearchProgress() as progress:
+        trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]
+    emit(run_json(task.space, trials) if parsed.json else run_text(task.space, trials, origin))
+    failed = next((trial for trial in trials if trial.status is not Status.OK), None)
+    if failed is not None:
+        raise SetupError(f"{failed.status.value}: {failed.detail}")
+
+
+def _chosen(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
+    """The configuration that the options name, and what it is."""
+    from autotune.tuning.task import tuned_best
+
+    if parsed.config is not None:
+        return opt.config(parsed.config, task.spec), "as given"
+    if parsed.landmark is not None:
+        landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
+        if parsed.landmark not in landmarks:
+            raise InputError(
+                f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
+            )
+        return landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
+    best = None if parsed.default else tuned_best(task, parsed.cache)
+    return (task.spec.default, "the default") if best is None else (best, "the tuned best")
+
+
+def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
+    """The configuration, its times with intervals and rates, and what it takes of the device."""
+    first = trials[0]
+    checked = ", ".join(map(size_text, space.spec.verify_sizes)) or "the problem's size only"
+    lines = [
+        f"{space.spec.kernel} on {space.device.name}, {problem_text(space)}, {origin}:",
+        f"  {first.config}",
+    ]
+    times = [trial for trial in trials if trial.time_ms is not None]
+    if times:
+        lines.append(f"verified   at {checked}, and at the problem's size")
+    lines += [f"time       {_time_text(space, trial)}" for trial in times]
+    if len(times) > 1:
+        each_ms = [trial.time_ms for trial in times if trial.time_ms is not None]
+        spread = (max(each_ms) - min(each_ms)) / median(each_ms)
+        lines.append(f"runs       {len(times)}, the slowest and the fastest {spread:.1%} apart")
+    if first.registers is not None:
+        lines.append(
+            f"resources  {first.registers} registers, {first.spill_bytes or 0:,} bytes spilled, "
+            f"{first.shared_bytes or 0:,} bytes of shared memory"
+        )
+    held = occupancy_of(space, first)
+    if held is not None:
+        lines.append(
+            f"occupancy  {held.share:.0%}: {held.blocks} blocks, {held.warps} warps on a multiprocessor, "
+            f"limited by {held.limit}"
+        )
+    return "\n".join(lines)
+
+
+def run_json(space: Space, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """The same for scripts, as JSON values: one object for each run."""
+    held = occupancy_of(space, trials[0])
+    return [
+        {
+            "config": dict(trial.config),
+            "status": trial.status.value,
+            "detail": trial.detail,
+            "time_ms": trial.time_ms,
+            "interval_ms": trial.measurement.interval_ms if trial.measurement else None,
+            "registers": trial.registers,
+            "spill_bytes": trial.spill_bytes,
+            "shared_bytes": trial.shared_bytes,
+            "occupancy": None if held is None else held.share,
+            "occupancy_limit": None if held is None else held.limit,
+        }
+        for trial in trials
+    ]
+
+
+def occupancy_of(space: Space, trial: Trial) -> Occupancy | None:
+    """The occupancy of a configuration's largest launch; None for devices other than known NVIDIA GPUs."""
+    where = ARCHITECTURES.get(space.device.architecture)
+    if where is None or trial.registers is None:
+        return None
+    main = max(space.launches(trial.config), key=lambda step: prod(step.grid) * prod(step.block))
+    shared_bytes = (trial.shared_bytes or 0) + main.shared_bytes
+    return occupancy(where, prod(main.block), trial.registers, shared_bytes)
+
+
+def _time_text(space: Space, trial: Trial) -> str:
+    if trial.measurement is None:
+        return "-"
+    low, high = trial.measurement.interval_ms
+    rate = rate_text(space, trial.config, trial.measurement.median_ms)
+    return ", ".join(filter(None, (f"{trial.measurement.median_ms:.4g} ms ({low:.4g} to {high:.4g})", rate)))
