@@ -113,6 +113,12 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--journal", metavar="FILE", type=Path, help="where to record trials (default: a file in runs/)"
     )
+    run.add_argument(
+        "--dump-wrong",
+        metavar="DIR",
+        type=Path,
+        help="write what was found and expected of the first wrong results, as .npy files",
+    )
     run.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
     add_compiling(parser)
 
@@ -125,6 +131,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
         workers=parsed.workers,
         journal=parsed.journal,
         fresh=parsed.fresh,
+        dump_wrong=parsed.dump_wrong,
         binary_cache=parsed.binary_cache,
         cache=parsed.cache,
         **others,

@@ -43,14 +43,15 @@ def compared_on_host(
     differs = actual.view(bits) != expected.view(bits)
     inner = slice(comparison.ends, actual.size - comparison.ends)
     if comparison.inside:
-        differs[inner] = _differs(actual[inner], expected[inner], comparison.rtol, comparison.atol)
+        differs[inner] = differing(actual[inner], expected[inner], comparison.rtol, comparison.atol)
     else:
         differs[inner] = False
     count = int(np.count_nonzero(differs))
     return (int(np.argmax(differs)), count) if count else None
 
 
-def _differs(actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float) -> NDArray[np.bool_]:
+def differing(actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float) -> NDArray[np.bool_]:
+    """Which elements differ by more than the tolerance."""
     if rtol == 0 and atol == 0:
         return np.asarray(actual != expected)
     actual, expected = actual.astype(np.float64), expected.astype(np.float64)

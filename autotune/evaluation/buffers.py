@@ -117,13 +117,12 @@ class GuardedBuffer:
         """Index in the array of the first element that `against_initial` found changed."""
         return change[0] * np.dtype(self._word).itemsize // self.item_bytes - self.guard_items
 
-    def values_at(self, index: int) -> tuple[Any, Any]:
-        """Read one element's actual and expected value."""
-        offset_bytes = GUARD_BYTES + index * self.item_bytes
-        pages = [
-            self._page(buffer, offset_bytes, self.item_bytes) for buffer in (self._memory, self._expected)
-        ]
-        found, expected = (page[skip:].view(self.array.dtype)[0] for skip, page in pages)
+    def values(self, first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Read elements from `first` on: those in memory, and the expected or else the initial ones."""
+        offset_bytes, size_bytes = GUARD_BYTES + first * self.item_bytes, count * self.item_bytes
+        wanted = self._pristine if self._expected is None else self._expected
+        pages = [self._page(buffer, offset_bytes, size_bytes) for buffer in (self._memory, wanted)]
+        found, expected = (page[skip:].view(self.array.dtype) for skip, page in pages)
         return found, expected
 
     @property

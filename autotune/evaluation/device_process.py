@@ -19,8 +19,9 @@ from autotune.errors import LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import ProblemData, prepare
 from autotune.evaluation.measure import Control, Stopwatch, measure
-from autotune.evaluation.verify import attempt, check, verify
+from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
+from autotune.evaluation.wrong_result import WrongArrays
 
 
 class DeviceState:
@@ -29,9 +30,19 @@ class DeviceState:
     The data of the first problems stay on the host. Device memory holds only the problems placed last.
     """
 
-    def __init__(self, address: Address, reference: Path, problems: tuple[ProblemInstance, ...]) -> None:
-        """Open the device and prepare the problems; raises SetupError when the reference is broken."""
+    def __init__(
+        self,
+        address: Address,
+        reference: Path,
+        problems: tuple[ProblemInstance, ...],
+        wrong: WrongArrays | None = None,
+    ) -> None:
+        """Open the device and prepare the problems; raises SetupError when the reference is broken.
+
+        `wrong` gets the arrays of wrong results.
+        """
         self._reference = reference
+        self._wrong = wrong
         self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
         with ThreadPoolExecutor(1) as thread:  # prepares the data while the device is opened
@@ -63,6 +74,13 @@ class DeviceState:
 
     def _data(self, problem: ProblemInstance) -> ProblemData:
         return prepare(problem.definition, problem.arrays, self._reference, problem.expected)
+
+    def kept(self, failure: Failure, problem: ProblemInstance) -> Failure:
+        """The failure that a check just found; the arrays of a wrong result are written if asked for."""
+        if self._wrong is None or failure.status is not Status.WRONG_RESULT:
+            return failure
+        where = self._wrong.write(failure.detail, wrong_arrays(problem, self.buffers(problem)))
+        return replace(failure, detail=f"{failure.detail}{where}")
 
     def is_loaded(self, binary: Binary) -> bool:
         """Whether the program of a binary stays loaded."""
@@ -99,17 +117,17 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         for problem in item.checks:
             verdict = verify(program, problem, state.buffers(problem))
             if verdict.failure is not None:
-                return Outcome(verdict.failure)
+                return Outcome(state.kept(verdict.failure, problem))
         buffers = state.buffers(item.problem)
         verdict = attempt(program, item.problem, buffers, inputs=False)
         if verdict.failure is not None:
-            return Outcome(verdict.failure)
+            return Outcome(state.kept(verdict.failure, item.problem))
         stopwatch = Stopwatch(state.device, program, item.problem, buffers, repeatable=verdict.repeatable)
         measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(item.problem, buffers) or _impossible(measurement, item.floor_ms)
-        return Outcome(failure, measurement)
+        return Outcome(failure and state.kept(failure, item.problem), measurement)
     except LaunchError as error:
         is_doubtful = control is not None and control.is_running
         return Outcome(replace(_refused(error), is_doubtful=is_doubtful))
@@ -137,7 +155,8 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
 def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Verdict:
     """Verify a configuration on one problem without timing it; its program stays loaded."""
     try:
-        return verify(state.program(binary, keep=True), problem, state.buffers(problem))
+        verdict = verify(state.program(binary, keep=True), problem, state.buffers(problem))
+        return replace(verdict, failure=verdict.failure and state.kept(verdict.failure, problem))
     except LaunchError as error:
         return Verdict(_refused(error), repeatable=False)
 

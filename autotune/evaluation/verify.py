@@ -12,6 +12,7 @@ from autotune.core.trials import Failure, Status, Verdict
 from autotune.devices.base import Program
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.evaluation.wrong_result import describe, place
 
 
 def verify(program: Program, problem: ProblemInstance, buffers: ProblemBuffers) -> Verdict:
@@ -114,6 +115,19 @@ def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = T
     return replace(failure, is_doubtful=any(inputs_now))
 
 
+def wrong_arrays(problem: ProblemInstance, buffers: ProblemBuffers) -> list[GuardedBuffer]:
+    """The arrays that are not as a correct run leaves them."""
+    return [
+        guarded
+        for guarded in buffers.guarded_buffers(problem)
+        if buffers.difference(
+            guarded.against_initial()
+            if guarded.array.role == "in"
+            else guarded.against_expected(problem.rtol, problem.atol)
+        )
+    ]
+
+
 def _outside(guarded: GuardedBuffer) -> Failure | None:
     below, above = guarded.guards()
     name = guarded.array.name
@@ -132,20 +146,14 @@ def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBu
     """The failure of an array whose guard zones are whole; None if it is right."""
     array, change = guarded.array, buffers.difference(guarded.against_initial())
     if array.role == "in":
-        return change and _wrong(f"changed its input {_place(array, guarded.index_of(change))}", problem)
+        return change and _wrong(f"changed its input {place(array, guarded.index_of(change))}", problem)
     difference = buffers.difference(guarded.against_expected(problem.rtol, problem.atol))
     if difference is None:
         return None
     if array.role == "out" and change is None:
         return _wrong(f"{array.name} was never written", problem)
-    index, count = difference[0] - guarded.guard_items, difference[1]
-    found, expected = guarded.values_at(index)
-    others = f", {count} of {guarded.count} elements differ" if guarded.count > 1 else ""
-    return _wrong(f"{_place(array, index)} is {found}, expected {expected}{others}", problem)
-
-
-def _place(array: Array, index: int) -> str:
-    return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
+    first, count = difference[0] - guarded.guard_items, difference[1]
+    return _wrong(describe(guarded, first, count, problem.rtol, problem.atol), problem)
 
 
 def _wrong(what: str, problem: ProblemInstance) -> Failure:

@@ -14,6 +14,7 @@ from autotune.devices import Address
 from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, NoMemory, OutOfMemory, SetupError
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place
 from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, persistently
 
 SETUP_TIMEOUT_S = 600.0
@@ -37,13 +38,18 @@ class Worker:
         problems: tuple[ProblemInstance, ...],
         environment: Mapping[str, str] | None = None,
         on_wait: OnWait = lambda _: None,
+        wrong: WrongArrays | None = None,
     ) -> None:
-        """`on_wait` is called, from another thread, with a description of any preparation that takes long."""
+        """`on_wait` is called, from another thread, with a description of any preparation that takes long.
+
+        `wrong` gets the arrays of wrong results.
+        """
         self._address = address
         self._reference = reference
         self._first_problems = problems
         self._environment = environment
         self._on_wait = on_wait
+        self._wrong = wrong
         self._child: Child | None = None
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
@@ -61,6 +67,7 @@ class Worker:
                 self._address,
                 self._reference,
                 self._first_problems,
+                self._wrong,
                 environment=self._environment,
                 kind=DEVICE_PROCESS,
             )

@@ -27,6 +27,7 @@ from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DEVICE_PROCESS, Worker
+from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import discard_spares, keep_ready
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.tuning.options import Options
@@ -121,7 +122,8 @@ def open_context(
         )
         opened.callback(pool.close)
         problems = (*default.checks, default.problem)
-        worker = Worker(task.address, task.spec.reference, problems, variables, observer.waiting)
+        wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
+        worker = Worker(task.address, task.spec.reference, problems, variables, observer.waiting, wrong)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(

@@ -28,4 +28,5 @@ class Options:
     objective: Objective = Objective.TIME
     cache: Path | None = None
     sanitizer: bool = True  # check the winner with compute-sanitizer where it is installed
+    dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results
     binary_cache: bool = True  # reuse binaries that earlier runs compiled

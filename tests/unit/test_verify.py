@@ -72,6 +72,20 @@ def test_a_wrong_kernel_is_found_with_the_place(check, body, status, words):
     assert words in failure.detail
 
 
+def test_a_wrong_result_says_how_many_where_how_far_off_and_what_is_allowed(check):
+    body = GOOD + 'y_ = y.view("float32")\ny_[7] += 0.5\ny_[90] = float("inf")\ny_[98] = -2'
+    detail = check(body).failure.detail
+    assert detail.startswith("y[7] is 2.") and "; 1 not finite; largest error 3." in detail
+    assert ", 3 of 100 elements differ, from y[7] to y[98];" in detail
+    assert " at y[98]; largest relative error " in detail
+    assert detail.endswith("; tolerance: rtol=1e-06, atol=0 (at n=100)") and "rounding" not in detail
+
+
+def test_a_difference_in_the_last_places_is_called_rounding(check):
+    detail = check(GOOD + 'y.view("float32")[5] *= 1 + 1e-5').failure.detail
+    assert "; relative error " in detail and "this may be rounding, which verify.rtol" in detail
+
+
 UNLESS = """\
 x_, y_, t_ = (array.view("float32") for array in (x, y, t))
 if WRONG:

@@ -1,0 +1,121 @@
+"""What a wrong result looks like: where, how many elements and how far off; and its arrays as files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.devices.array_compare import differing
+from autotune.errors import WriteError
+from autotune.evaluation.buffers import GuardedBuffer
+from autotune.evaluation.work_item import Array
+
+MAX_EXAMINED = 2**24  # elements, from the first that differs on; more would take seconds
+MAX_KEPT = 5  # wrong results of one search whose arrays are written
+_ROUNDING = 2**8  # relative errors up to this many units of the last place look like rounding
+_NUMBERED = re.compile(r"wrong-(\d{1,9})")
+
+
+def place(array: Array, index: int) -> str:
+    """An element in a message: `y[3, 7]`."""
+    return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
+
+
+def describe(guarded: GuardedBuffer, first: int, count: int, rtol: float, atol: float) -> str:
+    """Describe how an array differs from what the reference expects.
+
+    Args:
+        guarded: The array, as the run left it.
+        first: Index of the first element that differs.
+        count: How many differ.
+        rtol: The relative tolerance.
+        atol: The absolute tolerance.
+    """
+    array = guarded.array
+    found, expected = guarded.values(first, min(MAX_EXAMINED, guarded.count - first))
+    parts = [f"{place(array, first)} is {found[0]}, expected {expected[0]}"]
+    differs = np.flatnonzero(differing(found, expected, rtol, atol))
+    if guarded.count > 1:
+        places = f", from {place(array, first)} to {place(array, first + int(differs[-1]))}"
+        parts[0] += f", {count:,} of {guarded.count:,} elements differ{places if count > 1 else ''}"
+    parts += _errors(array, first, differs, found[differs], expected[differs])
+    parts.append(f"tolerance: rtol={rtol:g}, atol={atol:g}")
+    return "; ".join(parts)
+
+
+def _errors(
+    array: Array, first: int, differs: NDArray[Any], found: NDArray[Any], expected: NDArray[Any]
+) -> list[str]:
+    """The largest absolute and relative error of the elements that differ, and how many are not finite."""
+    wide = np.longdouble  # holds every 64-bit integer
+    with np.errstate(all="ignore"):
+        errors = np.abs(found.astype(wide) - expected.astype(wide))
+        relative = errors / np.abs(expected.astype(wide))
+    odd = int(np.count_nonzero(~np.isfinite(found.astype(wide))))
+    texts = [f"{odd:,} not finite"] if odd else []
+    worst: list[float] = []
+    for kind, values in (("error", errors), ("relative error", relative)):
+        known = np.where(np.isfinite(values), values, -1)
+        at = int(np.argmax(known))
+        if known[at] >= 0:
+            worst.append(float(known[at]))
+            is_only = len(differs) == 1
+            where = "" if is_only else f" at {place(array, first + int(differs[at]))}"
+            texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
+    dtype = np.dtype(array.dtype)
+    if dtype.kind == "f" and len(worst) == 2 and worst[1] <= _ROUNDING * float(np.finfo(dtype).eps):
+        texts.append("this may be rounding, which verify.rtol in the space file can allow")
+    return texts
+
+
+@dataclass(frozen=True)
+class WrongArrays:
+    """The folder that gets the arrays of the first wrong results, and the number of the first one."""
+
+    folder: Path
+    first: int
+
+    @classmethod
+    def into(cls, folder: Path) -> WrongArrays:
+        """Continue after what a folder has; raises WriteError where nothing can be written."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            numbers = [int(found[1]) for one in folder.iterdir() if (found := _NUMBERED.fullmatch(one.name))]
+        except OSError as error:
+            raise WriteError(f"--dump-wrong {folder}: cannot be written: {error.strerror}") from None
+        return cls(folder.absolute(), max(numbers, default=0) + 1)
+
+    def write(self, what: str, wrong: Iterable[GuardedBuffer]) -> str:
+        """Write what was found and expected; return where, as the end of a message, or nothing.
+
+        Args:
+            what: The failure in words.
+            wrong: The arrays that differ.
+        """
+        try:
+            target = self._next()
+            if target is None:
+                return ""
+            (target / "what.txt").write_text(f"{what}\n")
+            for guarded in wrong:
+                found, expected = guarded.values(0, guarded.count)
+                for name, values in (("found", found), ("expected", expected)):
+                    np.save(target / f"{guarded.array.name}.{name}.npy", values.reshape(guarded.array.shape))
+        except OSError as error:
+            return f"; its arrays cannot be written to {self.folder}: {error.strerror}"
+        return f"; arrays in {target}"
+
+    def _next(self) -> Path | None:
+        """A new folder for one wrong result; None if there are enough."""
+        for number in range(self.first, self.first + MAX_KEPT):
+            target = self.folder / f"wrong-{number}"
+            if not target.exists():
+                target.mkdir()
+                return target
+        return None
