@@ -30,6 +30,7 @@ COMMANDS = {
     "best": "show what the cache serves for a kernel, as best_config does",
     "compare": "compare the results of several devices",
     "merge": "merge caches and journals of several machines",
+    "doctor": "check this machine for tuning, with what to do",
     "devices": "list the devices that --device accepts",
     "new": "write a first space file and reference for a kernel",
     "space": "count and check a space; explain why a configuration is invalid",

@@ -26,7 +26,9 @@ class _Console(Console):
 def console() -> Console:
     """The console for results, with colours on a terminal and plain text elsewhere."""
     plain = not sys.stdout.isatty()
-    return _Console(highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None)
+    return _Console(
+        markup=False, highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None
+    )
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

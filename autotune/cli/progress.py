@@ -58,7 +58,7 @@ class _Progress:
                 TimeElapsedColumn(),
                 TextColumn("left"),
                 TimeRemainingColumn(),
-                console=Console(stderr=True, highlight=False),
+                console=Console(stderr=True, highlight=False, markup=False),
             )
             self._bar.add_task("", total=total, state="")
             self._bar.start()

@@ -149,3 +149,9 @@ def test_a_space_of_the_package_is_found_by_its_name_from_anywhere(folder):
     done = folder.run("space", "reduce", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["kernel"] == "reduce"
+
+
+def test_brackets_in_a_detail_are_shown_as_they_are(folder):
+    folder.write("def double(grid, block, x, y, n):\n    raise ValueError('no [bold] y[n] here')\n")
+    folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+    assert "[bold] y[n]" in folder.run("show", "j.jsonl").stdout

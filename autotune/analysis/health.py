@@ -1,0 +1,181 @@
+"""What of a machine helps or hinders tuning: devices, compilers, tools, clocks, folders, stored results."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from autotune.analysis.inventory import inventory
+from autotune.compilers.binary_cache import default_folder
+from autotune.compilers.nvcc import find_nvcc
+from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.records import DeviceInfo
+from autotune.devices import BACKENDS, Address, backend
+from autotune.errors import AutotuneError, MissingExtra, WriteError
+from autotune.evaluation.sanitizer import find_sanitizer
+from autotune.hardware.cuda_driver import driver_version
+from autotune.serving.cache import check_writable, read_roots, writable_root
+
+LOAD_SHARE = 0.25  # of the cores in use by others, above which times of a CPU are unsteady
+MIN_FREE_BYTES = 2**30
+_GOVERNORS = Path("/sys/devices/system/cpu")
+_DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
+
+
+class State(Enum):
+    """How a finding is to be taken."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class HealthFinding:
+    """One thing that was looked at; `mend` says what to do unless it is good."""
+
+    subject: str
+    state: State
+    detail: str
+    mend: str = ""
+
+
+def examine(
+    devices: Sequence[tuple[Address, DeviceInfo]], cache: Path | None, runs: Path
+) -> list[HealthFinding]:
+    """Look at everything that a search depends on.
+
+    Args:
+        devices: Those that were found.
+        cache: The cache folder, as `--cache`.
+        runs: The folder of journals.
+    """
+    return [
+        *_devices(devices),
+        *_compilers(devices),
+        *_tools(devices),
+        *_steadiness(),
+        *_cache(cache, runs),
+        *_folders(runs),
+    ]
+
+
+def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
+    for address, device in devices:
+        if address.backend != "fake":
+            yield HealthFinding(str(address), State.GOOD, f"{device.name}, {device.runtime.strip()}")
+    found = {address.backend for address, _ in devices}
+    for name, entry in BACKENDS.items():
+        if name not in found:
+            try:
+                backend(name)
+            except MissingExtra as error:
+                yield HealthFinding(name, State.WARNING, "not available", str(error))
+            else:
+                driver = driver_version()
+                reason = f"no device, NVIDIA driver {driver}" if entry.dialect == "cuda" else "no device"
+                yield HealthFinding(name, State.WARNING, reason, "install or load the driver of the device")
+    if not found - {"fake"}:
+        yield HealthFinding(
+            "devices", State.PROBLEM, "none to tune for", "pip install pocl-binary-distribution"
+        )
+
+
+def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
+    try:
+        yield HealthFinding("NVRTC", State.GOOD, CudaCompiler("sm_90").name)
+    except AutotuneError as error:
+        yield HealthFinding("NVRTC", _needed(devices), "not found", str(error))
+    try:
+        yield HealthFinding("nvcc", State.GOOD, find_nvcc())
+    except AutotuneError:
+        mend = "only spaces with `compiler: nvcc` need it: install the CUDA toolkit"
+        yield HealthFinding("nvcc", State.WARNING, "not found", mend)
+
+
+def _needed(devices: Sequence[tuple[Address, DeviceInfo]]) -> State:
+    """A problem if there is an NVIDIA GPU to tune for."""
+    return State.PROBLEM if _has_nvidia(devices) else State.WARNING
+
+
+def _has_nvidia(devices: Sequence[tuple[Address, DeviceInfo]]) -> bool:
+    return any(BACKENDS[address.backend].dialect == "cuda" for address, _ in devices)
+
+
+def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
+    """Sanitizer and profilers, where there is a GPU that they work for."""
+    gpu = next((address for address, _ in devices if BACKENDS[address.backend].dialect == "cuda"), None)
+    if gpu is None:
+        return
+    tools = {
+        "compute-sanitizer": find_sanitizer(gpu),
+        "ncu": shutil.which("ncu"),
+        "nsys": shutil.which("nsys"),
+    }
+    for name, path in tools.items():
+        if path is None:
+            yield HealthFinding(
+                name, State.WARNING, "not found", "install the CUDA toolkit, or add it to PATH"
+            )
+        else:
+            yield HealthFinding(name, State.GOOD, path)
+    restricted = _DRIVER_SETTINGS.exists() and "RmProfilingAdminOnly: 1" in _DRIVER_SETTINGS.read_text()
+    if restricted and os.geteuid() != 0:
+        mend = "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
+        yield HealthFinding("GPU counters", State.WARNING, "only root may read them", mend)
+
+
+def _steadiness() -> Iterator[HealthFinding]:
+    """Whether something else makes times unsteady."""
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    if load > cores * LOAD_SHARE:
+        mend = "stop other programs while you tune for a CPU, and for short kernels on a GPU"
+        yield HealthFinding("load", State.WARNING, f"{load:.1f} on {cores} cores", mend)
+    else:
+        yield HealthFinding("load", State.GOOD, f"{load:.1f} on {cores} cores")
+    governors = {path.read_text().strip() for path in _GOVERNORS.glob("cpu*/cpufreq/scaling_governor")}
+    if governors - {"performance"}:
+        mend = "sudo cpupower frequency-set -g performance"
+        yield HealthFinding("CPU clocks", State.WARNING, f"governor {', '.join(sorted(governors))}", mend)
+
+
+def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
+    root = writable_root(cache)
+    try:
+        check_writable(root)
+    except WriteError as error:
+        yield HealthFinding("cache", State.PROBLEM, str(error), "choose another folder with --cache")
+    found = inventory(read_roots(cache), runs)
+    for reason in found.unreadable:
+        yield HealthFinding("stored results", State.PROBLEM, reason, "move the file away, or restore it")
+    stale = sum(bool(result.stale) for result in found.results)
+    detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {len(found.journals)} journals"
+    if stale:
+        mend = "autotune list says why; search again"
+        yield HealthFinding("stored results", State.WARNING, f"{detail}, {stale} stale", mend)
+    else:
+        yield HealthFinding("stored results", State.GOOD, detail)
+
+
+def _folders(runs: Path) -> Iterator[HealthFinding]:
+    """The folders that a search writes besides the cache."""
+    binaries = default_folder()
+    for subject, folder in (("journals", runs), ("binary cache", binaries)):
+        if folder is None:
+            yield HealthFinding(subject, State.WARNING, "no home folder", "set XDG_CACHE_HOME")
+            continue
+        existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        free_bytes = shutil.disk_usage(existing).free
+        detail = f"{folder}, {free_bytes / 2**30:.1f} GiB free"
+        if not os.access(existing, os.W_OK):
+            yield HealthFinding(
+                subject, State.PROBLEM, f"{folder} cannot be written", "change its permissions"
+            )
+        elif free_bytes < MIN_FREE_BYTES:
+            yield HealthFinding(subject, State.WARNING, detail, "free some disk space")
+        else:
+            yield HealthFinding(subject, State.GOOD, detail)

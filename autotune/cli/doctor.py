@@ -1,0 +1,36 @@
+"""Check this machine for tuning: devices, compilers, tools, clocks and folders, each with what to do."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli._tables import console, table
+from autotune.cli.output import emit
+from autotune.errors import SetupError
+
+EXAMPLE = "autotune doctor"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune doctor`."""
+    opt.add_cache(parser, "the cache to check")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Print all findings; fails if one of them keeps searches from running."""
+    from autotune.analysis.health import State, examine
+    from autotune.tuning.task import find_devices
+
+    findings = examine(find_devices(), parsed.cache, Path("runs"))
+    if parsed.json:
+        emit([asdict(finding) | {"state": finding.state.value} for finding in findings])
+    else:
+        rows = [(item.state.value, item.subject, item.detail, item.mend) for item in findings]
+        console().print(table(("", "what", "found", "to do"), rows))
+    problems = [finding.subject for finding in findings if finding.state is State.PROBLEM]
+    if problems:
+        raise SetupError(f"problems with {', '.join(dict.fromkeys(problems))}")

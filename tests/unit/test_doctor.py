@@ -1,0 +1,55 @@
+"""What `autotune doctor` finds on a machine and says to do."""
+
+import json
+from dataclasses import replace
+
+from autotune.analysis.health import State, examine
+from autotune.devices import Address
+from tests.cache_example import DEVICE, entry, record
+from tests.cache_files import write
+
+CPU = (Address("opencl", 0), replace(DEVICE, kind="cpu", backend="opencl"))
+
+
+def findings(folder, devices=(CPU,)):
+    found = examine(list(devices), folder.path / "cache", folder.path / "runs")
+    return {(finding.subject, finding.state): finding for finding in found}
+
+
+def test_the_command_shows_what_there_is(folder):
+    done = folder.run("doctor", "--cache", "cache")
+    assert done.returncode == 0, done.stderr
+    assert "opencl:0" in done.stdout and "NVRTC" in done.stdout
+    rows = json.loads(folder.run("doctor", "--cache", "cache", "--json").stdout)
+    assert {"subject", "state", "detail", "mend"} == rows[0].keys()
+    assert all(row["mend"] for row in rows if row["state"] != "good")
+
+
+def test_an_extra_that_is_not_installed_is_named_in_full(folder):
+    lines = [
+        line for line in folder.run("doctor", "--cache", "cache").stdout.splitlines() if "pip install" in line
+    ]
+    missing = [line for line in lines if "pycuda" in line]
+    assert all("autotune-kernels[pycuda]" in line for line in missing)
+
+
+def test_without_a_device_there_is_a_problem(folder):
+    assert ("devices", State.PROBLEM) in findings(folder, devices=())
+    assert ("devices", State.PROBLEM) not in findings(folder)
+
+
+def test_a_damaged_result_is_a_problem_and_a_stale_one_a_warning(folder):
+    old, new = entry(64, BLOCK=32), entry(1024, BLOCK=128)
+    newer = replace(new.provenance, tuned_at="2099-01-01T00:00:00+00:00", source_sha256="f" * 64)
+    write(folder.path / "cache", DEVICE, record(old, replace(new, provenance=newer)))
+    assert findings(folder)["stored results", State.WARNING].detail.endswith("1 stale")
+    (file,) = (folder.path / "cache" / DEVICE.slug).glob("reduce.json")
+    file.write_text(file.read_text()[:-20])
+    assert "reduce.json" in findings(folder)["stored results", State.PROBLEM].detail
+    done = folder.run("doctor", "--cache", "cache")
+    assert done.returncode == 1 and "autotune: problems with stored results" in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_a_problem(folder):
+    (folder.path / "cache").write_text("a file, not a folder")
+    assert ("cache", State.PROBLEM) in findings(folder)
