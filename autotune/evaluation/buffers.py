@@ -125,6 +125,12 @@ class GuardedBuffer:
         found, expected = (page[skip:].view(self.array.dtype) for skip, page in pages)
         return found, expected
 
+    def content(self) -> NDArray[Any]:
+        """The array as it is now."""
+        return (
+            self._device.read(self.region, self.size_bytes).view(self.array.dtype).reshape(self.array.shape)
+        )
+
     @property
     def _word(self) -> str:
         return "uint32" if self.size_bytes % 4 == 0 else "uint8"

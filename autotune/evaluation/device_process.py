@@ -5,11 +5,16 @@ A configuration's failure is returned as a value. An error that breaks the proce
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from autotune.core.records import Value
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Verdict
@@ -159,6 +164,33 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
         return replace(verdict, failure=verdict.failure and state.kept(verdict.failure, problem))
     except LaunchError as error:
         return Verdict(_refused(error), repeatable=False)
+
+
+def arrays_after_run(
+    state: DeviceState, binary: Binary, problem: ProblemInstance
+) -> dict[str, str] | Failure:
+    """Run a configuration once over its inputs; files with what its arrays hold then, by name."""
+    try:
+        buffers = state.buffers(problem)
+        guarded = buffers.guarded_buffers(problem)
+        for one in guarded:
+            one.restore()
+        buffers.run(state.program(binary), problem)
+        files = {}
+        for one in guarded:
+            with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
+                np.save(file, one.content())
+            files[one.array.name] = file.name
+        return files
+    except LaunchError as error:
+        return _refused(error)
+
+
+def read_and_remove(path: str) -> NDArray[Any]:
+    """The array in a file that nobody else needs."""
+    found: NDArray[Any] = np.load(path)
+    Path(path).unlink()
+    return found
 
 
 def sample(

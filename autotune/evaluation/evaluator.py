@@ -15,11 +15,12 @@ from autotune.core.records import Config
 from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
-from autotune.evaluation.device_process import run_work_item
+from autotune.evaluation.device_process import arrays_after_run, read_and_remove, run_work_item
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, Outcome
 from autotune.evaluation.worker import Worker
+from autotune.space.functions import function_name
 
 MIN_TIMEOUT_S = 10.0
 COMPILE_AHEAD = 4  # configurations per compiler process
@@ -151,12 +152,28 @@ class Evaluator:
         if failure is not None:
             self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
             return
+        failure = self._verified_here(instance, compiled)
+        if failure is not None:
+            self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
+            return
         timeout_s = self._timeout_s + self._policy.energy_limit_s
         alone = item.alone()
         self._worker.begin(
             run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,)
         )
         self._pending = _Pending(ready, instance, compiled)
+
+    def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
+        """What a caller's own function finds wrong; None where there is none, or nothing is wrong."""
+        verify = self._maker.space.spec.functions.verify
+        if verify is None:
+            return None
+        left = self._worker.run(arrays_after_run, binary, instance.problem, timeout_s=self._timeout_s)
+        if isinstance(left, Failure):
+            return left
+        if verify({name: read_and_remove(path) for name, path in left.items()}):
+            return None
+        return Failure(Status.WRONG_RESULT, f"{function_name(verify)} says that the result is wrong")
 
     def _collect(self) -> None:
         """Wait for the configuration on the device, if any, and record its trial."""

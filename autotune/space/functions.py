@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from numpy.typing import NDArray
+
 from autotune.core.records import Config
 
 Values = Mapping[str, Any]  # what an expression may read: sizes, parameters, DTYPE and so on
@@ -21,6 +23,7 @@ class Functions:
         constraints: Conditions that every valid configuration satisfies.
         values: Names that the launch plan may read, and what computes them.
         source: Gives the complete source of a configuration.
+        verify: Takes the arrays by name as a run leaves them, and says whether they are right.
     """
 
     reference: Callable[[dict[str, Any], dict[str, int]], Mapping[str, Any]] | None = None
@@ -28,6 +31,7 @@ class Functions:
     constraints: tuple[Callable[[Values], Any], ...] = ()
     values: Mapping[str, Callable[[Values], int]] = field(default_factory=dict)
     source: Callable[[Config], str] | None = None
+    verify: Callable[[Mapping[str, NDArray[Any]]], Any] | None = None
 
 
 def function_name(function: Callable[..., Any]) -> str:

@@ -1,0 +1,246 @@
+"""What a script asks for, as a space: checked in full before anything is compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from kernel_tuner import util
+from numpy.typing import NDArray
+
+from autotune.api.space import Space
+from autotune.compilers.kernel_source import SourceText, source_of_text
+from autotune.core.json_values import is_name
+from autotune.core.launch_plan import is_option
+from autotune.core.records import Config, LaunchSpec
+from autotune.errors import InputError
+from autotune.evaluation.stored_inputs import content_sha256
+from autotune.kernel_tuner.arguments import KernelArguments, expected_results, read_arguments
+from autotune.kernel_tuner.launch import BLOCK_NAMES, LaunchRule
+from autotune.kernel_tuner.parameters import Parameters, as_constraint, read_parameters, read_restrictions
+from autotune.space.functions import Functions
+from autotune.space.spec import Constraint, SpaceSpec
+
+RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
+_DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda"}
+_AXES = "xyz"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One kernel with its parameters and arguments."""
+
+    space: Space
+    parameters: Parameters
+    arguments: KernelArguments
+    device: str
+    digest: str  # of all that the trials depend on
+
+
+def read_request(
+    kernel_name: str,
+    kernel_source: Any,
+    problem_size: Any,
+    arguments: Sequence[Any],
+    tune_params: Mapping[str, Sequence[Any]],
+    *,
+    grid_div: tuple[Any, Any, Any],
+    restrictions: Any = None,
+    answer: Sequence[Any] | None = None,
+    atol: float = 1e-6,
+    verify: Callable[..., Any] | None = None,
+    lang: str | None = None,
+    device: int = 0,
+    smem_args: Mapping[str, Any] | None = None,
+    compiler_options: Sequence[str] | None = None,
+    defines: Mapping[str, Any] | None = None,
+    block_size_names: Sequence[str] | None = None,
+) -> Request:
+    """Read the arguments of `tune_kernel`; raises InputError that says what to change.
+
+    All are as Kernel Tuner documents them; `grid_div` has those of x, y and z.
+    """
+    if not is_name(kernel_name):
+        raise InputError(
+            f"kernel_name {kernel_name!r}: expected a name; give a template's arguments in the source"
+        )
+    parameters = read_parameters(tune_params)
+    first = {name: next(iter(values.values())) for name, values in parameters.given.items()}
+    text = _source(kernel_source, first)
+    dialect = _dialect(lang, text)
+    known = read_arguments(arguments, kernel_name, text)
+    names = (*(block_size_names or ()), *BLOCK_NAMES[len(block_size_names or ()) :])
+    rule = LaunchRule(problem_size, grid_div, names, (smem_args or {}).get("size", 0))
+    for compute in (rule.grid, rule.block, rule.shared_bytes):
+        compute(first)  # what is wrong with it is told now
+    texts = _listed(restrictions)
+    constraints = [one for one in texts if as_constraint(one, parameters) is not None]
+    others = read_restrictions([one for one in texts if one not in constraints], parameters)
+
+    def fits(values: Mapping[str, Any]) -> bool:
+        most: int = values["device.max_threads_per_block"]
+        return math.prod(rule.block(parameters.decode(values))) <= most
+
+    def source(config: Config) -> str:
+        params = parameters.decode(config)
+        return _define(_source(kernel_source, params), params, rule, defines, dialect)
+
+    expected = {} if verify else expected_results(answer, known)
+    functions = Functions(
+        reference=lambda _inputs, _sizes: expected,
+        inputs=lambda _sizes, _rng: known.arrays,
+        constraints=(fits, *others),
+        values={
+            name: (lambda values, compute=compute: compute(parameters.decode(values)))  # type: ignore[misc]
+            for name, compute in rule.values().items()
+        },
+        source=source,
+        verify=_verifier(verify, answer, atol, known) if verify else None,
+    )
+    default = Config({one.name: one.values[0] for one in parameters.listed})
+    sizes = _sizes(problem_size, known)
+    shown = source_of_text(source(default), f"{kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}")
+    spec = SpaceSpec(
+        path=Path(f"tune_kernel({kernel_name!r})"),
+        sha256=hashlib.sha256(repr((parameters.given, constraints)).encode()).hexdigest(),
+        kernel=kernel_name,
+        dialect=dialect,
+        source=shown.path,
+        reference=Path("answer"),
+        sizes={"default": sizes},
+        verify_sizes=(),
+        dtypes=("float32",),
+        parameters=parameters.listed,
+        constraints=tuple(Constraint(one, 1) for one in constraints),
+        derived={},
+        default=default,
+        landmarks=(),
+        arguments=known.specs,
+        launch=(
+            LaunchSpec(
+                entry=kernel_name,
+                grid=tuple(f"grid_{axis}" for axis in _AXES),
+                block=tuple(f"block_{axis}" for axis in _AXES),
+                arguments=tuple(one.name for one in known.specs),
+                shared_bytes="shared_bytes" if smem_args else "0",
+            ),
+        ),
+        compiler_options={dialect: _options(compiler_options)},
+        rtol=RTOL,
+        atol=repr(float(atol)),
+        work={},
+        functions=functions,
+    )
+    contents = [content_sha256(array) for array in (*known.arrays.values(), *expected.values())]
+    identity = (shown.sha256, parameters.given, known.specs, contents, repr(texts), sizes, atol, defines)
+    return Request(
+        space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
+        parameters=parameters,
+        arguments=known,
+        device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{device}",
+        digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
+    )
+
+
+def _listed(restrictions: Any) -> list[Any]:
+    if restrictions is None:
+        return []
+    return list(restrictions) if isinstance(restrictions, list | tuple) else [restrictions]
+
+
+def _source(kernel_source: Any, params: Mapping[str, Any]) -> str:
+    """The source as a text: of a file, of a function, or as it is."""
+    if isinstance(kernel_source, list | tuple):
+        raise InputError(
+            "kernel_source: a list has host code, which is not run; give the kernel's own source"
+        )
+    try:
+        text = util.get_kernel_string(kernel_source, params)
+    except OSError as error:
+        raise InputError(f"kernel_source: {kernel_source}: cannot be read: {error.strerror}") from None
+    except TypeError:
+        raise InputError("kernel_source: expected a text, a path or a function that returns a text") from None
+    return str(text)
+
+
+def _dialect(lang: str | None, text: str) -> str:
+    if lang is None:
+        if "__kernel" in text:
+            return "opencl"
+        if "__global__" in text:
+            return "cuda"
+        raise InputError(
+            'lang: neither __kernel nor __global__ is in the source; give lang="OpenCL" or "CUDA"'
+        )
+    if lang.upper() not in _DIALECTS:
+        raise InputError(
+            f"lang {lang!r} is not supported: kernels of OpenCL and CUDA are; use kernel_tuner for it"
+        )
+    return _DIALECTS[lang.upper()]
+
+
+def _define(
+    text: str,
+    params: Mapping[str, Any],
+    rule: LaunchRule,
+    defines: Mapping[str, Any] | None,
+    dialect: str,
+) -> str:
+    """A source with the definitions that Kernel Tuner puts in front of it."""
+    if defines is None:
+        grid = {f"grid_size_{axis}": size for axis, size in zip(_AXES, rule.grid(params), strict=True)}
+        block = dict(zip(rule.block_names, rule.block(params), strict=True))
+        defines = {**grid, **block, **params, "kernel_tuner": 1}
+    head = ""
+    for name, value in defines.items():
+        shown = value(params) if callable(value) else value
+        shown = str(int(shown) if isinstance(shown, bool) else shown).replace("\n", "\\\n")
+        if "loop_unroll_factor" not in name or dialect != "cuda":
+            head += f"#define {name} {shown}\n"
+        elif shown == "0":  # the compiler decides
+            text = re.sub(rf"\n[ \t]*#pragma\s+unroll\s+{name}\b", "\n", text)
+        else:  # `#pragma unroll` takes a constant, and no macro
+            head += f"constexpr int {name} = {shown};\n"
+    if dialect == "cuda" and 'extern "C"' not in text:
+        return f'{head}#line 1\nextern "C" {{\n{text}\n}}\n' if "template" not in text else f"{head}{text}"
+    return f"{head}#line 1\n{text}"
+
+
+def _options(given: Sequence[str] | None) -> dict[str, str]:
+    """Options of the compiler as a space has them; raises InputError for those that name a file."""
+    options: dict[str, str] = {}
+    for option in given or ():
+        flag, _, value = option.partition("=")
+        if not is_option(option.partition("=")[0]) or (value and not is_option(f"-{value}")):
+            raise InputError(f"compiler_options: {option!r} is not supported; give plain options such as -O3")
+        options[flag] = repr(value) if value else "True"
+    return options
+
+
+def _sizes(problem_size: Any, arguments: KernelArguments) -> dict[str, int]:
+    """The problem's sizes where they are numbers, else that of the largest array."""
+    listed = problem_size if isinstance(problem_size, tuple | list) else (problem_size,)
+    if all(isinstance(size, int | np.integer) for size in listed):
+        return {axis: int(size) for axis, size in zip(_AXES, listed, strict=False)}
+    return {"n": max((array.size for array in arguments.arrays.values()), default=1)}
+
+
+def _verifier(
+    verify: Callable[..., Any], answer: Sequence[Any] | None, atol: float, arguments: KernelArguments
+) -> Callable[[Mapping[str, NDArray[Any]]], Any]:
+    """A script's own `verify` over the arrays that a run leaves."""
+    takes_atol = "atol" in inspect.signature(verify).parameters
+
+    def verify_output(found: Mapping[str, NDArray[Any]]) -> Any:
+        outputs = arguments.outputs(found)
+        return verify(answer, outputs, atol=atol) if takes_atol else verify(answer, outputs)
+
+    verify_output.__qualname__ = getattr(verify, "__qualname__", "verify")
+    return verify_output

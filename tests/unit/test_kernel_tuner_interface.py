@@ -1,0 +1,231 @@
+"""`tune_kernel` and `run_kernel` with Kernel Tuner's signatures, on the CPU through OpenCL."""
+
+import inspect
+import json
+
+import kernel_tuner
+import numpy as np
+import pytest
+from kernel_tuner.util import CompilationFailedConfig, RuntimeFailedConfig
+
+import autotune
+from autotune import InputError
+from autotune.errors import SetupError
+from autotune.kernel_tuner import run_kernel, tune_kernel
+from autotune.kernel_tuner.arguments import read_arguments
+from autotune.kernel_tuner.launch import LaunchRule
+from autotune.kernel_tuner.parameters import read_parameters, read_restrictions
+
+SIZE = 1000
+ADD = """
+__kernel void vector_add(__global float *c, __global const float *a, __global const float *b, int n) {
+    int i = get_group_id(0) * block_size_x + get_local_id(0);
+    if (i < n) c[i] = a[i] + b[i];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def arguments():
+    a, b = np.random.default_rng(1).random((2, SIZE)).astype(np.float32)
+    return [np.zeros_like(a), a, b, np.int32(SIZE)]
+
+
+def tuned(source=ADD, params=None, **options):
+    given = arguments()
+    params = {"block_size_x": [32, 64]} if params is None else params
+    return tune_kernel("vector_add", source, SIZE, given, params, quiet=True, **options)
+
+
+@pytest.mark.parametrize("function", [tune_kernel, run_kernel])
+def test_signatures_are_kernel_tuner_s(function):
+    theirs = inspect.signature(getattr(kernel_tuner, function.__name__)).parameters
+    ours = inspect.signature(function).parameters
+    assert [(one.name, one.default) for one in ours.values()] == [
+        (one.name, one.default) for one in theirs.values()
+    ]
+
+
+def test_every_configuration_is_a_dictionary_as_kernel_tuner_makes_it():
+    given = arguments()
+    answer = [given[1] + given[2], None, None, None]
+    metrics = {"GFLOP/s": lambda p: SIZE / p["time"] * 1e-6, "twice": "2 * time"}
+    results, env = tuned(answer=answer, metrics=metrics, restrictions=["block_size_x > 0", lambda p: True])
+    assert [row["block_size_x"] for row in results] == [32, 64]
+    for row in results:
+        assert row["time"] == np.median(row["times"]) and row["twice"] == 2 * row["time"]
+        assert row["GFLOP/s"] > 0
+        assert {"compile_time", "verification_time", "benchmark_time", "strategy_time"} < row.keys()
+    assert env["best_config"] in results and env["device_name"]
+    json.dumps([results, env])
+
+
+def test_a_wrong_result_is_an_error_of_its_configuration():
+    wrong = ADD.replace("a[i] +", "a[i] + (block_size_x == 64) +")
+    given = arguments()
+    results, env = tuned(wrong, answer=[given[1] + given[2], None, None, None])
+    assert isinstance(results[1]["__error__"], RuntimeFailedConfig) and "time" not in results[1]
+    assert env["best_config"]["block_size_x"] == 32
+
+
+def test_a_configuration_that_does_not_compile_is_one_too():
+    broken = "#if block_size_x == 32\n#error no\n#endif\n" + ADD
+    results, _ = tuned(broken)
+    failed = [row for row in results if "__error__" in row]
+    assert [row["block_size_x"] for row in failed] == [32]
+    assert isinstance(failed[0]["__error__"], CompilationFailedConfig)
+
+
+def test_a_kernel_that_never_works_is_told():
+    with pytest.raises(SetupError, match="the default configuration fails"):
+        tuned("#error no\n" + ADD)
+
+
+def test_the_script_s_own_verify_decides():
+    seen = []
+
+    def verify(answer, outputs, atol=None):
+        seen.append((answer, outputs[0], atol))
+        return len(seen) == 1
+
+    results, _ = tuned(answer=["anything"], verify=verify, atol=0.5)
+    given = arguments()
+    assert seen[0][0] == ["anything"] and seen[0][2] == 0.5
+    assert np.allclose(seen[0][1], given[1] + given[2])
+    assert "__error__" in results[1]
+
+
+def test_the_same_call_resumes_and_the_best_is_served():
+    first, _ = tuned()
+    again, _ = tuned()
+    assert [row["times"] for row in first] == [row["times"] for row in again]
+    assert autotune.best_config("vector_add", x=SIZE)["block_size_x"] in (32, 64)
+
+
+def test_a_function_makes_the_source_and_words_are_values():
+    def source(params):
+        return ADD.replace("float", params["kind"]).replace("block_size_x", str(params["block_size_x"]))
+
+    params = {"block_size_x": [32], "kind": ["float", "const float"]}
+    results, _ = tuned(source, params, lang="OpenCL", defines={})
+    assert [row["kind"] for row in results] == ["float", "const float"]
+    assert "__error__" in results[1] and "time" in results[0]
+
+
+def test_an_objective_is_a_metric():
+    metrics = {"cost": lambda p: -p["block_size_x"]}
+    _, env = tuned(metrics=metrics, objective="cost", objective_higher_is_better=False)
+    assert env["best_config"]["block_size_x"] == 64
+
+
+def test_a_strategy_keeps_to_its_budget():
+    params = {"block_size_x": [32, 64, 128], "other": list(range(40))}
+    results, _ = tuned(params=params, strategy="random_sample", strategy_options={"max_fevals": 3})
+    assert len(results) == 3
+
+
+def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
+    given = arguments()
+    c, a, _, n = run_kernel("vector_add", ADD, SIZE, given, {"block_size_x": 64})
+    assert np.array_equal(c, given[1] + given[2]) and np.array_equal(a, given[1]) and n == SIZE
+    assert not given[0].any()
+
+
+def test_run_kernel_says_why_a_kernel_does_not_run():
+    with pytest.raises(SetupError, match="vector_add: compile_error"):
+        run_kernel("vector_add", "#error no\n" + ADD, SIZE, arguments(), {"block_size_x": 64})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lang": "Fortran"}, "lang 'Fortran' is not supported: kernels of OpenCL and CUDA are"),
+        ({"source": "void f() {}"}, "neither __kernel nor __global__ is in the source"),
+        ({"source": ["a.cu", "b.cu"]}, "a list has host code, which is not run"),
+        ({"cmem_args": {"d": 1}}, "cmem_args is not supported: pass the array as an argument"),
+        ({"texmem_args": {"d": 1}}, "texmem_args is not supported: pass the array as an argument"),
+        ({"observers": [1]}, "observers is not supported: registers and times are in the journal"),
+        ({"platform": 1}, "platform is not supported: leave it out"),
+        ({"strategy": "genetic"}, "strategy: 'genetic' is unknown"),
+        ({"answer": [None]}, "answer: 1 elements for 4 arguments; None means input"),
+        ({"restrictions": ["block_size_x is 3"]}, "restrictions: .*write it as a function: lambda p: ..."),
+        ({"restrictions": ["block_size_z == 3"]}, "restrictions: unknown name 'block_size_z'"),
+        ({"params": {"a b": [1]}}, "tune_params: 'a b': expected a name"),
+        ({"params": {"a": []}}, "tune_params: a: expected at least one value"),
+        ({"grid_div_x": ["block_size_q"]}, "no value for 'block_size_q'"),
+        ({"compiler_options": ["-I/tmp x"]}, "compiler_options: '-I/tmp x' is not supported"),
+        ({"simulation_mode": True}, "simulation_mode: needs cache="),
+    ],
+)
+def test_what_is_not_supported_says_so_in_one_line_before_anything_runs(options, message, tmp_path):
+    with pytest.raises(InputError, match=message) as caught:
+        tuned(**options)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("problem_size", "grid_div", "grid"),
+    [
+        (1000, (None, None, None), (16, 1, 1)),
+        ((1000, 10), (["block_size_x", "tile"], None, None), (4, 10, 1)),
+        ("tile * 3", ([], None, None), (12, 1, 1)),
+        (("tile * 3", 5), (None, ["tile"], None), (1, 2, 1)),
+        (lambda p: (p["tile"], 8, 9), ([], 2, lambda p: p["tile"] / 2), (4, 4, 5)),
+        ((100,), ("block_size_x / 2", None, None), (4, 1, 1)),
+    ],
+)
+def test_grids_are_those_of_kernel_tuner(problem_size, grid_div, grid):
+    params = {"block_size_x": 64, "tile": 4}
+    names = ["block_size_x", "block_size_y", "block_size_z"]
+    rule = LaunchRule(problem_size, grid_div, tuple(names))
+    assert rule.grid(params) == grid
+    size = kernel_tuner.util.get_problem_size(problem_size, params)
+    assert kernel_tuner.util.get_grid_dimensions(size, params, grid_div, names) == grid
+
+
+@pytest.mark.parametrize(
+    "restriction",
+    [
+        "a * b <= 8",
+        lambda p: p["a"] * p["b"] <= 8,
+        lambda a, b: a * b <= 8,
+        (lambda a: a <= 2, ["a"]),
+    ],
+)
+def test_restrictions_of_every_kind(restriction):
+    parameters = read_parameters({"a": [1, 2, 4], "b": [4]})
+    (holds,) = read_restrictions([restriction], parameters)
+    assert [holds({"a": a, "b": 4}) for a in (1, 2, 4)] == [True, True, False]
+
+
+def test_arguments_are_inputs_where_the_signature_says_const():
+    found = read_arguments(arguments(), "vector_add", ADD)
+    assert [one.role for one in found.specs] == ["inout", "in", "in", "scalar"]
+    unknown = read_arguments(arguments(), "other", ADD)
+    assert [one.role for one in unknown.specs] == ["inout", "inout", "inout", "scalar"]
+
+
+def test_arrays_of_other_types_come_back_as_they_were():
+    pairs = np.array([1 + 2j, 3 - 1j], np.complex64)
+    records = np.array([(1, 2.5)], [("i", "i4"), ("x", "f4")])
+    found = read_arguments([pairs, records], "k", "")
+    assert [one.dtype for one in found.specs] == ["float32", "uint8"]
+    back = found.outputs(found.arrays)
+    assert np.array_equal(back[0], pairs) and back[1] == records
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.5], "float: expected an array, or a scalar such as numpy.int32"),
+        ([np.float32("nan")], "number 0 is nan"),
+    ],
+)
+def test_arguments_that_no_kernel_has_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        read_arguments(given, "k", "")
