@@ -39,6 +39,7 @@ COMMANDS = {
     "ladder": "time the landmarks of a space beside the tuned best",
     "list": "list the results and journals there are, with their ages",
     "show": "list and filter the trials of a search",
+    "plot": "draw one figure of a search or of the cache",
     "report": "write one HTML file with charts of searches",
     "replay": "replay a search on recorded results and score it",
     "import": "import results and spaces of other tools",

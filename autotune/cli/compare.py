@@ -42,8 +42,8 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.compare import compare, left_out, problem_of, require_one_kernel, select
     from autotune.analysis.external_results import imported
     from autotune.errors import NoConfig
-    from autotune.interop.files import write_text
-    from autotune.report.heat_map import heat_map
+    from autotune.report.figures import save
+    from autotune.report.plots import matrix_figure
     from autotune.serving.device_records import device_records
 
     sizes = opt.sizes(parsed)
@@ -61,7 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
     if parsed.plot is not None:
-        write_text(parsed.plot, heat_map(comparison.matrix))
+        save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
         emit(comparison_json(comparison))
     elif parsed.markdown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -13,9 +14,12 @@ from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError
-from autotune.report.plot import Bar, bar_chart
+from autotune.report.figures import Bar, bar_chart, save
 from autotune.space import Space
 from autotune.tuning.tuner import TUNED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
@@ -33,7 +37,6 @@ def run(parsed: argparse.Namespace) -> None:
     """Verify and time the landmarks, and print a table."""
     from autotune.cli._tables import console
     from autotune.cli.progress import SearchProgress
-    from autotune.interop.files import write_text
     from autotune.tuning.context import get_ready
     from autotune.tuning.task import bind_target, tuned_best
     from autotune.tuning.tuner import ladder
@@ -53,7 +56,7 @@ def run(parsed: argparse.Namespace) -> None:
     else:
         console().print(ladder_table(task.space, steps))
     if parsed.plot is not None:
-        write_text(parsed.plot, ladder_plot(task.space, steps))
+        save(ladder_plot(task.space, steps), parsed.plot)
 
 
 def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
@@ -70,8 +73,8 @@ def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
     return table(("step", "ms", "rate", "speed-up", "note"), rows)
 
 
-def ladder_plot(space: Space, steps: Sequence[tuple[str, Trial]]) -> str:
-    """Draw the time of each step that ran as an SVG bar chart; raises InputError if none ran."""
+def ladder_plot(space: Space, steps: Sequence[tuple[str, Trial]]) -> Figure:
+    """Draw the time of each step that ran as a bar chart; raises InputError if none ran."""
     timed = [(name, trial.config, trial.time_ms) for name, trial in steps if trial.time_ms is not None]
     if not timed:
         raise InputError(f"{space.spec.kernel}: no landmark ran on this device, so there is nothing to plot")

@@ -14,6 +14,7 @@ from autotune.core.launch_plan import RESERVED_SIZES
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
 from autotune.errors import InputError, WriteError
+from autotune.report.figures import SUFFIXES
 from autotune.space import SpaceSpec
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target
@@ -178,7 +179,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
     """Add a plot of the result; `what` is its help text."""
-    parser.add_argument("--plot", metavar="FILE.svg", type=_svg, help=what)
+    parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -217,12 +218,12 @@ def seed(text: str) -> int:
     return number
 
 
-def _svg(text: str) -> Path:
-    """Parse the name of an SVG file; raises WriteError if it cannot be written."""
+def figure_file(text: str) -> Path:
+    """Parse the name of a figure's file; raises WriteError if it cannot be written."""
     path = Path(text)
-    if path.suffix != ".svg":
-        raise argparse.ArgumentTypeError(f"{text!r}: plots are SVG; expected a name that ends with .svg")
+    if path.suffix not in SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a name that ends with {' or '.join(SUFFIXES)}")
     folder = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise WriteError(f"--plot {text}: cannot be written; name a file in a folder that you may write to")
+        raise WriteError(f"{text}: cannot be written; name a file in a folder that you may write to")
     return path

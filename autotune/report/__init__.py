@@ -1,1 +1,1 @@
-"""The HTML report, and plots as SVG. This package renders and computes no results."""
+"""The HTML report and figures. This package renders and computes no results."""

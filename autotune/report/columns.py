@@ -9,11 +9,10 @@ from typing import Any
 
 from autotune.analysis.compare import KernelComparison, Portable
 from autotune.analysis.importance import importance
-from autotune.core.records import Sizes
 from autotune.errors import InputError
 from autotune.report.gather import Gathered, Search
 from autotune.report.headline import headline
-from autotune.report.view import MAX_DETAIL, SearchView, cut, short
+from autotune.report.view import MAX_DETAIL, SearchView, cut, short, sizes_text
 
 _TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
 
@@ -33,7 +32,7 @@ def search_json(search: Search) -> dict[str, Any]:
     return {
         "kernel": cut(search.kernel),
         "device": cut(search.device_name),
-        "problem": cut(_problem_text(search)),
+        "problem": cut(view.problem),
         "sizes": {cut(name): size for name, size in search.sizes.items()},
         "source": cut(search.source),
         "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),
@@ -50,14 +49,6 @@ def search_json(search: Search) -> dict[str, Any]:
         "importance": _importance_json(search),
         "bandwidth": search.device and search.device.memory_bandwidth_bytes_per_s,
     }
-
-
-def _problem_text(search: Search) -> str:
-    return ", ".join(filter(None, (_sizes_text(search.sizes), search.dtype)))
-
-
-def _sizes_text(sizes: Sizes) -> str:
-    return " ".join(f"{name}={size:,}" for name, size in sizes.items())
 
 
 def _importance_json(search: Search) -> dict[str, Any]:
@@ -77,7 +68,7 @@ def _importance_json(search: Search) -> dict[str, Any]:
 def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     first = comparison.tuned[0].entry
     return {
-        "problem": cut(", ".join(filter(None, (_sizes_text(first.sizes), first.dtype)))),
+        "problem": cut(", ".join(filter(None, (sizes_text(first.sizes), first.dtype)))),
         "devices": [
             {
                 "name": cut(one.folder),

@@ -10,6 +10,7 @@ from pathlib import Path
 from autotune.analysis.compare import KernelComparison, compare, left_out, require_one_kernel, select
 from autotune.analysis.external_results import imported
 from autotune.compilers.kernel_source import packaged
+from autotune.core.json_values import is_name
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
@@ -209,7 +210,9 @@ def _spec(kernel: str, names: set[str], space: Path | None) -> SpaceSpec | None:
         if {parameter.name for parameter in spec.parameters} != names:
             raise InputError(f"{space}: its parameters are not those of the trials of {kernel}")
         return spec
-    path = packaged("spaces") / f"{slug(kernel)}.yaml"
+    if not is_name(kernel):
+        return None
+    path = packaged("spaces") / f"{kernel}.yaml"
     if not path.is_file():
         return None
     spec = load_space(path)

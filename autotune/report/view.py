@@ -10,7 +10,7 @@ from typing import Any
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, number, parse
-from autotune.core.records import Config, LaunchSpec, Parameter, Value
+from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
@@ -40,6 +40,11 @@ class SearchView:
             else trial
             for trial in self.search.trials
         ]
+
+    @property
+    def problem(self) -> str:
+        """Sizes and element type."""
+        return ", ".join(filter(None, (sizes_text(self.search.sizes), self.search.dtype)))
 
     @cached_property
     def times_ms(self) -> list[float | None]:
@@ -272,3 +277,8 @@ def short(value: float | None) -> float | int | None:
         return None
     short = float(f"{value:.6g}")
     return int(short) if short.is_integer() else short
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """Sizes as `n=1,000 m=2,000`."""
+    return " ".join(f"{name}={size:,}" for name, size in sizes.items())

@@ -52,10 +52,10 @@ CASES = {
     "a device for a journal": (None, (*SEARCH, "--journal", "/dev/null"), ["/dev/null: not a file"]),
     "a name that no file could have": (None, ("search", "x" * 300), ["File name too long"]),
     "a seed that is too large": (None, (*SEARCH, "--seed", str(2**32)), ["--seed", "at most 4294967295"]),
-    "a plot that is no SVG": (
+    "a plot of an unknown format": (
         None,
-        ("ladder", "double.yaml", "--device", "fake", "--plot", "x.png"),
-        ["--plot", "x.png", "ends with .svg"],
+        ("ladder", "double.yaml", "--device", "fake", "--plot", "x.bmp"),
+        ["--plot", "x.bmp", "ends with .svg"],
     ),
     "a kernel source that is a folder": (None, ("new", "."), ["Is a directory; expected a kernel source"]),
     "show of something else": (None, ("show", "double.py"), ["double.py:1", "not a journal"]),

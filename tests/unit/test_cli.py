@@ -71,8 +71,8 @@ def test_ladder_draws_its_times(tuned):
     done = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "plots/ladder.svg")
     assert done.returncode == 0, done.stderr
     drawn = (folder.path / "plots/ladder.svg").read_text()
-    assert drawn.count("<rect") == 3 and ">tuned best<" in drawn and "second" in done.stdout
-    wrong = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.png")
+    assert drawn.count(" ms, ") == 3 and ">tuned best<" in drawn and "second" in done.stdout
+    wrong = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.bmp")
     assert wrong.returncode == 2 and ".svg" in wrong.stderr and "Traceback" not in wrong.stderr
 
 

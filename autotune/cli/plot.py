@@ -1,0 +1,51 @@
+"""Draw one figure of a search, of several, or of the cache, for a paper or a page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+
+EXAMPLE = "autotune plot progress runs/FILE.jsonl -o progress.svg"
+_KINDS = ("progress", "ladder", "roofline", "heat-map", "importance", "matrix", "sweep")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune plot`."""
+    parser.add_argument("kind", choices=_KINDS, help="what to draw")
+    parser.add_argument(
+        "sources",
+        metavar="JOURNAL|KERNEL",
+        nargs="+",
+        help="recorded results such as a journal, or a kernel of the cache; for ladder also what "
+        "`autotune ladder --json` printed",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=opt.figure_file,
+        required=True,
+        help="where to write it: .svg, .png or .pdf",
+    )
+    parser.add_argument("--title", help="the title (default: kernel, problem and device)")
+    parser.add_argument("--x", metavar="PARAMETER", help="the columns of a heat map")
+    parser.add_argument("--y", metavar="PARAMETER", help="the rows of a heat map")
+    parser.add_argument(
+        "--space", metavar="FILE", type=Path, help="the kernel's space file, for ladder and rates"
+    )
+    opt.add_cache(parser, "where to look for results")
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Draw the figure and write it."""
+    from autotune.report.figures import save
+    from autotune.report.plots import Plot, draw
+
+    figure = draw(
+        parsed.kind, Plot(parsed.sources, parsed.cache, parsed.space, parsed.title, (parsed.x, parsed.y))
+    )
+    save(figure, parsed.output)
+    emit(f"{parsed.kind} in {parsed.output}")

@@ -1,0 +1,267 @@
+"""Draw figures for papers and pages with matplotlib: bars, points, lines and matrices, as SVG, PNG or PDF.
+
+Colours are readable on light and on dark pages: text is grey, and the background is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from autotune.errors import WriteError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".svg", ".png", ".pdf")
+MAX_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
+_TEXT, _BAR, _STRONG, _FAILED = "#6e7781", "#4c84c4", "#d9702e", "#b3470b"
+_MAP = "cividis_r"  # even in lightness, and safe for colour-blind readers
+_METADATA: Mapping[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: its length, the texts before it and behind it, and whether it is highlighted."""
+
+    label: str
+    value: float
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points that a line joins."""
+
+    label: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the file's suffix; the same figure gives the same bytes.
+
+    Raises:
+        WriteError: The file cannot be written.
+    """
+    import matplotlib
+
+    buffer = BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "autotune", "svg.fonttype": "none"}):
+        figure.savefig(
+            buffer,
+            format=path.suffix[1:],
+            transparent=True,
+            bbox_inches="tight",
+            dpi=160,
+            metadata=_METADATA[path.suffix],
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(buffer.getvalue())
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = False) -> Figure:
+    """Draw horizontal bars from top to bottom.
+
+    The axis is logarithmic if the largest value is more than 20 times the smallest, unless it `is_linear`.
+
+    Args:
+        title: Above the bars.
+        unit: The unit of the values.
+        bars: At least one; all values are positive.
+        is_linear: Whether the axis begins at 0 in any case.
+    """
+    figure, axes = _axes(title, 7.2, 0.8 + 0.27 * len(bars))
+    values = [bar.value for bar in bars]
+    is_log = not is_linear and max(values) > MAX_LINEAR_SPREAD * min(values)
+    places = range(len(bars))
+    drawn = axes.barh(places, values, color=[_STRONG if bar.strong else _BAR for bar in bars], height=0.7)
+    axes.bar_label(drawn, [_plain(bar.text) for bar in bars], padding=4, color=_TEXT, fontsize=8)
+    axes.set_yticks(places, [_plain(bar.label) for bar in bars])
+    axes.invert_yaxis()
+    if is_log:
+        axes.set_xscale("log")
+        _log(axes.xaxis)
+        axes.set_xlim(left=10.0 ** math.floor(math.log10(min(values) * 0.9)))
+    axes.set_xlabel(f"{unit}, logarithmic" if is_log else unit)
+    _grid(axes, "x")
+    axes.margins(x=0.02, y=0.02)
+    return figure
+
+
+def matrix(
+    title: str,
+    labels: tuple[str, str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Sequence[Sequence[float | None]],
+    text: str = "{:.3g}",
+    *,
+    low_is_good: bool = False,
+) -> Figure:
+    """Draw a matrix of coloured cells with their numbers.
+
+    Args:
+        title: Above the matrix.
+        labels: What rows and columns are.
+        rows: A name for each row.
+        columns: A name for each column.
+        cells: A value for each cell of each row; None is left empty.
+        text: How a value is written.
+        low_is_good: Whether small values get the strong colour.
+    """
+    import matplotlib
+    from matplotlib.colors import Normalize
+
+    figure, axes = _axes(title, 1.8 + 0.62 * len(columns), 1.2 + 0.38 * len(rows))
+    known = [value for row in cells for value in row if value is not None]
+    scale = Normalize(min(known, default=0.0), max(known, default=1.0))
+    colours = matplotlib.colormaps[_MAP.removesuffix("_r") if low_is_good else _MAP]
+    values = [[math.nan if value is None else value for value in row] for row in cells]
+    axes.imshow(values, cmap=colours, norm=scale, aspect="auto")
+    for down, row in enumerate(cells):
+        for across, value in enumerate(row):
+            if value is not None:
+                dark = sum(colours(scale(value))[:3]) < 1.5
+                said = text.format(value)
+                axes.text(
+                    across, down, said, ha="center", va="center", fontsize=8, color="#fff" if dark else "#111"
+                )
+    axes.set_xticks(range(len(columns)), [_plain(name) for name in columns], rotation=45, ha="right")
+    axes.set_yticks(range(len(rows)), [_plain(name) for name in rows])
+    axes.set_ylabel(_plain(labels[0]))
+    axes.set_xlabel(_plain(labels[1]))
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return figure
+
+
+def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
+    """Draw every trial in order, the best so far, and failures as crosses below.
+
+    Args:
+        title: Above the plot.
+        times_ms: The time of each trial in ms; None for one that failed. At least one is a time.
+    """
+    figure, axes = _axes(title, 7.2, 3.6)
+    timed = [(place, time_ms) for place, time_ms in enumerate(times_ms, 1) if time_ms is not None]
+    failed = [place for place, time_ms in enumerate(times_ms, 1) if time_ms is None]
+    best: list[float] = []
+    for _, time_ms in timed:
+        best.append(min(time_ms, best[-1]) if best else time_ms)
+    many = len(times_ms) > 1000
+    places, values = zip(*timed, strict=True)
+    axes.scatter(places, values, s=3 if many else 10, color=_BAR, linewidths=0, rasterized=many)
+    axes.step(places, best, where="post", color=_STRONG, label="best so far")
+    if failed:
+        bottom = min(best) * 0.8
+        axes.scatter(failed, [bottom] * len(failed), s=12, marker="x", color=_FAILED, label="failed")
+    axes.set_yscale("log")
+    _log(axes.yaxis)
+    axes.set_xlabel("evaluation")
+    axes.set_ylabel("ms, logarithmic")
+    _grid(axes, "y")
+    _legend(axes)
+    return figure
+
+
+def roofline(
+    title: str, intensity: Sequence[float], gflops: Sequence[float], gb_per_s: float | None
+) -> Figure:
+    """Draw the rate of every trial over its operations per byte, under the memory's ceiling.
+
+    Args:
+        title: Above the plot.
+        intensity: Operations per byte of each trial.
+        gflops: GFLOP/s of each trial.
+        gb_per_s: The memory's bandwidth; None if it is unknown.
+    """
+    figure, axes = _axes(title, 5.4, 3.8)
+    axes.scatter(
+        intensity, gflops, s=10, color=_BAR, linewidths=0, rasterized=len(gflops) > 1000, label="trials"
+    )
+    fastest = max(range(len(gflops)), key=lambda place: gflops[place])
+    axes.scatter(
+        [intensity[fastest]], [gflops[fastest]], s=40, facecolors="none", edgecolors=_STRONG, label="best"
+    )
+    if gb_per_s is not None:
+        ends = [min(intensity) / 8, max(intensity) * 8]
+        axes.plot(ends, [gb_per_s * end for end in ends], color=_TEXT, label=f"memory, {gb_per_s:,.4g} GB/s")
+    axes.set_xscale("log")
+    _log(axes.xaxis)
+    axes.set_yscale("log")
+    _log(axes.yaxis)
+    axes.set_xlabel("operations per byte")
+    axes.set_ylabel("GFLOP/s")
+    _grid(axes, "both")
+    _legend(axes)
+    return figure
+
+
+def lines(title: str, labels: tuple[str, str], all_lines: Sequence[Line]) -> Figure:
+    """Draw lines on two logarithmic axes; `labels` are those of x and y."""
+    figure, axes = _axes(title, 5.4, 3.6)
+    for one in all_lines:
+        axes.plot(one.xs, one.ys, marker="o", label=_plain(one.label))
+    axes.set_xscale("log")
+    _log(axes.xaxis)
+    axes.set_yscale("log")
+    _log(axes.yaxis)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    _grid(axes, "both")
+    _legend(axes)
+    return figure
+
+
+def _axes(title: str, width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure in the package's style; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_subplot()
+    axes.set_title(_plain(title), color=_TEXT, fontsize=10, fontweight="bold", loc="left")
+    axes.tick_params(colors=_TEXT, labelsize=8, length=0)
+    axes.xaxis.label.set(color=_TEXT, fontsize=8)
+    axes.yaxis.label.set(color=_TEXT, fontsize=8)
+    axes.set_axisbelow(True)
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_color(_TEXT)
+    return figure, axes
+
+
+def _grid(axes: Axes, axis: Literal["x", "y", "both"]) -> None:
+    axes.grid(axis=axis, color=_TEXT, alpha=0.3, linewidth=0.5)
+
+
+def _log(axis: Axis) -> None:
+    """Mark a logarithmic axis with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(frameon=False, labelcolor=_TEXT, fontsize=8)
+
+
+def _plain(text: str) -> str:
+    """A text that is drawn as it stands; matplotlib takes dollars for mathematics."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return (shown if len(shown) <= 80 else f"{shown[:80]}…").replace("$", r"\$")

@@ -1,0 +1,231 @@
+"""The kinds of plots of `autotune plot`: from gathered searches to a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotune.analysis.compare import KernelComparison
+from autotune.analysis.importance import importance
+from autotune.core import json_values as values
+from autotune.errors import InputError
+from autotune.report import figures
+from autotune.report.figures import Bar, Line
+from autotune.report.gather import gather
+from autotune.report.view import SearchView
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TUNED = "tuned best"
+_MAX_PAIRS = 8
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What is to be plotted.
+
+    Attributes:
+        sources: Files with recorded results, or kernels of the cache.
+        cache: The cache to look in; None for the usual ones.
+        space: The kernel's space file; None for the packaged one.
+        title: None for one that says what is shown.
+        parameters: The two parameters of a heat map, as far as they are given: x, then y.
+    """
+
+    sources: Sequence[str]
+    cache: Path | None = None
+    space: Path | None = None
+    title: str | None = None
+    parameters: tuple[str | None, str | None] = (None, None)
+
+
+def draw(kind: str, plot: Plot) -> Figure:
+    """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
+    return KINDS[kind][1](plot)
+
+
+def matrix_figure(comparison: KernelComparison) -> Figure:
+    """Draw how fast each device's best runs on the others."""
+    devices = list(comparison.matrix)
+    cells = [
+        [None if share is None else 100 * share for share in row.values()]
+        for row in comparison.matrix.values()
+    ]
+    title = f"{comparison.kernel}: % of the best speed"
+    return figures.matrix(title, ("tuned on", "run on"), devices, devices, cells, "{:.0f}")
+
+
+def _views(plot: Plot) -> list[SearchView]:
+    return [SearchView(search) for search in gather(plot.sources, plot.cache, plot.space).searches]
+
+
+def _view(plot: Plot) -> SearchView:
+    found = _views(plot)
+    if len(found) > 1:
+        listed = "; ".join(f"{view.search.device_name}, {view.problem}" for view in found)
+        raise InputError(f"this plot shows one search, and there are {len(found)}: {listed}; name one file")
+    if found[0].best is None:
+        raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")
+    return found[0]
+
+
+def _title(plot: Plot, view: SearchView) -> str:
+    search = view.search
+    return plot.title or ", ".join(filter(None, (search.kernel, view.problem, search.device_name)))
+
+
+def _progress(plot: Plot) -> Figure:
+    view = _view(plot)
+    return figures.progress(_title(plot, view), view.times_ms)
+
+
+def _ladder(plot: Plot) -> Figure:
+    steps = _printed_ladder(plot)
+    if steps is None:
+        view = _view(plot)
+        timed = [(step["name"], view.times_ms[step["trial"]]) for step in view.landmarks()]
+        steps = [(name, time_ms) for name, time_ms in timed if time_ms is not None]
+        if not steps:
+            raise InputError(
+                f"{plot.sources[0]}: no landmark of the space was timed; `autotune ladder` times them"
+            )
+        best_ms = view.times_ms[view.best or 0]
+        steps.append((TUNED, best_ms or 0.0))
+        plot = Plot(plot.sources, title=_title(plot, view))
+    first_ms = steps[0][1]
+    bars = [
+        Bar(name, time_ms, f"{time_ms:.4g} ms, {first_ms / time_ms:.3g} x", strong=name == TUNED)
+        for name, time_ms in steps
+        if time_ms > 0
+    ]
+    return figures.bar_chart(plot.title or Path(plot.sources[0]).stem, "ms", bars)
+
+
+def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
+    """The steps of a file that `autotune ladder --json` printed; None if it is something else."""
+    path = Path(plot.sources[0])
+    if len(plot.sources) != 1 or path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not isinstance(rows, list):
+        return None
+    try:
+        steps = [values.mapping(row, f"{path}[{number}]") for number, row in enumerate(rows)]
+        found = [
+            (
+                values.text(step.get("step"), f"{path}: step"),
+                values.amount(step["time_ms"], f"{path}: time_ms"),
+            )
+            for step in steps
+            if step.get("time_ms") is not None
+        ]
+    except values.Damaged as error:
+        raise InputError(str(error)) from None
+    if not found:
+        raise InputError(f"{path}: no step has a time, so there is nothing to plot")
+    return found
+
+
+def _roofline(plot: Plot) -> Figure:
+    view = _view(plot)
+    moved, done = view.work.get("bytes"), view.work.get("flops")
+    if moved is None or done is None:
+        raise InputError(
+            f"{view.search.kernel}: a roofline needs the bytes and flops of `work` in the space file"
+        )
+    points = [
+        (flops / moved_bytes, flops / time_ms * 1e-6)
+        for moved_bytes, flops, time_ms in zip(moved, done, view.times_ms, strict=True)
+        if moved_bytes and flops and time_ms
+    ]
+    if not points:
+        raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
+    device = view.search.device
+    bandwidth = device.memory_bandwidth_bytes_per_s if device else None
+    intensity, gflops = zip(*points, strict=True)
+    return figures.roofline(_title(plot, view), intensity, gflops, bandwidth and bandwidth * 1e-9)
+
+
+def _heat_map(plot: Plot) -> Figure:
+    view = _view(plot)
+    varying = [
+        one for one in view.parameters if len({trial.config.get(one.name) for trial in view.trials}) > 1
+    ]
+    names = [one.name for one in varying]
+    x, y = plot.parameters
+    left = [name for name in names if name not in (x, y)]
+    chosen = [name or left.pop(0) for name in (x, y) if name or left]
+    if len(chosen) < 2 or any(name not in names for name in chosen):
+        raise InputError(
+            f"a heat map needs two parameters that vary, --x and --y of {', '.join(names) or 'none'}"
+        )
+    across, down = (next(one for one in varying if one.name == name) for name in chosen)
+    best: dict[tuple[object, object], float] = {}
+    for trial, time_ms in zip(view.trials, view.times_ms, strict=True):
+        if time_ms is not None:
+            key = (trial.config.get(down.name), trial.config.get(across.name))
+            best[key] = min(time_ms, best.get(key, time_ms))
+    cells = [[best.get((row, column)) for column in across.values] for row in down.values]
+    return figures.matrix(
+        f"{_title(plot, view)}: best ms",
+        (down.name, across.name),
+        [str(value) for value in down.values],
+        [str(value) for value in across.values],
+        cells,
+        low_is_good=True,
+    )
+
+
+def _importance(plot: Plot) -> Figure:
+    view = _view(plot)
+    found = importance(view.search.trials)
+    strongest = next(iter(found.single), None)
+    bars = [Bar(name, 100 * share, f"{share:.1%}", name == strongest) for name, share in found.single.items()]
+    pairs = list(found.pairs.items())[:_MAX_PAIRS]
+    bars += [Bar(f"{one} x {other}", 100 * share, f"{share:.1%}") for (one, other), share in pairs]
+    unit = f"% of the variance of log time ({found.fit:.0%} of unseen variance explained)"
+    shown = [bar for bar in bars if bar.value >= 0.1]
+    return figures.bar_chart(_title(plot, view), unit, shown, is_linear=True)
+
+
+def _matrix(plot: Plot) -> Figure:
+    gathered = gather(plot.sources, plot.cache, plot.space)
+    if gathered.comparison is None:
+        raise InputError(f"a matrix needs results of several devices: {gathered.not_compared}")
+    return matrix_figure(gathered.comparison)
+
+
+def _sweep(plot: Plot) -> Figure:
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for view in _views(plot):
+        time_ms = None if view.best is None else view.times_ms[view.best]
+        if time_ms is not None:
+            name = ", ".join(filter(None, (view.search.kernel, view.search.dtype, view.search.device_name)))
+            groups.setdefault(name, []).append((float(prod(view.search.sizes.values())), time_ms))
+    all_lines = [
+        Line(name, *zip(*sorted(points), strict=True))
+        for name, points in groups.items()
+        if len({volume for volume, _ in points}) > 1
+    ]
+    if not all_lines:
+        raise InputError("a sweep needs results of one kernel and device for several sizes")
+    return figures.lines(plot.title or "best time over size", ("product of the sizes", "ms"), all_lines)
+
+
+KINDS: Mapping[str, tuple[str, Callable[[Plot], Figure]]] = {
+    "progress": ("every trial and the best so far", _progress),
+    "ladder": ("the steps of a ladder, also as `ladder --json` printed them", _ladder),
+    "roofline": ("the rate of every trial under the memory's ceiling", _roofline),
+    "heat-map": ("the best time for every two values of two parameters", _heat_map),
+    "importance": ("which parameters decide the time", _importance),
+    "matrix": ("how fast each device's best runs on the others", _matrix),
+    "sweep": ("the best time over the problem's size", _sweep),
+}

@@ -1,0 +1,163 @@
+"""Figures: they say what the numbers say, take any text, and the same input gives the same bytes."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.cli.plot import _KINDS
+from autotune.core.trials import Status
+from autotune.report.figures import Bar, bar_chart, matrix, progress, save
+from autotune.report.plots import KINDS
+from tests.conftest import ROOT, run_in_process
+from tests.recorded_files import T4
+from tests.unit.test_report_page import HOSTILE, journal, trial
+
+STEPS = [
+    {"step": "first", "time_ms": 4.0, "status": "ok", "detail": ""},
+    {"step": "failed", "time_ms": None, "status": "timeout", "detail": "took 10 s"},
+    {"step": "tuned best", "time_ms": 1.0, "status": "ok", "detail": ""},
+]
+
+
+def texts(path):
+    found = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(one.itertext()) for one in found]
+
+
+def plot(*arguments):
+    return run_in_process(ROOT, "plot", *map(str, arguments))
+
+
+@pytest.fixture
+def searched(tmp_path, monkeypatch):
+    """Two journals of one kernel, for two devices and two sizes each."""
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+    trials = [trial(n, time_ms=1 + n % 7 + n / 90, config={"A": n % 7, "B": n // 7}) for n in range(42)] + [
+        trial(99, Status.CRASHED, detail="no", config={"A": 9, "B": 9})
+    ]
+    return [
+        journal(tmp_path / "a.jsonl", trials, device="GPU A"),
+        journal(tmp_path / "b.jsonl", trials, device="GPU B"),
+    ]
+
+
+@settings(max_examples=15)
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=12))
+def test_bars_are_as_long_as_their_values_on_either_axis(times_ms):
+    figure = bar_chart("ladder", "ms", [Bar(f"step {n}", time_ms, "") for n, time_ms in enumerate(times_ms)])
+    (axes,) = figure.axes
+    found = [bar.get_width() for bar in axes.patches]
+    for (short_ms, short), (long_ms, long) in pairwise(sorted(zip(times_ms, found, strict=True))):
+        assert (short_ms < long_ms) == (short < long)
+    wide = max(times_ms) > 20 * min(times_ms)
+    assert (axes.get_xscale() == "log") == wide == ("logarithmic" in axes.get_xlabel())
+    assert axes.get_xlim()[0] <= min(times_ms) and max(times_ms) <= axes.get_xlim()[1]
+
+
+def test_any_text_is_drawn_as_it_stands(tmp_path):
+    save(bar_chart(HOSTILE, "ms", [Bar("$x_1^2$ <b>", 1, "$", strong=True)]), tmp_path / "a.svg")
+    found = texts(tmp_path / "a.svg")
+    assert "$x_1^2$ <b>" in found and "$" in found and any(one.startswith("</script>") for one in found)
+
+
+def test_a_matrix_leaves_unknown_cells_empty(tmp_path):
+    figure = matrix("m", ("rows", "columns"), ["a", "b"], ["c", "d"], [[1.0, None], [3.5, 2.0]])
+    save(figure, tmp_path / "a.svg")
+    found = texts(tmp_path / "a.svg")
+    assert [one for one in found if one in ("1", "3.5", "2")] == ["1", "3.5", "2"] and "nan" not in found
+
+
+def test_the_line_of_progress_is_the_best_so_far():
+    (axes,) = progress("p", [5.0, None, 7.0, 3.0]).axes
+    line = next(one for one in axes.lines if one.get_label() == "best so far")
+    assert list(line.get_xdata()) == [1, 3, 4] and list(line.get_ydata()) == [5.0, 5.0, 3.0]
+    assert "failed" in [one.get_label() for one in axes.collections]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_the_same_input_gives_the_same_bytes(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    found = []
+    for _ in range(2):
+        save(bar_chart("t", "ms", [Bar("a", 1, "1 ms")]), path)
+        found.append(path.read_bytes())
+    assert found[0] == found[1] and len(found[0]) > 1000
+
+
+def test_the_command_offers_every_kind():
+    assert tuple(KINDS) == _KINDS
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "words"),
+    [
+        ("progress", 1, ["best so far", "failed"]),
+        ("heat-map", 1, ["A", "B"]),
+        ("importance", 1, ["A"]),
+        ("matrix", 2, ["tuned on", "100"]),
+    ],
+)
+def test_kinds_of_a_journal(searched, tmp_path, kind, count, words):
+    done = plot(kind, *searched[:count], "-o", tmp_path / "x/a.svg")
+    assert done.returncode == 0, done.stderr
+    found = texts(tmp_path / "x/a.svg")
+    assert not [word for word in words if word not in found]
+
+
+def test_a_heat_map_of_named_parameters(tmp_path):
+    parameters = ("--x", "block_size_x", "--y", "block_size_y")
+    done = plot("heat-map", T4, *parameters, "-o", tmp_path / "a.svg")
+    assert done.returncode == 0 and {"block_size_x", "block_size_y"} <= set(texts(tmp_path / "a.svg"))
+
+
+def test_a_roofline_has_the_memorys_ceiling(tmp_path):
+    done = plot("roofline", "reduce", "--cache", "cache", "-o", tmp_path / "a.svg")
+    assert done.returncode == 2 and "name one file" in done.stderr  # the cache has two problems of it
+    done = plot("roofline", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")
+    assert done.returncode == 0, done.stderr
+    assert "memory, 4,814 GB/s" in texts(tmp_path / "a.svg")
+
+
+def test_a_sweep_has_a_line_for_each_device(tmp_path, searched):
+    large = journal(tmp_path / "large.jsonl", [trial(1, time_ms=9.0)], device="GPU A", n=8000)
+    done = plot("sweep", *searched, large, "-o", tmp_path / "a.svg")
+    assert done.returncode == 0, done.stderr
+    assert "double, int32, GPU A" in texts(tmp_path / "a.svg")
+
+
+def test_a_printed_ladder_is_drawn(tmp_path):
+    (tmp_path / "steps.json").write_text(json.dumps(STEPS))
+    done = plot("ladder", tmp_path / "steps.json", "--title", "steps", "-o", tmp_path / "a.svg")
+    assert done.returncode == 0, done.stderr
+    found = texts(tmp_path / "a.svg")
+    assert "1 ms, 4 x" in found and "failed" not in found and "steps" in found
+
+
+def test_the_shipped_figures_are_what_the_command_makes():
+    """Each ladder in the guides has its figures beside it."""
+    drawn = {path.stem for path in (ROOT / "docs/plots").glob("*.svg")}
+    assert drawn == {path.stem for path in (ROOT / "docs/plots").glob("*.json")}
+    for name in drawn:
+        steps = json.loads((ROOT / f"docs/plots/{name}.json").read_text())
+        found = texts(ROOT / f"docs/plots/{name}.svg")
+        assert not [step["step"] for step in steps if step["step"] not in found]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("ladder", T4), "no landmark"),
+        (("roofline", T4), "needs the bytes and flops"),
+        (("matrix", T4), "needs results of several devices"),
+        (("sweep", T4), "several sizes"),
+        (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
+        (("progress", "README.md"), "not JSON"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(tmp_path, arguments, said):
+    done = plot(*arguments, "-o", tmp_path / "a.svg")
+    assert done.returncode == 2 and said in done.stderr and not (tmp_path / "a.svg").exists()
