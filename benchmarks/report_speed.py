@@ -9,9 +9,9 @@ selenium). The figures depend on the machine, so none of them is a test.
 
 from __future__ import annotations
 
+import argparse
 import random
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -108,7 +108,11 @@ def in_browser(page: Path) -> None:
 
 def main() -> None:
     """Make, open, brush."""
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("most", nargs="?", type=int, help="so many trials (default: the whole space)")
+    most = parser.parse_args().most
     with tempfile.TemporaryDirectory() as folder:
         journal, page = Path(folder) / "reduce.jsonl", Path(folder) / "report.html"
         count = made_up_journal(journal, most)
