@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.cli.output import emit
-from autotune.errors import InputError, WriteError
-from autotune.scaffold import Scaffold
+from autotune.errors import InputError, MissingExtra, WriteError
 
+if TYPE_CHECKING:
+    from autotune.compilers.base import Compiler
+    from autotune.compilers.kernel_source import SourceText
+    from autotune.scaffold import Scaffold
+
+_ATTEMPTS = 4  # to find what the source leaves to its user
+_ARCHITECTURE = "sm_90"
+_TIMEOUT_S = 120.0
+_UNDEFINED = re.compile(
+    r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\''
+)
+_INTRODUCER = re.compile(r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
 EXAMPLE = "autotune new my_kernel.cu"
 
 
@@ -23,18 +37,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Write both files beside the kernel and say what was guessed."""
-    from autotune.compilers.kernel_source import include_dir, read_source
-    from autotune.scaffold import scaffold
-
     path: Path = parsed.kernel
-    read_source(path)  # raises InputError if an include is missing
     name = re.sub(r"\W", "_", path.stem)
     name = f"kernel_{name}" if name[0].isdigit() or name == "device" else name
     space, reference = path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py")
     if taken := [str(file) for file in (space, reference) if file.exists()]:
         raise InputError(f"{' and '.join(taken)}: exists and is never overwritten; move it away first")
-    header = (Path(include_dir()) / "portable.h").read_text()
-    made = scaffold(path.name, name, path.read_text(), header, parsed.entry)
+    made, complaint = _scaffold(path, name, parsed.entry)
     try:
         for file, text in ((space, made.space), (reference, made.reference)):
             with file.open("x") as out:
@@ -42,6 +51,101 @@ def run(parsed: argparse.Namespace) -> None:
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
     emit(findings(made, space, reference))
+    if complaint:
+        emit(f"note: the default does not compile yet: {_first_error(complaint)}")
+
+
+def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:
+    """Write a space whose default compiles if a compiler is at hand; also give its last complaint.
+
+    What the compiler does not know is left to the user, and so becomes a parameter or a type. A default that
+    takes too much shared memory gives way to one that takes little.
+    """
+    from autotune.compilers.kernel_source import include_dir, read_source
+
+    header = (Path(include_dir()) / "portable.h").read_text()
+    source = read_source(path)  # raises InputError if an include is missing
+    undefined: dict[str, None] = {}
+    is_small = False
+    for _ in range(_ATTEMPTS):
+        made = _read(path, name, source.text, header, entry, tuple(undefined), is_small=is_small)
+        log = _complaint(made, source)
+        words = [word for match in _UNDEFINED.findall(log) for word in match if word]
+        fresh = [word for word in words if word not in undefined and not _is_called(word, source.text)]
+        if not fresh and (is_small or "shared" not in log):
+            break
+        is_small = is_small or not fresh
+        undefined |= dict.fromkeys(fresh)
+    return made, log
+
+
+def _read(
+    path: Path,
+    name: str,
+    whole: str,
+    header: str,
+    entry: str | None,
+    undefined: tuple[str, ...],
+    *,
+    is_small: bool,
+) -> Scaffold:
+    """Look at the file itself, and at what it includes if no kernel is in it."""
+    from autotune.compilers.host_code import device_part
+    from autotune.scaffold import scaffold
+
+    own = path.read_text()
+    text = own if _INTRODUCER.search(device_part(own) if path.suffix != ".cl" else own) else whole
+    text = device_part(text) if "__global__" in text else text
+    return scaffold(path.name, name, text, header, entry, undefined, is_small=is_small)
+
+
+def _first_error(log: str) -> str:
+    lines = log.splitlines()
+    return next((line for line in lines if "error" in line), lines[0]).strip()
+
+
+def _is_called(word: str, text: str) -> bool:
+    return re.search(rf"\b{word}\s*\(", text) is not None
+
+
+def _complaint(made: Scaffold, source: SourceText) -> str:
+    """What a compiler says against the default configuration; empty if nothing, or without a compiler."""
+    from autotune.compilers.kernel_source import render
+    from autotune.core.launch_plan import entry_name, macros
+    from autotune.core.records import Parameter
+    from autotune.core.trials import Failure
+    from autotune.devices import Address
+    from autotune.evaluation.compiler_pool import CompilerPool, cuda_compiler, device_compiler
+
+    parameters = [Parameter(item.name, item.values) for item in made.guess.parameters]
+    config = {item.name: item.default for item in made.guess.parameters}
+    symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
+    names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
+    options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
+    text = render(source, macros(parameters, config, "float32"))
+    openers: dict[str, Callable[[], Compiler]] = {
+        "cuda": partial(cuda_compiler, _ARCHITECTURE),
+        "opencl": partial(device_compiler, Address("opencl", 0)),
+    }
+    opener = openers.get(made.source.dialect)
+    if opener is None or (made.source.dialect == "cuda" and not _has_nvrtc()):
+        return ""
+    pool = CompilerPool(opener, workers=1, timeout_s=_TIMEOUT_S)
+    try:
+        compiled = pool.submit(text, options, names).result()
+    finally:
+        pool.close()
+    return compiled.detail if isinstance(compiled, Failure) else ""
+
+
+def _has_nvrtc() -> bool:
+    from autotune.evaluation.compiler_pool import cuda_compiler
+
+    try:
+        cuda_compiler(_ARCHITECTURE)
+    except MissingExtra:
+        return False
+    return True
 
 
 def findings(made: Scaffold, space: Path, reference: Path) -> str:

@@ -120,8 +120,16 @@ _STAND_INS = {
             *("stdbool.h", "omp.h", "mpi.h", "sys/types.h", "iterator", "initializer_list", "errno.h"),
             *("thrust/device_vector.h", "thrust/host_vector.h", "thrust/device_ptr.h", "thrust/sort.h"),
             *("thrust/copy.h", "thrust/reduce.h", "thrust/scan.h", "thrust/execution_policy.h"),
-            *("cublas_v2.h", "cufft.h", "curand.h", "cusparse.h", "nvToolsExt.h", "cuda_profiler_api.h"),
-            *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
+            *(
+                "cuda.h",
+                "cublas_v2.h",
+                "cufft.h",
+                "curand.h",
+                "cusparse.h",
+                "nvToolsExt.h",
+                "cuda_profiler_api.h",
+            ),
+            *("cuda.h", "helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
         ),
         _EMPTY,
     ),
@@ -133,7 +141,7 @@ _STAND_INS = {
 }
 # Of the toolkit: NVRTC knows what device code uses of them, so they may be missing.
 _BUILT_IN = (
-    *("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h"),
+    *("cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h"),
     *("vector_types.h", "vector_functions.h", "math_functions.h", "device_atomic_functions.h"),
     *("driver_types.h", "host_defines.h", "builtin_types.h"),
 )

@@ -20,6 +20,7 @@ _HOST_TYPE = re.compile(
     r"\bstd::(?:vector|string|map|set|list|unordered_\w+|shared_ptr|unique_ptr|function|chrono|mutex|thread|"
     r"[io]?f?stream)\b|\bcuda(?:Event|Stream|Graph|Array)_t\b|\bFILE\b|\bthrust::(?:device|host)_vector\b"
 )
+_ALIGNED = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*\)\s*")
 _FUNCTION = re.compile(r"\)\s*(?:const|noexcept)?\s*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
 _TYPE = re.compile(r"\b(?:struct|class|union|enum)\b")
@@ -43,7 +44,7 @@ def device_part(source: str) -> str:
         else:
             end = _closing(masked, found.start()) + 1
             body = masked[found.start() : end]
-            is_function = _FUNCTION.search(head) is not None
+            is_function = _FUNCTION.search(_ALIGNED.sub("", head)) is not None
             is_type = not is_function and _TYPE.search(head) is not None
             if (is_function and not for_device.search(head)) or (
                 is_type and _HOST_TYPE.search(body) and not for_device.search(body)

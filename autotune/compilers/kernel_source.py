@@ -87,10 +87,10 @@ class _Reader:
             if target is None:
                 if match[1] is None or conditional or is_cuda_header(match[1]):
                     return match[0]
-                folders = ", ".join(map(str, (path.parent, *self._folders, packaged("kernels"))))
+                folders = " nor in ".join(map(str, (*self._folders, packaged("kernels"))))
                 raise InputError(
-                    f'{path}: #include "{match[1]}" is in none of {folders}; put it beside the source, '
-                    "or name its folder in include_dirs"
+                    f'{path}: #include "{match[1]}" is neither in its folder nor in {folders}; '
+                    "name the header's folder in include_dirs"
                 )
             is_there = target.resolve() in {*self._placed, *self._open}
             body = "" if is_there else self.read(target, is_conditional=conditional)

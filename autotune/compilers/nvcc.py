@@ -69,7 +69,7 @@ def _pointers(names: Sequence[str]) -> str:
     """A variable for each name that points to it: the linker's notes on the variable tell the symbol."""
     lines = []
     for number, name in enumerate(names):
-        variable, value = f"{_POINTER}{number}", name_expression(name, "&")
+        variable, value = f"{_POINTER}{number}", name_expression(name)
         lines.append(f'\nextern "C" __device__ const void *{variable} = (const void *){value};')
     return "".join(lines)
 

@@ -101,10 +101,10 @@ def _run(
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def name_expression(name: str, address_of: str = "") -> str:
-    """A name as an expression of C++: argument types after it choose among overloaded functions."""
+def name_expression(name: str) -> str:
+    """A name's address as an expression of C++: argument types after it choose among overloaded functions."""
     if not name.endswith(")"):
-        return address_of + name
+        return f"&{name}"
     start = name.rindex("(")
     return f"static_cast<void (*){name[start:]}>({name[:start].rstrip()})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from autotune.errors import InputError
@@ -22,7 +23,16 @@ class Scaffold:
     reference: str
 
 
-def scaffold(file: str, name: str, text: str, header: str, entry: str | None = None) -> Scaffold:
+def scaffold(
+    file: str,
+    name: str,
+    text: str,
+    header: str,
+    entry: str | None = None,
+    undefined: Collection[str] = (),
+    *,
+    is_small: bool = False,
+) -> Scaffold:
     """Write a space for one of the kernels of a source.
 
     Args:
@@ -31,17 +41,21 @@ def scaffold(file: str, name: str, text: str, header: str, entry: str | None = N
         text: Text of the source.
         header: Text of portable.h.
         entry: Name of the kernel; by default the first one.
+        undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
+        is_small: Whether the default is to take few resources.
 
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
     words = {match[1] for match in DEFINITION.finditer(header)}
-    source = read_kernels(file, text, words)
+    source = read_kernels(file, text, words, undefined)
     kernels = {kernel.entry: kernel for kernel in source.kernels}
+    kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
-        raise InputError(f"{file}: no kernel is called {entry!r}; it has {', '.join(kernels)}")
+        known = ", ".join(kernel.entry for kernel in source.kernels)
+        raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
-    found = guess(kernel, source)
+    found = guess(kernel, source, is_small=is_small)
     return Scaffold(
         source,
         kernel,

@@ -6,14 +6,14 @@ Every guess is valid in a space file; one that needs a second look carries a rem
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
-from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
+from autotune.scaffold.reading import FoundKernel, KernelArgument, Source, TemplateParameter
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 _BLOCK = re.compile(
@@ -81,11 +81,15 @@ class Guess:
     reference: tuple[str, ...]
 
 
-def guess(kernel: FoundKernel, source: Source) -> Guess:
-    """Guess the parts of a space file for one kernel of a source."""
+def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Guess:
+    """Guess the parts of a space file for one kernel of a source.
+
+    `is_small` makes the default one that takes few resources: the least of every parameter's values.
+    """
     macros = source.macros
     axes = _axes(kernel, source.code)
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
+    tuned += [_as_macro(item) for item in kernel.template]
     known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
     parameters = [parameter_of(macro, axes) for macro in tuned]
     block = _block(kernel, tuned, axes)
@@ -94,6 +98,11 @@ def guess(kernel: FoundKernel, source: Source) -> Guess:
         block = tuple(name if name not in known else f"LAUNCH_{name}" for name in invented)
         for name in block:
             parameters.append(_threads(name, axes, "the source does not use it: it shapes the launch"))
+    if not parameters:
+        remark = "the source leaves nothing open: use a macro in it, and list its values"
+        parameters.append(GuessedParameter("VARIANT", (1,), 1, remark))
+    if is_small:
+        parameters = [replace(item, default=_least(item)) for item in parameters]
     names = _size_names(kernel, {parameter.name for parameter in parameters})
     extents = _EXTENTS[min(3, max(len(names), len(axes)))]
     elements = " * ".join(names * len(axes) if len(names) == 1 else names)
@@ -105,7 +114,9 @@ def guess(kernel: FoundKernel, source: Source) -> Guess:
         parameters=tuple(parameters),
         fixed_macros=tuple(macro for macro in macros if macro not in tuned),
         arguments=tuple(
-            _array(item, roles[item.name], elements, bool(reference))
+            _variable(item, [*names, *(parameter.name for parameter in parameters)])
+            if item.symbol
+            else _array(item, roles[item.name], elements, bool(reference))
             if item.is_pointer
             else _scalar(item, kernel.arguments, names)
             for item in kernel.arguments
@@ -116,6 +127,18 @@ def guess(kernel: FoundKernel, source: Source) -> Guess:
         elements=elements,
         reference=reference,
     )
+
+
+def _least(parameter: GuessedParameter) -> Value:
+    numbers = [value for value in parameter.values if not isinstance(value, str)]
+    return min(numbers) if numbers else parameter.default
+
+
+def _as_macro(item: TemplateParameter) -> Macro:
+    """A number that a template takes, for its values are guessed as a macro's are."""
+    if item.kind == "bool":
+        return Macro(item.name, str(int(item.default == "true")), (), (0, 1), "if")
+    return Macro(item.name, item.default if item.default.isdigit() else None, (), (), "")
 
 
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
@@ -130,6 +153,8 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
         return GuessedParameter(
             macro.name, choices, choices[0], "is there one more that only an #else stands for?"
         )
+    if macro.numbers == (0, 1) and macro.test == "if" and macro.default in ("0", "1"):
+        return GuessedParameter(macro.name, (False, True), macro.default == "1")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes)
     if macro.numbers and max(macro.numbers) > 1:
@@ -162,8 +187,8 @@ def _around(name: str, default: int, axes: Sequence[str]) -> GuessedParameter:
     usual = parameter_of(Macro(name, None, (), (), ""), axes).values
     if len(usual) == 1:
         usual = (default // 2, default * 2) if default > 1 else (0, 1)
-    if usual == (False, True):
-        return GuessedParameter(name, usual, bool(default))
+    if usual == (False, True) and default in (0, 1):  # which 0 and 1 equal, too
+        return GuessedParameter(name, (False, True), bool(default))
     values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))
     return GuessedParameter(name, tuple(values), default)
 
@@ -271,6 +296,15 @@ def _scalar(
     return GuessedArgument(
         argument, None, value=value, remark="" if value in sizes else "any number will do?"
     )
+
+
+def _variable(argument: KernelArgument, names: Collection[str]) -> GuessedArgument:
+    """A variable of the source that a program fills before a launch."""
+    known = set(WORD.findall(argument.shape)) <= set(names)
+    extents = argument.shape if known else "1"
+    shape = extents if argument.width == 1 else f"{argument.width} * {extents}"
+    remark = "" if known else "how many elements are copied?"
+    return GuessedArgument(argument, Role.IN, shape, _fill(argument), remark=remark)
 
 
 def _array(argument: KernelArgument, role: Role, elements: str, has_reference: bool) -> GuessedArgument:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+TEMPLATE = re.compile(r"\btemplate\s*<([^;{}()]*?)>")
+_FUNCTION_LIKE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)[ \t]*([^\n]*)$", re.MULTILINE)
 _GUARDED = re.compile(
     r"^[ \t]*#[ \t]*(?:ifndef[ \t]+|if[ \t]+!\s*defined\s*\(?[ \t]*)(\w+)[ \t]*\)?[ \t]*\n"
     r"[ \t]*#[ \t]*define[ \t]+\1\b[ \t]*([^\s][^\n]*)$",
@@ -39,7 +41,9 @@ class Macro:
     test: str
 
 
-def find_macros(code: str, plain: str, taken: Collection[str], types: Collection[str]) -> Iterator[Macro]:
+def find_macros(
+    code: str, plain: str, taken: Collection[str], types: Collection[str], undefined: Collection[str] = ()
+) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
 
     Args:
@@ -47,6 +51,7 @@ def find_macros(code: str, plain: str, taken: Collection[str], types: Collection
         plain: The code without preprocessor directives.
         taken: Names that mean something else, such as arguments.
         types: Names of types, by which variables are recognised.
+        undefined: Words that a compiler does not know.
     """
     defaults = {name: value.strip() for name, value in _GUARDED.findall(code)}
     defined = {match[1]: match[3] for match in DEFINITION.finditer(code) if match[1] not in defaults}
@@ -65,7 +70,11 @@ def find_macros(code: str, plain: str, taken: Collection[str], types: Collection
     excluded = {*taken, *defined, *constants, *variables}
     for word in dict.fromkeys(WORD.findall(code)):
         is_macro = (
-            word in defaults or word in tests or _CONVENTION.fullmatch(word) or _is_constant(word, plain)
+            word in undefined
+            or word in defaults
+            or word in tests
+            or _CONVENTION.fullmatch(word)
+            or _is_constant(word, plain)
         )
         if not is_macro or word in excluded or _BUILT_IN.fullmatch(word):
             continue
@@ -73,6 +82,27 @@ def find_macros(code: str, plain: str, taken: Collection[str], types: Collection
         names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
         numbers = {int(number[1]) for right in rights if (number := _integer(defined.get(right, right)))}
         yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), tests.get(word, ""))
+
+
+def expand_introducers(code: str, plain: str, introducer: re.Pattern[str]) -> str:
+    """Replace the macros of `code` in `plain` that stand for the beginning of a kernel, or for all of it."""
+    for alias, meaning in ((match[1], match[3]) for match in DEFINITION.finditer(code) if not match[2]):
+        if introducer.search(meaning):
+            plain = re.sub(rf"\b{alias}\b", meaning.replace("\\", r"\\"), plain)
+    for alias, names, meaning in _FUNCTION_LIKE.findall(code):
+        is_name = re.search(rf"\b__global__\b[^;{{}}(]*\b{alias}\s*\(", plain) is not None
+        if is_name or introducer.search(meaning):
+            plain = _call_replaced(plain, alias, [name.strip() for name in names.split(",")], meaning)
+    return plain
+
+
+def _call_replaced(plain: str, alias: str, names: list[str], meaning: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        given = dict(zip(names, (part.strip() for part in match[1].split(",")), strict=False))
+        text = WORD.sub(lambda word: given.get(word[0], word[0]), meaning)
+        return re.sub(r"\s*##\s*", "", text)
+
+    return re.sub(rf"\b{alias}\s*\(((?:[^()]|\([^()]*\))*)\)", replaced, plain)
 
 
 def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
@@ -93,7 +123,7 @@ def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
 
 def _is_constant(word: str, plain: str) -> bool:
     """Whether a word is in capitals, as macros are, and somewhere not called like a function."""
-    return word.isupper() and re.search(rf"\b{word}\b(?!\s*\()", plain) is not None
+    return word.isupper() and re.search(rf"(?<!::)\b{word}\b(?!\s*(?:\(|::))", plain) is not None
 
 
 def _integer(text: str) -> re.Match[str] | None:

@@ -6,12 +6,13 @@ Regular expressions instead of a compiler are enough for a first space file, whi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from autotune.core.text import bare_code
 from autotune.errors import InputError
-from autotune.scaffold.macros import DEFINITION, WORD, Macro, find_macros
+from autotune.scaffold.macros import DEFINITION, TEMPLATE, WORD, Macro, expand_introducers, find_macros
+from autotune.scaffold.types import SCALARS, STRUCT, UNKNOWN, KnownTypes, known_types
 
 # The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
 _INTRODUCERS = {
@@ -20,10 +21,14 @@ _INTRODUCERS = {
     "opencl": re.compile(r"\b__kernel\b|\bkernel\b(?=\s+(?:void|__attribute__)\b)"),
 }
 _ATTRIBUTE = re.compile(
-    r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|reqd_work_group_size|__attribute__)\s*\("
+    r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|__maxnreg__|__cluster_dims__|reqd_work_group_size|__attribute__)\s*\("
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma)[^\n]*$", re.MULTILINE)
-_TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
+_ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
+_CONSTANT = re.compile(
+    r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
+)
+_EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(
     r"\b(?:volatile|restrict|__restrict__|__restrict|RESTRICT|__global|global|GLOBAL|__constant|constant|"
     r"__private|register|__grid_constant__)\b"
@@ -31,34 +36,11 @@ _QUALIFIERS = re.compile(
 _UNSUPPORTED = {
     "__local": "takes dynamic local memory; declare the array in the kernel instead",
     "local": "takes dynamic local memory; declare the array in the kernel instead",
+    "cudaTextureObject_t": "is a texture; autotune passes arrays and numbers only",
+    "cudaSurfaceObject_t": "is a surface; autotune passes arrays and numbers only",
     "image2d_t": "is an image; autotune passes arrays and numbers only",
     "sampler_t": "is a sampler; autotune passes arrays and numbers only",
 }
-_SCALARS = {
-    "bool": "uint8",
-    "char": "int8",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-    "uchar": "uint8",
-    "short": "int16",
-    "unsigned short": "uint16",
-    "ushort": "uint16",
-    "int": "int32",
-    "unsigned": "uint32",
-    "unsigned int": "uint32",
-    "uint": "uint32",
-    "long": "int64",
-    "long long": "int64",
-    "unsigned long": "uint64",
-    "unsigned long long": "uint64",
-    "ulong": "uint64",
-    "size_t": "uint64",
-    "half": "float16",
-    "__half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "DTYPE": "DTYPE",
-} | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 @dataclass(frozen=True)
@@ -71,21 +53,36 @@ class KernelArgument:
     width: int
     is_pointer: bool
     is_const: bool
+    type_text: str = ""  # as overloads are told apart
+    type_name: str = ""
+    shape: str = ""  # of an array whose declaration gives it
+    symbol: str = ""  # the variable that it is, for it is no argument then
+
+
+@dataclass(frozen=True)
+class TemplateParameter:
+    """One parameter of a template: of kind type, bool or number, with its default or nothing."""
+
+    name: str
+    kind: str
+    default: str
 
 
 @dataclass(frozen=True)
 class FoundKernel:
-    """A kernel with its arguments, its declared block and the text of its body.
+    """A kernel: its name, its entry in a launch plan, its arguments and its body's text.
 
-    The block has three extents, or one if only its number of threads is declared, or none. `has_c_name` is
-    False for a CUDA kernel that is not `extern "C"`.
+    The block has three extents, or one if only its number of threads is declared, or none. `template` has the
+    numbers that a template takes, `types` the types that the source leaves to its user, with guesses.
     """
 
+    name: str
     entry: str
     arguments: tuple[KernelArgument, ...]
     block: tuple[str, ...]
     body: str
-    has_c_name: bool
+    template: tuple[TemplateParameter, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,35 +98,39 @@ class Source:
     code: str
 
 
-def read_kernels(name: str, text: str, dialect_words: Iterable[str]) -> Source:
+def read_kernels(
+    name: str, text: str, dialect_words: Iterable[str], undefined: Collection[str] = ()
+) -> Source:
     """Read a source; `dialect_words` are the macros of portable.h, `name` is for messages.
 
+    `undefined` words are those that a compiler does not know: they are macros, or types of variables.
     Raises InputError when there is no kernel, or one that no launch plan can call.
     """
     code = bare_code(text)
     definitions = {match[1]: match[3].strip() for match in DEFINITION.finditer(code) if not match[2]}
-    plain = _DIRECTIVE.sub("", code)
-    for alias, meaning in definitions.items():
-        if any(pattern.search(meaning) for pattern in _INTRODUCERS.values()):
-            plain = re.sub(rf"\b{alias}\b", meaning, plain)
+    plain = expand_introducers(code, _DIRECTIVE.sub("", code), _EXPANDED)
+    types = known_types(plain, definitions)
     for dialect, introducer in _INTRODUCERS.items():
         starts = [match.end() for match in introducer.finditer(plain)]
-        kernels = [
-            kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, definitions))
-        ]
-        if kernels:
+        found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types))]
+        if found:
+            kernels = _told_apart(found)
+            declared = [word for word in undefined if re.search(rf"\b{word}\s+\w+\s*[=;,)\[]", plain)]
+            own = {word: types.stand_in(word) for word in declared}
+            kernels = tuple(replace(kernel, types={**kernel.types, **own}) for kernel in kernels)
             taken = {argument.name for kernel in kernels for argument in kernel.arguments}
+            taken |= {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
+            taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
+            taken |= {word for kernel in kernels for word in kernel.types}
             taken.update(dialect_words if dialect == "portable" else ())
-            return Source(dialect, tuple(kernels), tuple(find_macros(code, plain, taken, _SCALARS)), plain)
+            return Source(dialect, kernels, tuple(find_macros(code, plain, taken, SCALARS, undefined)), plain)
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"
     )
 
 
-def _kernel(
-    name: str, plain: str, start: int, dialect: str, definitions: dict[str, str]
-) -> FoundKernel | None:
+def _kernel(name: str, plain: str, start: int, dialect: str, types: KnownTypes) -> FoundKernel | None:
     """The kernel whose introducer ends at `start`; None for a declaration without body."""
     end = re.compile("[{;]").search(plain, start)
     if end is None or end[0] == ";":
@@ -139,20 +140,90 @@ def _kernel(
     words = WORD.findall(signature[:opening])
     if opening < 0 or not words:
         raise InputError(f"{name}: cannot read the kernel that begins {signature.strip()[:40]!r}")
-    before = plain[:start].rstrip()
-    if re.search(r"\btemplate\s*<[^;{}]*$", before):
-        raise InputError(
-            f"{name}: {words[-1]} is a template, which cannot be launched by its name; "
-            "write DTYPE for its type and macros for its numbers"
-        )
+    called, before = words[-1], plain[:start].rstrip()
+    template = _template(f"{name}: {called}", before) if dialect == "cuda" else ()
+    types = types.with_parameters(item.name for item in template if item.kind == "type")
     inside = signature[opening + 1 : closing(signature, opening)]
-    types = {alias: " ".join(type_.split()) for type_, alias in _TYPEDEF.findall(plain)} | definitions
-    arguments = tuple(
-        _argument(f"{name}: {words[-1]}", text, types) for text in _split(inside) if text != "void"
-    )
-    exported = dialect != "cuda" or re.search(r"\bextern\s*(?:\{|[^;{}]*$)", before) is not None
+    listed = [text for text in _split(inside) if text != "void"]
     body = plain[end.end() : closing(plain, end.start())]
-    return FoundKernel(words[-1], arguments, block, body, exported)
+    arguments = [_argument(f"{name}: {called}", text, types) for text in listed]
+    unknown = {argument.type_name: "" for argument in arguments if argument.dtype == UNKNOWN}
+    if dialect == "cuda":
+        arguments += [item for item in _variables(plain, types) if _is_used(item.name, body, plain)]
+        called = "::".join((*_namespaces(plain, start), called))
+    entry = called
+    if template:
+        entry += f"<{', '.join('DTYPE' if item.kind == 'type' else item.name for item in template)}>"
+    return FoundKernel(
+        words[-1],
+        entry,
+        tuple(argument if argument.dtype != UNKNOWN else types.guessed(argument) for argument in arguments),
+        block,
+        body,
+        tuple(item for item in template if item.kind != "type"),
+        {word: types.stand_in(word) for word in unknown},
+    )
+
+
+def _told_apart(kernels: Sequence[FoundKernel]) -> tuple[FoundKernel, ...]:
+    """Kernels of one name by their argument types; of those with equal ones, under conditions, the first."""
+    first: dict[tuple[str, str], FoundKernel] = {}
+    for kernel in kernels:
+        types = ", ".join(item.type_text for item in kernel.arguments if not item.symbol)
+        first.setdefault((kernel.entry, types), kernel)
+    entries = [entry for entry, _ in first]
+    return tuple(
+        replace(kernel, entry=f"{entry}({types})") if entries.count(entry) > 1 else kernel
+        for (entry, types), kernel in first.items()
+    )
+
+
+def _template(place: str, before: str) -> tuple[TemplateParameter, ...]:
+    """The parameters of the template that a kernel is; none for a function."""
+    match = re.search(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*$", before)
+    if match is None:
+        return ()
+    found = []
+    for part in _split(match[1]):
+        declared, _, default = part.partition("=")
+        words = WORD.findall(declared)
+        if "..." in declared or len(words) < 2 or "<" in declared:
+            raise InputError(
+                f"{place} is a template, and nothing can be guessed for its parameter {part!r}; name an "
+                'instance in the space\'s launch plan: entry: "name<...>"'
+            )
+        kind = "type" if words[0] in ("typename", "class") else "bool" if "bool" in words else "number"
+        found.append(TemplateParameter(words[-1], kind, default.strip()))
+    return tuple(found)
+
+
+def _namespaces(plain: str, end: int) -> list[str]:
+    """The names of the namespaces that are open at a place."""
+    stack: list[str] = []
+    begin = 0
+    for brace in re.compile("[{};]").finditer(plain, 0, end):
+        if brace[0] == "{":
+            match = re.search(r"\bnamespace\b\s*([\w:]*)\s*$", plain[begin : brace.start()])
+            stack.append(match[1] if match else "")
+        elif brace[0] == "}" and stack:
+            stack.pop()
+        begin = brace.end()
+    return [name for name in stack if name]
+
+
+def _variables(plain: str, types: KnownTypes) -> Iterator[KernelArgument]:
+    """The `__constant__` arrays and numbers that a program fills before a launch."""
+    for match in _CONSTANT.finditer(plain):
+        argument = _argument("", f"const {match[1]} *{match[2]}", types)
+        extents = [part.strip() for part in re.findall(r"\[([^\]]*)\]", match[3] or "")]
+        shape = " * ".join(types.number(extent) for extent in extents) or "1"
+        symbol = "::".join((*_namespaces(plain, match.start()), match[2]))
+        yield replace(argument, text=" ".join(match[0].split()), shape=shape, symbol=symbol)
+
+
+def _is_used(name: str, body: str, plain: str) -> bool:
+    """Whether a kernel, or a function that it may call, uses a variable."""
+    return re.search(rf"\b{name}\b", body) is not None or len(re.findall(rf"\b{name}\b", plain)) > 1
 
 
 def _without_attributes(signature: str) -> tuple[str, tuple[str, ...]]:
@@ -164,6 +235,8 @@ def _without_attributes(signature: str) -> tuple[str, tuple[str, ...]]:
         if match[1] == "__attribute__":
             if (nested := _ATTRIBUTE.search(inside)) is not None:
                 block = _split(inside[nested.end() : closing(inside, nested.end() - 1)])
+        elif match[1] in ("__maxnreg__", "__cluster_dims__"):
+            pass
         elif match[1] == "__launch_bounds__":
             block = _split(inside)[:1]
         else:
@@ -172,33 +245,46 @@ def _without_attributes(signature: str) -> tuple[str, tuple[str, ...]]:
     return signature, block
 
 
-def _argument(place: str, text: str, types: dict[str, str]) -> KernelArgument:
-    words = WORD.findall(text)
-    for word in words[:-1]:
+def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
+    declared = text.partition("=")[0]
+    is_array = "[" in declared
+    words = WORD.findall(declared.partition("[")[0])
+    for word in words:
         if word in _UNSUPPORTED:
             raise InputError(f"{place}: {words[-1]} {_UNSUPPORTED[word]}")
-    name = words[-1]
+    if "(" in declared or declared.count("*") > 1 or "&" in declared:
+        raise InputError(f"{place}: {text.strip()}: autotune passes plain arrays and numbers only")
+    name = words[-1] if words else ""
     kind = " ".join(
         word
-        for word in WORD.findall(_QUALIFIERS.sub(" ", text.rpartition(name)[0]))
-        if word not in ("const", "struct")
+        for word in WORD.findall(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]))
+        if word not in ("const", "struct", "std", "typename")
     )
-    kind = " ".join(types.get(kind, kind).split())
-    vector = re.fullmatch(r"([a-z]+)(2|3|4|8|16)", kind)
-    if kind not in _SCALARS and vector is not None and vector[1] in _SCALARS:
-        dtype, width = _SCALARS[vector[1]], int(vector[2])
-    elif kind in _SCALARS:
-        dtype, width = _SCALARS[kind], 1
-    else:
+    dtype, width = types.layout(kind)
+    is_pointer = "*" in declared or is_array
+    if not kind or (dtype == UNKNOWN and not re.fullmatch(r"[A-Za-z_]\w*", kind)):
         raise InputError(
             f"{place}: the type {kind or 'missing'!r} of {name} is not known; expected a type of C, "
             "or DTYPE, which autotune defines"
         )
-    is_pointer = "*" in text or "[" in text
-    if width > 1 and not is_pointer:
-        raise InputError(f"{place}: {name} is a vector passed by value; autotune passes plain numbers")
-    is_const = re.search(r"\bconst\b", text.partition("*")[0]) is not None or "constant" in text
-    return KernelArgument(name, " ".join(text.split()), dtype, width, is_pointer, is_const)
+    if dtype == STRUCT or (width > 1 and not is_pointer):
+        what = "a vector" if dtype != STRUCT and not types.is_struct(kind) else "a structure"
+        raise InputError(
+            f"{place}: {name} is {what} passed by value, or one of unknown layout; pass its fields "
+            "as arguments of their own, or a pointer to it"
+        )
+    is_const = re.search(r"\bconst\b", declared.partition("*")[0]) is not None or "constant" in declared
+    type_text = " ".join(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]).split())
+    return KernelArgument(
+        name,
+        " ".join(text.split()),
+        dtype,
+        width,
+        is_pointer,
+        is_const,
+        type_text=type_text + (" *" if is_array else ""),
+        type_name=kind,
+    )
 
 
 def closing(text: str, opening: int) -> int:

@@ -33,6 +33,7 @@ def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess:
             *_stand_in(guess),
             "",
             *_launch(source, kernel, guess),
+            *_types(source, kernel),
             "",
             *_ending(guess),
             "",
@@ -68,7 +69,7 @@ def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
 
 
 def _dtypes(kernel: FoundKernel) -> list[str]:
-    generic = any(item.dtype == "DTYPE" for item in kernel.arguments)
+    generic = "DTYPE" in kernel.entry or any(item.dtype == "DTYPE" for item in kernel.arguments)
     return ["dtypes: [float32]  # what DTYPE may be, such as [float32, float64]"] if generic else []
 
 
@@ -121,8 +122,10 @@ def _argument(item: GuessedArgument) -> str:
     if item.role is None:
         entry = f"{{name: {name}, dtype: {dtype}, value: {item.value}}}"
     else:
+        symbol = f", symbol: {item.argument.symbol}" if item.argument.symbol else ""
         fill = f", fill: {{{item.fill}}}" if item.fill else ""
-        entry = f"{{name: {name}, dtype: {dtype}, shape: [{item.shape}], role: {item.role.value}{fill}}}"
+        role = item.role.value + fill + symbol
+        entry = f"{{name: {name}, dtype: {dtype}, shape: [{item.shape}], role: {role}}}"
     return f"  - {entry}  # {item.argument.text}" + (f": {item.remark}" if item.remark else "")
 
 
@@ -136,25 +139,33 @@ def _stand_in(guess: Guess) -> list[str]:
     ]
 
 
+def _types(source: Source, kernel: FoundKernel) -> list[str]:
+    """Definitions of the types that the source leaves to its user."""
+    if not kernel.types:
+        return []
+    options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in kernel.types.items())
+    language = "opencl" if source.dialect == "opencl" else "cuda"
+    return ["compiler_options:", f"  {language}: {{{options}}}  # types that the source does not define"]
+
+
 def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
     grid = ", ".join(f'"{part}"' for part in guess.grid)
-    names = ", ".join(item.argument.name for item in guess.arguments)
+    names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
+    entry = kernel.entry if kernel.entry.isidentifier() else f'"{kernel.entry}"'
     lines = [
         "launch:",
-        f"  - entry: {kernel.entry}",
+        f"  - entry: {entry}",
         f"    grid: [{grid}]  # blocks: is every element covered?",
         f"    block: [{', '.join(guess.block)}]  # threads",
         f"    arguments: [{names}]",
     ]
     if guess.shared_bytes:
         lines.append(f"    shared_bytes: {guess.shared_bytes}  # an element for each thread?")
-    if not kernel.has_c_name:
-        lines.append(f'  # {kernel.entry} needs extern "C" in front of __global__ to be found by its name')
     for other in source.kernels:
         if other is not kernel:
-            lines.append(
-                f"  # there is also {other.entry}({', '.join(item.name for item in other.arguments)})"
-            )
+            names = ", ".join(item.name for item in other.arguments if not item.symbol)
+            listed = "" if other.entry.endswith(")") else f"({names})"
+            lines.append(f"  # there is also {other.entry}{listed}")
     return lines
 
 

@@ -131,13 +131,29 @@ def test_a_kernel_is_found_in_every_dialect_with_the_block_it_declares(before, d
     assert (result.source.dialect, result.guess.block) == (dialect, block)
 
 
-def test_a_plain_name_is_needed_to_launch_a_cuda_kernel_and_the_space_says_so():
-    assert 'needs extern "C"' not in made(kernel("y[0] = 1;")).space
-    assert (
-        'needs extern "C"'
-        not in made('extern "C" {\n' + kernel("y[0] = 1;", before="__global__ void") + "}").space
-    )
-    assert 'needs extern "C"' in made(kernel("y[0] = 1;", before="__global__ void")).space
+def test_the_entry_is_the_name_in_cpp():
+    plain = "__global__ void sample(float *x, int n) { x[0] = n; }"
+    for text, entry in {
+        plain: "sample",
+        f"namespace a {{ namespace {{ namespace b::c {{ {plain} }} }} }}": "a::b::c::sample",
+        f"template <class T, int BLOCK_SIZE = 64> {plain}": "sample<DTYPE, BLOCK_SIZE>",
+        plain + " __global__ void sample(int x[], int n) { x[0] = n; }": "sample(float *, int)",
+        "#if A\n" + plain + "\n#else\n" + plain + "\n#endif\n": "sample",
+    }.items():
+        assert made(text).kernel.entry == entry
+
+
+def test_a_structure_is_so_many_elements_of_one_type_or_bytes():
+    types = "struct Four { float a, b[2], c; }; struct Mixed { char key; double value; };"
+    for kind, expected in {"Four": ("float32", 4), "Mixed": ("uint8", 16)}.items():
+        (argument, *_) = made(types + kernel("", f"{kind} *p, int n")).kernel.arguments
+        assert (argument.dtype, argument.width) == expected
+
+
+def test_a_type_that_the_source_does_not_define_is_an_option_of_the_compiler():
+    found = made(kernel("", "real4 *p, int n"))
+    assert found.kernel.types == {"real4": "float4"} and found.kernel.arguments[0].width == 4
+    assert "cuda: {-Dreal4: \"'float4'\"}" in found.space
 
 
 def test_a_formula_becomes_a_reference(tmp_path):
@@ -178,9 +194,14 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "no kernel found; expected a function that starts with KERNEL",
         ),
         ("__global__ void sample(float *x);", "no kernel found"),
-        ("template <typename T> __global__ void sample(T *x) {}", "sample is a template"),
-        (kernel("", "Matrix m"), "sample.cu: sample: the type 'Matrix' of m is not known"),
+        (
+            "template <typename... T> __global__ void sample(T *x) {}",
+            "sample.cu: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
+        ),
+        ("struct P { int n, k; }; " + kernel("", "P m"), "m is a structure passed by value"),
         (kernel("", "float4 m"), "m is a vector passed by value"),
+        (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
+        (kernel("", "cudaTextureObject_t m"), "m is a texture"),
         ("__kernel void sample(__local float *cells) {}", "cells takes dynamic local memory"),
         ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
     ],

@@ -1,0 +1,163 @@
+"""What the types of a source are: C's, its aliases and structures, and those that it leaves to its user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from autotune.scaffold.macros import WORD
+
+if TYPE_CHECKING:
+    from autotune.scaffold.reading import KernelArgument
+
+UNKNOWN, STRUCT = "unknown", "structure"
+_ALIASES = 8  # of aliases, one after the other
+_BYTES = re.compile(r"\d+$")
+_TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
+_STRUCTURE = re.compile(
+    r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{([^{}]*)\}\s*(\w*)\s*;"
+)
+_FIELD = re.compile(r"\s*((?:\w+\s+)+)([\w\s,\[\]]+)$")
+SCALARS = {
+    "bool": "uint8",
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "uchar": "uint8",
+    "short": "int16",
+    "unsigned short": "uint16",
+    "ushort": "uint16",
+    "int": "int32",
+    "unsigned": "uint32",
+    "unsigned int": "uint32",
+    "uint": "uint32",
+    "long": "int64",
+    "long long": "int64",
+    "unsigned long": "uint64",
+    "unsigned long long": "uint64",
+    "ulong": "uint64",
+    "size_t": "uint64",
+    "half": "float16",
+    "__half": "float16",
+    "long int": "int64",
+    "short int": "int16",
+    "long long int": "int64",
+    "unsigned short int": "uint16",
+    "unsigned long int": "uint64",
+    "unsigned long long int": "uint64",
+    "long unsigned int": "uint64",
+    "longlong": "int64",
+    "ulonglong": "uint64",
+    "cl_int": "int32",
+    "float": "float32",
+    "double": "float64",
+    "DTYPE": "DTYPE",
+} | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_VECTORS = {
+    "cuFloatComplex": ("float32", 2),
+    "cuComplex": ("float32", 2),
+    "cuDoubleComplex": ("float64", 2),
+} | {
+    "half2": ("float16", 2),
+    "__half2": ("float16", 2),
+    "nv_bfloat16": ("uint16", 1),
+    "__nv_bfloat16": ("uint16", 1),
+    "nv_bfloat162": ("uint16", 2),
+    "__nv_bfloat162": ("uint16", 2),
+}
+
+
+@dataclass(frozen=True)
+class KnownTypes:
+    """Aliases and structures of a source, and the numbers that its macros define."""
+
+    aliases: Mapping[str, str]
+    structures: Mapping[str, tuple[str, int]]
+    definitions: Mapping[str, str]
+
+    def with_parameters(self, names: Iterable[str]) -> KnownTypes:
+        """The same with types that a template takes: each stands for DTYPE."""
+        return replace(self, aliases={**self.aliases, **dict.fromkeys(names, "DTYPE")})
+
+    def layout(self, kind: str) -> tuple[str, int]:
+        """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
+        kind = self._resolved(kind)
+        if kind in SCALARS:
+            return SCALARS[kind], 1
+        if kind in _VECTORS:
+            return _VECTORS[kind]
+        if kind in self.structures:
+            return self.structures[kind]
+        vector = re.fullmatch(r"([a-z]+)(2|3|4|8|16)", kind)
+        if vector is not None and vector[1] in SCALARS:
+            return SCALARS[vector[1]], int(vector[2])
+        return UNKNOWN, 1
+
+    def is_struct(self, kind: str) -> bool:
+        """Whether a type is a structure of the source."""
+        return self._resolved(kind) in self.structures
+
+    def number(self, text: str) -> str:
+        """An extent with the values of the macros that the source defines."""
+        for _ in range(_ALIASES):
+            text = WORD.sub(lambda match: self.definitions.get(match[0], match[0]), text)
+        return text if re.fullmatch(r"[A-Za-z_]\w*|\d+", text) else f"({text})"
+
+    def stand_in(self, name: str) -> str:
+        """A type for one that the source leaves to its user."""
+        width = re.search(r"[234]$", name)
+        return "float" + (width[0] if width else "")
+
+    def guessed(self, argument: KernelArgument) -> KernelArgument:
+        """An argument whose type the user chooses, with the type that stands in."""
+        width = self.layout(self.stand_in(argument.type_name))[1]
+        return replace(argument, dtype="float32", width=width)
+
+    def _resolved(self, kind: str) -> str:
+        for _ in range(_ALIASES):
+            kind = " ".join(self.aliases.get(kind, kind).split())
+        return kind
+
+
+def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
+    """Read the aliases and structures of a source without directives."""
+    aliases: dict[str, str] = {}
+    for match in _TYPEDEF.finditer(plain):
+        name, meaning = (match[2], match[1]) if match[2] else (match[3], match[4])
+        words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
+        aliases[name] = " ".join(words)
+    known = KnownTypes({**aliases, **definitions}, {}, definitions)
+    structures: dict[str, tuple[str, int]] = {}
+    for match in _STRUCTURE.finditer(plain):
+        for name in filter(None, (match[1], match[3])):
+            structures[name] = _structure(match[2], replace(known, structures=structures))
+    return replace(known, structures=structures)
+
+
+def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:
+    """A structure as so many elements of one type, of bytes where its fields differ."""
+    dtypes: list[str] = []
+    for text in filter(None, (part.strip() for part in fields.split(";"))):
+        match = _FIELD.match(text)
+        dtype, width = types.layout(" ".join(match[1].split())) if match else (STRUCT, 1)
+        if match is None or dtype in (UNKNOWN, STRUCT):
+            return STRUCT, 1
+        for name in match[2].split(","):
+            counts = [types.number(count) for count in re.findall(r"\[([^\]]*)\]", name)]
+            if not all(count.isdigit() for count in counts):
+                return STRUCT, 1
+            total = width
+            for count in counts:
+                total *= int(count)
+            dtypes += [dtype] * total
+    if len(set(dtypes)) == 1:
+        return dtypes[0], len(dtypes)
+    offset = widest = 0
+    for dtype in dtypes:
+        bits = _BYTES.search(dtype)
+        size = int(bits[0]) // 8 if bits else 4
+        offset = -(-offset // size) * size + size
+        widest = max(widest, size)
+    return ("uint8", -(-offset // widest) * widest) if dtypes else (STRUCT, 1)
