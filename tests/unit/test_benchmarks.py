@@ -20,6 +20,7 @@ HAS_GPU = Path("/dev/nvidiactl").exists()
 RECORDED = "recorded/convolution/A100_T4.json"
 SMALLEST = {  # every other script needs a GPU, and is asked for its help where its packages are installed
     "carry_over": "recorded",
+    "chaos": "--searches 1 --budget 20",
     "cuda_backends": "--backends opencl:0 opencl:0 --configurations 1 --rounds 2 --size 4096",
     "failing_space": f"{RECORDED} -o failing_T4.json",
     "gpu_faults": "--device fake --health",

@@ -1,0 +1,191 @@
+"""Searches of a space in which a fifth of the configurations fail, each in one of twelve ways.
+
+    python benchmarks/chaos.py [--searches 40] [--budget 300] [--rate 0.2]
+
+The device is the fake one, whose kernels are Python functions, so compilers and device processes really hang
+and crash. Honest times are noisy, and one run in twenty takes half as long again. Which configuration fails
+and how depends on the seed alone, so it is known what each trial should have ended as, and which valid
+configuration is the fastest. The exit code is 1 if a search does not end, if one does not name the fastest
+configuration or a tie with it, or if a fault is missing from a journal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from autotune.core.records import Config
+from autotune.evaluation.journal import read_trials
+
+SPACE = """\
+schema: 1
+kernel: chaos
+dialect: python
+source: chaos.py
+reference: reference.py
+sizes: {{default: {{n: 1000}}}}
+verify_sizes: [{{n: 1}}, {{n: 17}}]
+dtypes: [int32]
+parameters:
+  A: range(0, 40)
+  B: range(0, 12)
+default: {{A: {a}, B: {b}}}
+arguments:
+  - {{name: x, dtype: int32, shape: [n], role: in, fill: {{integers: [-100, 100]}}}}
+  - {{name: y, dtype: int32, shape: [n], role: out}}
+  - {{name: n, dtype: int32, value: n}}
+launch:
+  - {{entry: chaos, grid: [1], block: [1], arguments: [x, y, n]}}
+verify: {{rtol: 0, atol: 0}}
+"""
+REFERENCE = """\
+def reference(inputs, sizes):
+    return {"y": 2 * inputs["x"]}
+"""
+# What a fault does, and how its trial has to end.
+FAULTS = {
+    "compile_error": {"compile_error"},
+    "compile_hang": {"compile_timeout"},
+    "compile_crash": {"compile_error"},
+    "raise": {"crashed"},
+    "hang": {"timeout"},
+    "crash": {"crashed"},
+    "memory_bomb": {"crashed"},
+    "write_nothing": {"wrong_result"},
+    "wrong_element": {"wrong_result"},
+    "sometimes_wrong": {"wrong_result"},
+    "out_of_bounds": {"out_of_bounds"},
+    "zero_time": {"measurement_error"},
+}
+SELECTION = '''\
+import zlib
+
+def share_of(*parts):
+    """A number from 0 to 1 that looks random and is the same in every run."""
+    return zlib.crc32(repr(parts).encode()) / 2**32
+
+def fault_of(seed, rate, a, b):
+    if share_of(seed, "fails", a, b) >= rate:
+        return None
+    return FAULTS[int(share_of(seed, "how", a, b) * len(FAULTS))]
+
+def honest_ms(a, b):
+    return 1.0 + 0.02 * (a - 23) ** 2 + 0.15 * (b - 7) ** 2
+'''
+KERNEL = """\
+import os, random, signal, time
+
+def compiling():
+    fault = fault_of(SEED, RATE, A, B)
+    if fault == "compile_error":
+        raise_compile_error()
+    if fault == "compile_hang":
+        time.sleep(600)
+    if fault == "compile_crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+def raise_compile_error():
+    from autotune.errors import CompileError
+    raise CompileError("line 1: this configuration does not compile")
+
+def chaos(grid, block, x, y, n):
+    fault = fault_of(SEED, RATE, A, B)
+    target = y.view("int32")
+    if fault == "raise":
+        raise RuntimeError("an error that sticks")
+    if fault == "hang":
+        time.sleep(600)
+    if fault == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if fault == "memory_bomb":
+        bytearray(2**60)
+    if fault != "write_nothing":
+        target[:n] = 2 * x.view("int32")[:n]
+    if fault == "wrong_element" or (fault == "sometimes_wrong" and random.random() < 0.7):
+        target[n // 2] += 1
+    if fault == "out_of_bounds":
+        y.base[-8:] = 7
+    if fault == "zero_time":
+        return 0.0
+    slow = 1.5 if random.random() < 0.05 else 1.0
+    return honest_ms(A, B) * slow * random.gauss(1, 0.004)
+"""
+ALL = [(a, b) for a in range(40) for b in range(12)]
+TIMEOUT_S = 2.0  # of a trial and of a compilation: far more than an honest one takes
+
+
+def main() -> int:
+    """Run the searches and print what was found of each."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--searches", type=int, default=40, help="default %(default)s")
+    parser.add_argument("--budget", type=int, default=300, help="default %(default)s")
+    parser.add_argument("--rate", type=float, default=0.2, help="of faults (default %(default)s)")
+    asked = parser.parse_args()
+    named, wrong, injected = 0, 0, Counter[str]()
+    for seed in range(asked.searches):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.monotonic()
+            result, faults = searched(Path(folder), seed, asked.budget, asked.rate)
+        injected.update(fault for fault, _ in faults)
+        surprises = [f"{fault} ended as {status}" for fault, status in faults if status not in FAULTS[fault]]
+        found = fastest(seed, asked.rate, result)
+        named += found
+        wrong += len(surprises)
+        verdict = "the fastest or a tie" if found else f"NOT the fastest: {result['config']}"
+        took = f"{time.monotonic() - began:.0f} s"
+        print(f"search {seed}: {verdict}; {len(faults)} faults, {took}", *surprises, sep="\n  ", flush=True)
+    print(f"named the fastest or a tie: {named} of {asked.searches}")
+    print(f"faults that ended otherwise than they should: {wrong} of {injected.total()}")
+    print("injected:", ", ".join(f"{count} {fault}" for fault, count in injected.most_common()))
+    return 0 if named == asked.searches and not wrong else 1
+
+
+def searched(
+    folder: Path, seed: int, budget: int, rate: float
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The result of one search, and how each injected fault that it met ended."""
+    selection = f"FAULTS = {list(FAULTS)!r}\n{SELECTION}"
+    chosen: dict[str, Any] = {}
+    exec(selection, chosen)  # the kernel's own text decides here, too
+    a, b = next(pair for pair in ALL if chosen["fault_of"](seed, rate, *pair) is None)
+    (folder / "chaos.yaml").write_text(SPACE.format(a=a, b=b))
+    (folder / "reference.py").write_text(REFERENCE)
+    (folder / "chaos.py").write_text(f"{selection}\nSEED, RATE = {seed}, {rate}\n{KERNEL}")
+    limits = ["--timeout", str(TIMEOUT_S), "--compile-timeout", str(TIMEOUT_S), "--budget", str(budget)]
+    command = ["search", "chaos.yaml", "--device", "fake", "--json", "--journal", "j.jsonl"]
+    done = subprocess.run(
+        [sys.executable, "-m", "autotune", *command, *limits, "--seed", str(seed), "--cache", "cache"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"search {seed} ended with {done.returncode}: {done.stderr}")
+    trials = read_trials(folder / "j.jsonl")
+    faults = [
+        (chosen["fault_of"](seed, rate, trial.config["A"], trial.config["B"]), trial) for trial in trials
+    ]
+    return json.loads(done.stdout), [(fault, trial.status.value) for fault, trial in faults if fault]
+
+
+def fastest(seed: int, rate: float, result: dict[str, Any]) -> bool:
+    """Whether a search named the fastest configuration that works, or a tie with it."""
+    chosen: dict[str, Any] = {}
+    exec(f"FAULTS = {list(FAULTS)!r}\n{SELECTION}", chosen)
+    working = [pair for pair in ALL if chosen["fault_of"](seed, rate, *pair) is None]
+    a, b = min(working, key=lambda pair: chosen["honest_ms"](*pair))
+    best = Config({"A": a, "B": b})
+    return best in (Config(result["config"]), *map(Config, result["ties"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
