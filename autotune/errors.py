@@ -8,6 +8,7 @@ AutotuneError            base class; the message says what went wrong and what t
 |   `-- NoMemory         the problem's arrays do not fit in the device's memory
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken, so that no search can start
+|   `-- BrokenReference  a function of the reference file raised, or returned what does not fit
 |-- WriteError           a file or folder cannot be written: permissions, or a full disk
 |-- CacheError           a cache file is damaged or of an unknown version
 |   `-- Overtaken        control flow: another search stored first; never reaches a user
@@ -63,6 +64,10 @@ class SetupError(AutotuneError):
     """Kernel, reference or device is broken: no configuration could succeed."""
 
 
+class BrokenReference(SetupError):
+    """A reference file is wrong; the message starts with `file:line:`."""
+
+
 class WriteError(AutotuneError):
     """A file or folder cannot be written."""
 
@@ -105,6 +110,7 @@ class ChildRaised(ChildFailed):
     def __init__(self, kind: str, message: str, trace: str) -> None:
         super().__init__(f"{kind}: {message}" if message else kind, by_machine=kind == MemoryError.__name__)
         self.kind = kind
+        self.message = message
         self.trace = trace
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import zlib
@@ -10,7 +9,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from autotune.core.records import Value
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
+from autotune.evaluation.reference import run_reference
 from autotune.evaluation.work_item import Array, StoredArray
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
@@ -42,24 +41,13 @@ def prepare(
 ) -> ProblemData:
     """Draw the inputs and run the reference, unless its results are stored already.
 
-    Raises SetupError, or whatever the user's reference raises.
+    Raises SetupError.
     """
     inputs = draw_inputs(problem, arrays)
     if expected is not None:
         stored = {name: np.asarray(np.load(array.path, mmap_mode="r")) for name, array in expected}
         return ProblemData(problem, inputs, stored)
-    results = load_module(reference).reference(dict(inputs), dict(problem.sizes))
-    return ProblemData(problem, inputs, expected_results(results, arrays))
-
-
-def load_module(path: Path) -> ModuleType:
-    """Run a reference file; whatever it raises passes through. Raises SetupError for another kind of file."""
-    specification = importlib.util.spec_from_file_location("autotune_reference", path)
-    if specification is None or specification.loader is None:
-        raise SetupError("not a Python file")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return ProblemData(problem, inputs, run_reference(reference, inputs, problem, arrays))
 
 
 def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
@@ -118,27 +106,3 @@ def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         list(threads.map(fill, range(-(-values.size // _CHUNK))))
     return values.reshape(array.shape)
-
-
-def expected_results(results: Mapping[str, Any], arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
-    """A reference's results, converted to the arrays' types; raises SetupError for what does not fit."""
-    known = {array.name: array for array in arrays if array.role in ("out", "inout")}
-    if unknown := sorted(set(results) - set(known)):
-        raise SetupError(f"reference() returned {unknown}; expected names of out or inout arrays")
-    for array in known.values():
-        if array.role == "out" and array.name not in results:
-            raise SetupError(f"reference() returned nothing for the out argument {array.name}")
-    return {name: _as_declared(np.asarray(result), known[name]) for name, result in results.items()}
-
-
-def _as_declared(result: NDArray[Any], array: Array) -> NDArray[Any]:
-    """Flatten and convert a reference's result to the array's type; raise SetupError when it does not fit."""
-    if result.size != math.prod(array.shape):
-        raise SetupError(
-            f"reference() gives {result.size} elements for {array.name}, not {math.prod(array.shape)}"
-        )
-    flat = result.reshape(-1)
-    typed = flat.astype(array.dtype)
-    if typed.dtype.kind in "iu" and not np.array_equal(typed, flat):
-        raise SetupError(f"reference() gives values for {array.name} that {array.dtype} cannot hold")
-    return np.ascontiguousarray(typed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
-from autotune.errors import ChildFailed, InputError, SetupError
-from autotune.evaluation.inputs import draw_inputs, expected_results, load_module
+from autotune.errors import BrokenReference, ChildFailed, ChildRaised, InputError, SetupError
+from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.reference import call, expected_results, load_function
 from autotune.evaluation.work_item import Array, StoredArray
 from autotune.processes.child import Child
 from autotune.space import SpaceSpec
@@ -78,7 +79,8 @@ class StoredInputs:
         with self._lock:
             if key not in self._results:
                 inputs = draw_inputs(problem, drawn)
-                results = expected_results(reference(dict(inputs), dict(problem.sizes)), drawn)
+                found = reference(dict(inputs), dict(problem.sizes))
+                results = expected_results(reference, found, drawn)
                 folder = self._folder / f"expected-{len(self._results)}"
                 folder.mkdir()
                 self._results[key] = tuple(
@@ -89,13 +91,15 @@ class StoredInputs:
     def _made(self, problem: Problem, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
         """Run the user's function `inputs`, that of a file in a process of its own."""
         if self._spec.functions.inputs is not None:
-            return store_made(made_inputs(self._spec.functions.inputs, problem), dtypes, folder)
+            return store_made(self._spec.functions.inputs(*_arguments(problem)), dtypes, folder)
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(
                 _call_inputs, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S
             )
         except ChildFailed as error:
+            if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+                raise BrokenReference(f"{error.message} (at {size_text(problem.sizes)})") from None
             place = f"{self._spec.reference}: inputs() at {size_text(problem.sizes)}"
             raise SetupError(f"{place}: {error}") from None
         finally:
@@ -103,10 +107,10 @@ class StoredInputs:
         return stored
 
 
-def made_inputs(function: Callable[..., Any], problem: Problem) -> Any:
-    """Call a user's `inputs(sizes, rng)`, or `inputs(sizes, rng, data)` if the problem names its data."""
+def _arguments(problem: Problem) -> tuple[Any, ...]:
+    """Those of a user's `inputs(sizes, rng)`, or `inputs(sizes, rng, data)` if the problem names its data."""
     arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
-    return function(*arguments, problem.data) if problem.data else function(*arguments)
+    return (*arguments, problem.data) if problem.data else arguments
 
 
 def store_made(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
@@ -126,10 +130,10 @@ def _call_inputs(
     _state: object, reference: Path, problem: Problem, dtypes: Mapping[str, str], folder: str
 ) -> dict[str, StoredArray]:
     """Call `inputs` of a reference file and store its arrays; runs in a child."""
-    function = getattr(load_module(reference), INPUTS, None)
-    if function is None:
-        raise SetupError(f"there is no such function; {', '.join(dtypes)} should come from it")
-    return store_made(made_inputs(function, problem), dtypes, Path(folder))
+    wanted = f"{INPUTS}(sizes, rng{', data' if problem.data else ''})"
+    function = load_function(reference, INPUTS, f"{wanted} that fills {', '.join(dtypes)}")
+    made = call(reference, function, wanted, *_arguments(problem))
+    return store_made(made, dtypes, Path(folder))
 
 
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:

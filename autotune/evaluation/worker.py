@@ -11,7 +11,15 @@ from typing import Any
 
 from autotune.core.trials import Failure, Status
 from autotune.devices import Address
-from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, NoMemory, OutOfMemory, SetupError
+from autotune.errors import (
+    BrokenReference,
+    ChildFailed,
+    ChildRaised,
+    ChildTimeout,
+    NoMemory,
+    OutOfMemory,
+    SetupError,
+)
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.wrong_result import WrongArrays
@@ -213,6 +221,8 @@ class Worker:
         """The error for a setup that fails for every configuration."""
         if _is_full(error):
             return NoMemory(str(error))
+        if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+            return BrokenReference(error.message)
         where = f"{self._reference} on {self._address}"
         if isinstance(error, ChildTimeout):
             return SetupError(

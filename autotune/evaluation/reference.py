@@ -1,0 +1,180 @@
+"""Runs the functions of a user's reference file; whatever is wrong with them is named by file and line."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.text import hint, nearest, size_text
+from autotune.core.trials import Problem
+from autotune.errors import BrokenReference
+from autotune.evaluation.work_item import Array
+
+_MAX_LETTERS = 300  # of what an exception says
+_NUMBERS = "biuf"  # kinds of numpy's types
+
+
+def run_reference(
+    path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
+) -> dict[str, NDArray[Any]]:
+    """Run `reference(inputs, sizes)` of a file; raises BrokenReference for whatever is wrong with it.
+
+    Args:
+        path: The reference file.
+        inputs: The drawn inputs by name.
+        problem: What they were drawn for.
+        arrays: The arguments that the results belong to.
+
+    Returns:
+        The results, flat and of the arguments' types.
+    """
+    function = load_function(path, "reference", "reference(inputs, sizes)")
+    try:
+        results = call(path, function, "reference(inputs, sizes)", dict(inputs), dict(problem.sizes))
+        return expected_results(function, results, arrays)
+    except BrokenReference as error:
+        raise BrokenReference(f"{error} (at {size_text(problem.sizes)})") from None
+
+
+def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
+    """Import a reference file and return one of its functions; raises BrokenReference.
+
+    `wanted` says what the function should be.
+    """
+    module = call(path, _load_module, "the file", path)
+    function = getattr(module, name, None)
+    if not callable(function):
+        others = [key for key, value in vars(module).items() if callable(value)]
+        similar = nearest(name, others)
+        raise BrokenReference(f"{path}: expected a function {wanted}; found none{similar}")
+    return function  # type: ignore[no-any-return]
+
+
+def _load_module(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location("autotune_reference", path)
+    if specification is None or specification.loader is None:
+        raise BrokenReference(f"{path}: expected a Python file, whose name ends with .py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -> Any:
+    """Call what a reference file defines; what it raises becomes a BrokenReference.
+
+    Args:
+        path: The file.
+        function: What to call.
+        what: Its name in messages, with the parameters that it should have.
+        arguments: Its arguments.
+    """
+    try:
+        return function(*arguments)
+    except (BrokenReference, MemoryError):  # too little memory is no fault of the file
+        raise
+    except Exception as error:  # noqa: BLE001 - the user's code raises anything
+        file = str(path.absolute())  # as Python names the module's file
+        said = " ".join(str(error).split())[:_MAX_LETTERS]
+        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == file]
+        if isinstance(error, SyntaxError) and error.filename == file:
+            raise BrokenReference(f"{path}:{error.lineno}: not valid Python: {error.msg}") from None
+        if not frames:  # it could not be called as it should be
+            raise BrokenReference(f"{place(function)}: expected {what}: {reason}") from None
+        line = f" in `{frames[-1].line}`" if frames[-1].line else ""
+        advice = _advice(error, arguments)
+        raise BrokenReference(f"{path}:{frames[-1].lineno}: {what} raised {reason}{line}{advice}") from None
+
+
+def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
+    """What to do about a common mistake, as the end of a message."""
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        return "; inputs are read-only: change a copy, such as inputs[NAME].copy()"
+    names = [name for one in arguments if isinstance(one, dict) for name in one]
+    if isinstance(error, KeyError) and names and error.args and isinstance(error.args[0], str):
+        return hint(error.args[0], names)
+    return ""
+
+
+def place(function: Callable[..., Any]) -> str:
+    """Where a function is defined: `FILE:LINE`, or its name where it has no source."""
+    code = getattr(function, "__code__", None)
+    return getattr(function, "__qualname__", repr(function)) if code is None else _line(code)
+
+
+def _line(code: Any) -> str:
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def expected_results(
+    function: Callable[..., Any], results: Any, arrays: tuple[Array, ...]
+) -> dict[str, NDArray[Any]]:
+    """A reference's results, converted to the arrays' types; raises BrokenReference for what does not fit.
+
+    Args:
+        function: The reference, for messages.
+        results: What it returned.
+        arrays: The arguments of the problem.
+    """
+    where = f"{place(function)}: reference()"
+    known = {array.name: array for array in arrays if array.role in ("out", "inout")}
+    needed = [array.name for array in known.values() if array.role == "out"] or list(known)
+    if not isinstance(results, Mapping):
+        found = "None, as a function without `return` does" if results is None else type(results).__name__
+        wanted = ", ".join(f'"{name}": ...' for name in needed)
+        raise BrokenReference(f"{where} returned {found}; expected a dict of arrays: {{{wanted}}}")
+    for name in results:
+        if name not in known:
+            raise BrokenReference(
+                f"{where} returned {name!r}, which is no out or inout argument{hint(str(name), known)}"
+            )
+    for array in known.values():
+        if array.role == "out" and array.name not in results:
+            names = ", ".join(map(str, results)) or "an empty dict"
+            raise BrokenReference(f"{where} returned nothing for the out argument {array.name}, but {names}")
+    return {name: _as_declared(_on_host(result), known[name], where) for name, result in results.items()}
+
+
+def _on_host(result: Any) -> NDArray[Any]:
+    """An array of numpy from one of numpy, cupy or torch, or from a number or a list."""
+    if hasattr(result, "detach"):
+        result = result.detach().cpu().numpy()
+    elif hasattr(result, "__cuda_array_interface__") and hasattr(result, "get"):
+        result = result.get()
+    return np.asarray(result)
+
+
+def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]:
+    """Flatten and convert a reference's result to the array's type, or raise BrokenReference."""
+    what = f"{where} returned for {array.name}"
+    declared, found = list(array.shape), list(result.shape)
+    if result.dtype.kind not in _NUMBERS:
+        raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
+    inner = [[length for length in shape if length != 1] for shape in (found, declared)]
+    is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
+    if result.size != math.prod(array.shape) or is_turned:
+        raise BrokenReference(
+            f"{what} an array of shape {found}; expected shape {declared}, as the space file declares"
+        )
+    flat = result.reshape(-1)
+    if (odd := np.flatnonzero(np.isnan(flat))).size:
+        raise BrokenReference(
+            f"{what} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
+            "of the flat array; NaN equals nothing, so no configuration could be right"
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        typed = flat.astype(array.dtype)
+    if typed.dtype.kind in "iu" and (changed := np.flatnonzero(typed != flat)).size:
+        raise BrokenReference(
+            f"{what} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
+            "expected whole numbers of that type"
+        )
+    return np.ascontiguousarray(typed)

@@ -1,0 +1,130 @@
+"""What is wrong with a reference file is said in one line: file, line, what was expected, what to do."""
+
+import numpy as np
+import pytest
+
+from autotune.core.trials import Problem
+from autotune.errors import BrokenReference
+from autotune.evaluation.reference import run_reference
+from autotune.evaluation.work_item import Array
+
+ARRAYS = (
+    Array("x", "float32", (2, 3), "in", ("uniform", 0, 1)),
+    Array("y", "float32", (2, 3), "out", None),
+    Array("total", "int32", (1,), "inout", ("constant", 0)),
+)
+HEAD = "import numpy as np\n\n\ndef reference(inputs, sizes):\n    "
+
+CASES = {
+    "it raises": (
+        'return {"y": inputs["x"] / sizes["m"]}',
+        ':5: reference(inputs, sizes) raised KeyError: \'m\' in `return {"y": inputs["x"] / sizes["m"]}`',
+    ),
+    "an input that is not there": ('return {"y": inputs["totl"]}', "did you mean total?"),
+    "it changes an input": (
+        'inputs["x"][0] = 1',
+        ":5: reference(inputs, sizes) raised ValueError: assignment",
+    ),
+    "and what to do": ('inputs["x"][0] = 1', "inputs are read-only: change a copy"),
+    "no return": ('y = inputs["x"]', ":4: reference() returned None, as a function without `return` does; "),
+    "what to return": ('y = inputs["x"]', 'expected a dict of arrays: {"y": ...}'),
+    "no dict": ('return inputs["x"]', ":4: reference() returned ndarray; expected a dict of arrays"),
+    "a wrong name": ('return {"Y": 0}', ":4: reference() returned 'Y', which is no out or inout argument; "),
+    "a missing name": ('return {"total": 1}', "returned nothing for the out argument y, but total"),
+    "too few elements": (
+        'return {"y": inputs["x"][0]}',
+        ":4: reference() returned for y an array of shape [3]; expected shape [2, 3]",
+    ),
+    "the transpose": ('return {"y": inputs["x"].T}', "an array of shape [3, 2]; expected shape [2, 3]"),
+    "texts": ('return {"y": np.full((2, 3), "a")}', "for y elements of type <U1; expected numbers: float32"),
+    "NaN": (
+        'y = inputs["x"].copy()\n    y[1, 1] = np.nan\n    return {"y": y}',
+        "NaN in 1 of 6 elements, the first at y[4]",
+    ),
+    "fractions for integers": (
+        'return {"y": inputs["x"], "total": 0.5}',
+        "for total 0.5 at element 0, which int32 cannot hold; expected whole numbers",
+    ),
+}
+
+
+def _run(folder, text):
+    path = folder / "reference.py"
+    path.write_text(text)
+    inputs = {"x": np.ones((2, 3), np.float32), "total": np.zeros(1, np.int32)}
+    for values in inputs.values():
+        values.flags.writeable = False
+    return path, lambda: run_reference(path, inputs, Problem({"n": 6}, "float32"), ARRAYS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_wrong_reference_is_told_with_its_line(tmp_path, case):
+    body, words = CASES[case]
+    path, run = _run(tmp_path, f"{HEAD}{body}\n")
+    with pytest.raises(BrokenReference) as error:
+        run()
+    text = str(error.value)
+    assert text.startswith(f"{path}:") and words in text and text.endswith(" (at n=6)") and "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def reference(inputs, sizes)\n    return {}\n", ":1: not valid Python: expected ':'"),
+        ("import numpie\n", ":1: the file raised ModuleNotFoundError: No module named 'numpie' in `import"),
+        (
+            "def refrence(inputs, sizes): ...\n",
+            ": expected a function reference(inputs, sizes); found none",
+        ),
+        (
+            "def reference(inputs): ...\n",
+            ":1: expected reference(inputs, sizes): TypeError: reference() takes 1",
+        ),
+    ],
+)
+def test_a_file_without_a_usable_reference_is_told(tmp_path, text, words):
+    path, run = _run(tmp_path, text)
+    with pytest.raises(BrokenReference) as error:
+        run()
+    assert str(error.value).startswith(f"{path}{words}")
+
+
+def test_flat_results_and_numbers_stand_for_arrays_of_as_many_elements(tmp_path):
+    _, run = _run(tmp_path, f'{HEAD}return {{"y": inputs["x"].reshape(-1), "total": 3.0}}\n')
+    results = run()
+    assert results["y"].shape == (6,) and results["total"].dtype == np.int32 and results["total"][0] == 3
+
+
+class OnDevice:
+    """An array as cupy has it: no numpy function takes it before `get`."""
+
+    __cuda_array_interface__ = ()
+
+    def get(self):
+        return np.ones((2, 3), np.float32)
+
+    def __array__(self, *_, **__):
+        raise TypeError("call get()")
+
+
+def test_results_of_a_device_are_copied_to_the_host(tmp_path):
+    text = f'from {__name__} import OnDevice\n{HEAD}return {{"y": OnDevice()}}\n'
+    _, run = _run(tmp_path, text)
+    assert run()["y"].tolist() == [1] * 6
+
+
+def test_a_search_ends_with_the_line_of_the_reference(folder):
+    (folder.path / "reference.py").write_text("def reference(inputs, sizes):\n    2 * inputs['x']\n")
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "reference.py:1: reference() returned None" in last and '{"y": ...} (at n=1)' in last
+    assert "Traceback" not in done.stderr and "SetupError" not in last
+
+
+def test_inputs_that_raise_are_told_with_their_line(folder):
+    folder.edit("fill: {integers: [-100, 100]}", "fill: inputs")
+    text = "def inputs(sizes, rng):\n    return {'x': rng.integers(sizes['m'])}\n"
+    (folder.path / "reference.py").write_text(text)
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1 and "reference.py:2: inputs(sizes, rng) raised KeyError: 'm'" in done.stderr
