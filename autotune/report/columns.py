@@ -36,6 +36,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "sizes": {cut(name): size for name, size in search.sizes.items()},
         "source": cut(search.source),
         "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),
+        "runCommand": view.run_command,
         "parameters": view.parameter_json(),
         "constants": view.constants,
         "statuses": view.statuses,

@@ -38,6 +38,7 @@ class Search:
     device_name: str
     sizes: Sizes
     dtype: str | None
+    data: str  # name of the inputs' content; empty where there is one only
     source: str
     trials: tuple[Trial, ...]
     finals: Mapping[str, Measurement]
@@ -99,6 +100,7 @@ def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Sea
             device_name=str(header.get("device", "unknown device")),
             sizes=header_sizes(header) or {},
             dtype=dtype if isinstance(dtype, str) else None,
+            data=str(header.get("data", "")),
             source=str(path),
             trials=tuple(trials),
             finals=finals,
@@ -129,6 +131,7 @@ def _of_recordings(path: Path, cache: Path | None, space: Path | None) -> Iterab
             device_name=recording.device,
             sizes=recording.sizes or {},
             dtype=recording.dtype,
+            data="",
             source=str(path),
             trials=trials,
             finals={},
@@ -154,6 +157,7 @@ def _of_cache(kernel: str, cache: Path | None, space: Path | None) -> Iterable[S
                     device_name=known.device.name,
                     sizes=entry.sizes,
                     dtype=entry.dtype,
+                    data=entry.data,
                     source=f"cache, {known.folder}",
                     trials=(
                         _timed(entry.config, entry.time_ms),
@@ -184,7 +188,7 @@ def _completed(found: Search, cache: Path | None, space: Path | None) -> Search:
         (known, entry)
         for known in records
         for entry in known.record.entries
-        if entry.sizes == found.sizes and entry.dtype == found.dtype
+        if (entry.sizes, entry.dtype, entry.data) == (found.sizes, found.dtype, found.data)
     ]
     cpus = [entry for known, entry in of_problem if known.device.kind == "cpu"]
     same = [

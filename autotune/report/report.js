@@ -1366,6 +1366,7 @@
       const value = axis.raw[axis.data[row]];
       return `${axis.title} == ${typeof value === "string" ? JSON.stringify(value) : shown(value)}`;
     }).join(" and ");
+    const settings = values.map((axis) => `${axis.title}=${shown(axis.raw[axis.data[row]])}`).join(",");
     const flags = [...view.constants, ...values.map((axis) => `-D${axis.title}=${axis.macros[axis.data[row]]}`)];
     const config = Object.fromEntries(values.map((axis) => [axis.title, axis.raw[axis.data[row]]]));
     const facts = view.measures.filter((axis) => !Number.isNaN(axis.data[row]) && axis.id !== "order").map((axis) => [axis.title, number(axis.data[row], 6)]);
@@ -1376,7 +1377,8 @@
     $("trial-body").replaceChildren(
       ...(detail ? [el("h3", { text: "Detail" }), el("pre", { text: detail })] : []),
       tableOf(["quantity", "value"], facts),
-      ...(view.showCommand ? copyable("Command", `autotune show ${quoted(view.showCommand)} --where ${quoted(condition)}`) : []),
+      ...(view.runCommand ? copyable("Command that runs it", `${view.runCommand} ${quoted(settings)}`) : []),
+      ...(view.showCommand ? copyable("Command that shows it", `autotune show ${quoted(view.showCommand)} --where ${quoted(condition)}`) : []),
       ...copyable("Macros, as compiler options", flags.map((flag) => (/^[\w=.-]+$/.test(flag) ? flag : quoted(flag))).join(" ")),
       ...copyable("Configuration, as JSON", JSON.stringify(config)),
     );

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, number, parse
@@ -43,8 +45,23 @@ class SearchView:
 
     @property
     def problem(self) -> str:
-        """Sizes and element type."""
-        return ", ".join(filter(None, (sizes_text(self.search.sizes), self.search.dtype)))
+        """Sizes, element type and data."""
+        search = self.search
+        return ", ".join(filter(None, (sizes_text(search.sizes), search.dtype, search.data)))
+
+    @property
+    def run_command(self) -> str | None:
+        """The command that runs a configuration, which follows; None if the space file is not known."""
+        search = self.search
+        if search.spec is None:
+            return None
+        own = search.spec.path.parent == packaged("spaces")
+        words = ["autotune", "run", search.kernel if own else str(search.spec.path)]
+        for name, size in search.sizes.items():
+            words += ["--size", f"{name}={size}"]
+        words += ["--dtype", search.dtype] if search.dtype else []
+        words += ["--data", search.data] if search.data else []
+        return f"{shlex.join(words)} --config"
 
     @cached_property
     def times_ms(self) -> list[float | None]:

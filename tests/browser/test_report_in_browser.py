@@ -57,7 +57,8 @@ def opened(chromium, page):
     yield chromium
     errors = [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"]
     assert not errors
-    assert not [url for url in requested(chromium) if not url.startswith(("file:", "data:", "blob:"))]
+    own = ("file:", "data:", "blob:", "chrome:")  # the last is the browser's page for new tabs
+    assert not [url for url in requested(chromium) if not url.startswith(own)]
 
 
 def show(browser, file: Path, *, width=1300, height=900, dark=False):
