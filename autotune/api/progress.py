@@ -9,8 +9,6 @@ from typing import Any
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Trial
 
-_BAR_WIDTH = 24
-
 OnTrial = Callable[[Trial], object]
 
 
@@ -39,14 +37,11 @@ class NotebookProgress(CallbackProgress):
 
     _display: Any = None
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, *, always: bool = False) -> None:
         self._write(text)
 
-    def _show(self, state: str) -> None:
-        total = self._total or self._done
-        filled = _BAR_WIDTH * self._done // max(1, total)
-        bar = "\u2588" * filled + "\u2591" * (_BAR_WIDTH - filled)
-        self._write(f"{bar} {self._done}/{self._total or '?'} {state}")
+    def _changed(self) -> None:
+        self._write(self._text())
 
     def _write(self, text: str) -> None:
         from IPython.display import display  # at hand in a notebook

@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli._tables import problem_text
-from autotune.cli.output import emit
+from autotune.cli.output import emit, wrapped
 from autotune.core.records import Entry
 from autotune.core.trials import Budget
 from autotune.tuning.task import TuningTask
@@ -34,21 +34,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli._search_summary import result_json, result_text
-    from autotune.cli.progress import SearchProgress
+    from autotune.cli.progress import SearchProgress, verbosity
     from autotune.tuning.adopt import adopt, searched
     from autotune.tuning.context import get_ready
     from autotune.tuning.task import bind_target
 
     get_ready(parsed.device, parsed.workers)
-    task = bind_target(opt.target(parsed))
-    entry = searched(task, parsed.cache)
+    options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
+    with SearchProgress(verbosity(parsed)) as progress:
+        task = bind_target(opt.target(parsed), progress.stage)
+        entry = searched(task, parsed.cache)
+        result = adopt(task, options, progress) if entry is None else None
     if entry is not None:
         emit(known_json(entry) if parsed.json else known_text(task, entry))
-        return
-    options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
-    with SearchProgress() as progress:
-        result = adopt(task, options, progress)
-    emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
+    if result is not None:
+        emit(result_json(result) | {"adopted": True} if parsed.json else wrapped(result_text(result)))
 
 
 def known_text(task: TuningTask, entry: Entry) -> str:

@@ -122,6 +122,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
     add_compiling(parser)
+    add_verbosity(parser)
+
+
+def add_verbosity(parser: argparse.ArgumentParser) -> None:
+    """Add how much is said while a command runs."""
+    said = parser.add_mutually_exclusive_group()
+    said.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
+    said.add_argument(
+        "-v", "--verbose", action="store_true", help="also print every stage with its time, and every trial"
+    )
 
 
 def run_options(parsed: argparse.Namespace, **others: Any) -> Options:

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import textwrap
 from typing import Any
 
 
 def emit(result: Any) -> None:
     """Print a text as it is, and anything else as JSON."""
     print(result if isinstance(result, str) else json.dumps(result, indent=2, default=str))
+
+
+def wrapped(text: str, indent: int = 8) -> str:
+    """On a terminal, break long lines between words and indent what follows; elsewhere change nothing."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(40, shutil.get_terminal_size().columns)
+    return "\n".join(
+        textwrap.fill(
+            line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+        )
+        for line in text.splitlines()
+    )

@@ -1,109 +1,189 @@
-"""Progress of long work on stderr: a bar on a terminal, a plain line every ten seconds elsewhere."""
+"""Progress of long work on stderr: a line that is rewritten on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import Counter
+from enum import Enum
+from threading import Event, Thread
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from rich.cells import set_cell_size
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.live import Live
+from rich.text import Text
 
-from autotune.analysis.compile_survey import Checked
+from autotune.core.stages import Stage
 from autotune.core.trials import Status, Trial
-from autotune.evaluation.journal import Journal
-from autotune.hardware.architectures import Architecture
-from autotune.tuning.task import TuningTask
 
+if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+    from autotune.analysis.compile_survey import Checked
+    from autotune.evaluation.journal import Journal
+    from autotune.hardware.architectures import Architecture
+    from autotune.tuning.task import TuningTask
+
+_FIRST_LINE_S = 5.0  # without a terminal: when to say what takes long, and how often to say it again
 _LINE_INTERVAL_S = 10.0
+_REFRESHES_PER_S = 4  # few, because the device may be this CPU
+_BAR_CELLS = 12
+
+
+class Verbosity(Enum):
+    """How much is said on stderr."""
+
+    QUIET = "quiet"  # warnings only
+    NORMAL = "normal"
+    VERBOSE = "verbose"  # also each stage with its time, and each trial
+
+
+def verbosity(parsed: argparse.Namespace) -> Verbosity:
+    """How much the options of `add_verbosity` ask for."""
+    return Verbosity.QUIET if parsed.quiet else Verbosity.VERBOSE if parsed.verbose else Verbosity.NORMAL
 
 
 class _Progress:
-    """Counts what is done, and shows it as a bar or as lines."""
+    """Shows the present stage, what is done of the whole, and times."""
 
-    _bar: Progress | None = None
+    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
+        self._verbosity = verbosity
+        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._live: Live | None = None
+        self._ended, self._lines = Event(), Thread(target=self._say_lines, daemon=True)
+        self._stage: Stage | None = None
+        self._began = self._stage_began = time.monotonic()
+        self._done, self._total = 0, None
+
     _done: int
-    _total: int | None
-    _began: float
-    _last_line: float
+    _total: int | None  # None: not counted
 
     def __enter__(self) -> Self:
+        """Begin to show what is done, on a terminal at once."""
+        if self._verbosity is Verbosity.QUIET:
+            return self
+        self.stage(Stage("starting"))
+        if sys.stderr.isatty() and not self._console.is_dumb_terminal:
+            self._live = Live(
+                get_renderable=self._renderable,
+                console=self._console,
+                refresh_per_second=_REFRESHES_PER_S,
+                transient=True,
+            )
+            self._live.start()
+        else:
+            self._lines.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self._end_stage()
+        self._ended.set()
+        if self._lines.is_alive():
+            self._lines.join()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
-    def _open(self, total: int | None) -> None:
-        """Start counting from zero, with a bar on a terminal."""
-        self._close()
-        self._done, self._total = 0, total
-        self._began = self._last_line = time.monotonic()
-        if sys.stderr.isatty():
-            self._bar = Progress(
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[state]}"),
-                TextColumn("elapsed"),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True, highlight=False, markup=False),
-            )
-            self._bar.add_task("", total=total, state="")
-            self._bar.start()
+    def stage(self, stage: Stage) -> None:
+        """Show what is being done now."""
+        if self._stage is None or stage.name != self._stage.name:
+            self._end_stage()
+            self._stage_began = time.monotonic()
+        self._stage = stage
+        self._changed()
 
-    def _show(self, state: str) -> None:
-        """Show one more as done, with `state` as a text beside it."""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], advance=1, total=self._total, state=state)
-        elif time.monotonic() - self._last_line >= _LINE_INTERVAL_S:
-            self._last_line = time.monotonic()
-            left = "" if self._total is None else f", {(self._total - self._done) / self._rate:.0f} s left"
-            self._say(f"{self._done}/{self._total or '?'} {state}{left}")
+    def _end_stage(self) -> None:
+        if self._verbosity is Verbosity.VERBOSE and self._stage is not None:
+            self._say(f"{self._stage}: {time.monotonic() - self._stage_began:.1f} s")
+        self._stage = None
+
+    def _count(self, total: int | None) -> None:
+        """Start counting from zero."""
+        self._done, self._total, self._began = 0, total, time.monotonic()
+
+    def _notes(self) -> list[str]:
+        """What to show beside the stage, the most important first."""
+        return []
+
+    def _line(self) -> str:
+        """What is done now, in one line; what matters least is last."""
+        counted = [f"{self._done}/{self._total or '?'}"] if self._done else []
+        stage = [str(self._stage)] if self._stage else []
+        now = time.monotonic()
+        times = [_clock(now - (self._began if self._done else self._stage_began))]
+        if self._done and self._total and self._done < self._total:
+            times.append(f"{_clock((self._total - self._done) / self._rate)} left")
+        return ", ".join([*counted, *stage, *times, *self._notes()])
+
+    def _changed(self) -> None:
+        """Called when there is something new to show, for what is not drawn again by itself."""
+
+    def _text(self) -> str:
+        """A bar, where something can be counted, and what is done now."""
+        stage = self._stage
+        share = None
+        if self._total:
+            share = self._done / self._total
+        elif stage is not None and stage.total:
+            share = stage.done / stage.total
+        filled = round(_BAR_CELLS * min(1.0, share or 0.0))
+        bar = "" if share is None else "━" * filled + " " * (_BAR_CELLS - filled) + " "
+        return bar + self._line()
+
+    def _renderable(self) -> Text:
+        line, width = self._text(), self._console.width - 1
+        return Text(line if len(line) <= width else set_cell_size(line, width - 1) + "…", no_wrap=True)
+
+    def _say_lines(self) -> None:
+        """Without a terminal: say what is being done if it takes long."""
+        wait_s = _FIRST_LINE_S
+        while not self._ended.wait(wait_s):
+            self._say(self._line())
+            wait_s = _LINE_INTERVAL_S
 
     @property
     def _rate(self) -> float:
         return self._done / max(time.monotonic() - self._began, 1e-3)
 
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-    def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+    def _say(self, text: str, *, always: bool = False) -> None:
+        """Print lines above what is shown; a quiet run says only what must `always` be said."""
+        if self._live is not None:
+            self._console.print(text)
+        elif always or self._verbosity is not Verbosity.QUIET:
+            print(text, file=sys.stderr, flush=True)
 
 
 class SearchProgress(_Progress):
-    """Observer of a search: shows done and total, best so far, rate, time left and failures by kind."""
+    """Observer of a search: shows its stage, done and total, best so far, time left and failures."""
 
-    def __init__(self) -> None:
-        self._best_ms: float | None = None
+    _best_ms: float | None = None
+
+    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
+        super().__init__(verbosity)
         self._failures: Counter[str] = Counter()
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Say what will be searched and where trials go, and open the bar."""
+        """Say what will be searched and where trials go, and count trials from now on."""
         space = task.space
         self._say(
             f"{task.spec.kernel} on {task.device.name} ({task.address}): {len(space):,} valid of "
-            f"{space.cartesian:,} configurations; trials go to {journal.path}"
+            f"{space.cartesian:,} configurations"
         )
+        self._say(f"trials go to {journal.path}")
         if note:
             self._say(note)
         if journal.warning:
-            self._say(f"warning: {journal.warning}")
-        self._open(total)
+            self.warn(journal.warning)
+        self._best_ms = None
+        self._failures.clear()
+        self._count(total)
+
+    def warn(self, text: str) -> None:
+        """Say what makes the result doubtful."""
+        self._say(f"warning: {text}", always=True)
 
     def tried(self, trial: Trial) -> None:
         """Count one trial."""
@@ -114,33 +194,41 @@ class SearchProgress(_Progress):
             self._failures[trial.status.value] += 1
         elif trial.time_ms is not None and (self._best_ms is None or trial.time_ms < self._best_ms):
             self._best_ms = trial.time_ms
-        best = "none yet" if self._best_ms is None else f"{self._best_ms:.4g} ms"
-        failures = "".join(f", {count} {kind}" for kind, count in self._failures.most_common())
-        self._show(f"best {best}, {self._rate:.1f}/s{failures}")
-
-    def waiting(self, what: str) -> None:
-        """Say what takes long."""
-        self._say(f"{what} ...")
+        self._changed()
+        if self._verbosity is Verbosity.VERBOSE:
+            time_text = trial.status.value if trial.time_ms is None else f"{trial.time_ms:.4g} ms"
+            self._say(f"{self._done} {time_text}: {trial.config}")
 
     def last_round(self, count: int) -> None:
-        """Close the bar and say what the last round does."""
-        self._close()
+        """Say what the last round does, and show its stages alone."""
         self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
+        self._count(None)
+
+    def _notes(self) -> list[str]:
+        best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]
+        return best + [f"{count} {kind}" for kind, count in self._failures.most_common()]
 
 
 class SurveyProgress(_Progress):
     """Observer of a survey: shows done and total, rate and time left for each architecture."""
 
     def started(self, architecture: Architecture, total: int) -> None:
-        """Open the bar for an architecture."""
-        self._name, self._failed, self._cached = architecture.name, 0, 0
-        self._open(total)
+        """Count the configurations of an architecture."""
+        self.stage(Stage(f"compiling for {architecture.name}"))
+        self._failed = 0
+        self._count(total)
 
     def checked(self, result: Checked) -> None:
         """Count one configuration."""
         self._done += 1
         self._failed += result.failure is not None
-        self._cached += result.cached
-        self._show(
-            f"{self._name}: {self._rate:.1f}/s, {self._failed} not feasible, {self._cached} compiled before"
-        )
+
+    def _notes(self) -> list[str]:
+        return [f"{self._rate:.1f}/s", f"{self._failed} not feasible"] if self._done else []
+
+
+def _clock(seconds: float) -> str:
+    """A duration as on a clock: `0:07`, `1:02:03`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 
 from autotune.cli import options as opt
-from autotune.cli.output import emit
+from autotune.cli.output import emit, wrapped
+from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Objective
 from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, Options
@@ -78,11 +79,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Search one space, or all that programs requested, and print the results."""
-    from autotune.cli._search_summary import result_json, result_text
-    from autotune.cli.progress import SearchProgress
-    from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target
-    from autotune.tuning.tuner import search
+    from autotune.cli.progress import SearchProgress, verbosity
 
     options = _options(parsed)
     if parsed.wanted:
@@ -90,16 +87,21 @@ def run(parsed: argparse.Namespace) -> None:
         return
     if parsed.space is None:
         raise InputError("autotune search: name a space, or give --wanted")
-    get_ready(parsed.device, parsed.workers)
-    with SearchProgress() as progress:
-        result = search(bind_target(opt.target(parsed)), options, progress)
-    emit(result_json(result) if parsed.json else result_text(result))
+    with SearchProgress(verbosity(parsed)) as progress:
+        from autotune.cli._search_summary import result_json, result_text
+        from autotune.tuning.context import get_ready
+        from autotune.tuning.task import bind_target
+        from autotune.tuning.tuner import search
+
+        get_ready(parsed.device, parsed.workers)
+        result = search(bind_target(opt.target(parsed), progress.stage), options, progress)
+    emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
 
 def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli._search_summary import result_json, result_text
-    from autotune.cli.progress import SearchProgress
+    from autotune.cli.progress import SearchProgress, verbosity
     from autotune.tuning.tune_misses import missed_targets, tune_misses
 
     if parsed.journal or parsed.size or parsed.dtype:
@@ -107,13 +109,14 @@ def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
             "autotune search --wanted: requests name their sizes and types; "
             "leave out --size, --dtype and --journal"
         )
-    targets = missed_targets(parsed.cache, parsed.device, parsed.space)
-    with SearchProgress() as progress:
+    with SearchProgress(verbosity(parsed)) as progress:
+        progress.stage(Stage("finding devices"))
+        targets = missed_targets(parsed.cache, parsed.device, parsed.space)
         results, failures = tune_misses(targets, options, progress)
     if parsed.json:
         emit([result_json(result) for result in results])
     else:
-        emit("\n\n".join(map(result_text, results)) or "no request for this device was tuned")
+        emit(wrapped("\n\n".join(map(result_text, results))) or "no request for this device was tuned")
     if failures:
         raise SetupError(f"{len(failures)} of {len(targets)} requests failed and stay: {'; '.join(failures)}")
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 
 from autotune.core.records import Config
+from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
@@ -29,6 +30,8 @@ BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
 
 OnTrial = Callable[[Trial], None]
+_RUNNING = Stage("verifying and timing")
+_CHOOSING = Stage("choosing what to try next")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Evaluator:
         policy: MeasurementPolicy,
         timeout_s: float,
         on_trial: OnTrial,
+        on_stage: OnStage = unobserved,
         objective: Objective = Objective.TIME,
     ) -> None:
         self._maker = maker
@@ -73,7 +77,7 @@ class Evaluator:
         self._budget = budget
         self._policy = policy
         self._timeout_s = timeout_s
-        self._on_trial = on_trial
+        self._on_trial, self._on_stage = on_trial, on_stage
         self._objective = objective
         self._binaries: dict[tuple[str, str], Trial] = {}
         self._charged = 0
@@ -122,6 +126,8 @@ class Evaluator:
     def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
         """Run one at a time on the device while the next ones are compiled."""
         for ready in self._compiled_ahead(configs):
+            if ready.compilation is not None and not ready.compilation.done():
+                self._on_stage(Stage("compiling"))
             compiled = ready.compilation.result() if ready.compilation is not None else None
             self._collect()
             if limit_s is not None and self.spent_s >= limit_s:
@@ -130,6 +136,7 @@ class Evaluator:
             if self._shares_cores:
                 self._collect()
         self._collect()
+        self._on_stage(_CHOOSING)
 
     def _submit(self, ready: _Ready, compiled: Compilation | None) -> None:
         """Send one configuration to the device, unless its trial is known without a run."""
@@ -156,6 +163,7 @@ class Evaluator:
         if failure is not None:
             self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
             return
+        self._on_stage(_RUNNING)
         timeout_s = self._timeout_s + self._policy.energy_limit_s
         alone = item.alone()
         self._worker.begin(
@@ -254,8 +262,18 @@ class Evaluator:
             pending.append(self._begin(config))
             if len(pending) < ahead:
                 continue
-            yield from _drain(pending) if self._shares_cores else (pending.popleft(),)
-        yield from _drain(pending)
+            yield from self._drain(pending) if self._shares_cores else (pending.popleft(),)
+        yield from self._drain(pending)
+
+    def _drain(self, pending: deque[_Ready]) -> Iterator[_Ready]:
+        """Wait for all pending compilations, then yield them."""
+        compilations = [ready.compilation for ready in pending if ready.compilation is not None]
+        if compilations:
+            self._on_stage(Stage("compiling", 0, len(compilations)))
+        for done, _ in enumerate(as_completed(compilations), 1):
+            self._on_stage(Stage("compiling", done, len(compilations)))
+        while pending:
+            yield pending.popleft()
 
     def _begin(self, config: Config) -> _Ready:
         try:
@@ -290,10 +308,3 @@ def _incumbent(ready: _Ready, trial: Trial) -> Incumbent:
     compiled = ready.compilation.result() if ready.compilation is not None else None
     binary = compiled if isinstance(compiled, Binary) else None
     return Incumbent(trial.measurement, binary, ready.instance.problem)
-
-
-def _drain(pending: deque[_Ready]) -> Iterator[_Ready]:
-    """Wait for all pending compilations, then yield them."""
-    wait([ready.compilation for ready in pending if ready.compilation is not None])
-    while pending:
-        yield pending.popleft()

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
+from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
 from autotune.devices import Address
 from autotune.errors import (
@@ -26,10 +26,7 @@ from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, persistently
 
 SETUP_TIMEOUT_S = 600.0
-SILENCE_S = 5.0  # after this time the user is told what the search waits for
 DEVICE_PROCESS = "device"  # the kind of process, for those started ahead
-
-OnWait = Callable[[str], None]
 
 
 class Worker:
@@ -45,18 +42,15 @@ class Worker:
         reference: Path,
         problems: tuple[ProblemInstance, ...],
         environment: Mapping[str, str] | None = None,
-        on_wait: OnWait = lambda _: None,
+        on_stage: OnStage = unobserved,
         wrong: WrongArrays | None = None,
     ) -> None:
-        """`on_wait` is called, from another thread, with a description of any preparation that takes long.
-
-        `wrong` gets the arrays of wrong results.
-        """
+        """`on_stage` is told when a problem is prepared; `wrong` gets the arrays of wrong results."""
         self._address = address
         self._reference = reference
         self._first_problems = problems
         self._environment = environment
-        self._on_wait = on_wait
+        self._on_stage = on_stage
         self._wrong = wrong
         self._child: Child | None = None
         self._is_ready = False
@@ -204,18 +198,13 @@ class Worker:
 
     @contextmanager
     def _setting_up(self) -> Iterator[None]:
-        """Report a preparation that takes long; close the child if it fails."""
-        what = f"preparing the problem on {self._address}, computing the reference: {self._reference}"
-        timer = Timer(SILENCE_S, self._on_wait, [what])
-        timer.daemon = True
-        timer.start()
+        """Say that a problem is being prepared; close the child if that fails."""
+        self._on_stage(Stage(f"computing the reference ({self._reference.name})"))
         try:
             yield
         except ChildFailed:
             self.close()
             raise
-        finally:
-            timer.cancel()
 
     def _broken(self, error: ChildFailed) -> SetupError | NoMemory:
         """The error for a setup that fails for every configuration."""

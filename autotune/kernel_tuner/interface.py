@@ -18,6 +18,7 @@ from autotune.api.progress import CallbackProgress, NotebookProgress, is_noteboo
 from autotune.api.space import with_default
 from autotune.core.expressions import number, parse
 from autotune.core.records import Config
+from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import Budget, Failure, Status, Trial
 from autotune.errors import InputError, SetupError
@@ -257,7 +258,10 @@ class _Quiet:
     def tried(self, trial: Trial) -> None:
         """Ignore it."""
 
-    def waiting(self, what: str) -> None:
+    def stage(self, stage: Stage) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
         """Ignore it."""
 
     def last_round(self, count: int) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autotune.compilers.binary_cache import default_folder
+from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial
 from autotune.devices import cold_environment
 from autotune.evaluation.compiler_pool import COMPILER_PROCESS, CompilerPool, compiler_opener
@@ -58,11 +59,14 @@ class Observer(Protocol):
     def tried(self, trial: Trial) -> None:
         """Called after each trial."""
 
-    def waiting(self, what: str) -> None:
-        """Called from another thread when something takes longer than a few seconds."""
+    def stage(self, stage: Stage) -> None:
+        """Called when the run begins to do something else, or has done more of the same."""
+
+    def warn(self, text: str) -> None:
+        """Called with what makes the result doubtful."""
 
     def last_round(self, count: int) -> None:
-        """Called before `count` finalists are timed in turns."""
+        """Called before `count` finalists are verified again and timed in turns."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class TuningContext:
     policy: MeasurementPolicy
     objective: Objective
     sanitizer: Sanitizer | None
+    observer: Observer
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
@@ -123,7 +128,7 @@ def open_context(
         opened.callback(pool.close)
         problems = (*default.checks, default.problem)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        worker = Worker(task.address, task.spec.reference, problems, variables, observer.waiting, wrong)
+        worker = Worker(task.address, task.spec.reference, problems, variables, observer.stage, wrong)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
@@ -135,6 +140,7 @@ def open_context(
             policy=policy,
             timeout_s=options.timeout_s,
             on_trial=observer.tried,
+            on_stage=observer.stage,
             objective=options.objective,
         )
         program = find_sanitizer(task.address) if options.sanitizer else None
@@ -149,6 +155,7 @@ def open_context(
             policy=policy,
             objective=options.objective,
             sanitizer=Sanitizer(program, task.address, task.spec.reference, variables) if program else None,
+            observer=observer,
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from autotune.core.records import NOISY
+from autotune.core.stages import Stage
 from autotune.core.trials import (
     Binary,
     Failure,
@@ -32,6 +33,7 @@ from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_sh
 
 MAX_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
+_SEEDS = (*FRESH_SEEDS, 0)  # the last is that of the search
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 3.0
@@ -100,7 +102,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial]) -> list[Trial]:
         else:
             batch = trial.measurement.batch if trial.measurement else 1
             series.append(Series(Finalist(instance, binary, trial, batch > 1), batch))
-    Turns(context, series, rejected, min).run(SELECTION_ROUNDS)
+    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS)
     failed = [trial for trial in trials if trial.key in rejected]
     times_ms = {one.key: median(one.values_ms) for one in series if one.key not in rejected}
     ranked = sorted((trial for trial in trials if trial.key in times_ms), key=lambda one: times_ms[one.key])
@@ -120,8 +122,9 @@ def remeasure(context: TuningContext, trials: Sequence[Trial]) -> Finals:
             rejected[instance.key] = binary
         else:
             field[instance.key] = Finalist(instance, binary, trial, repeatable=False)
-    for seed in (*FRESH_SEEDS, 0):  # seeds outermost: memory holds the arrays of one problem at a time
-        _verify_all(context, field, rejected, seed)
+    # seeds outermost: memory holds the arrays of one problem at a time
+    for number in range(len(_SEEDS)):
+        _verify_all(context, field, rejected, number)
     measurements = _time_all(context, field, rejected)
     if context.policy.energy_s > 0 and not rejected:
         measurements = _add_energy(context, field, measurements, rejected)
@@ -136,18 +139,23 @@ def _compile(
     compilations = [
         context.pool.submit(instance.source, instance.options, instance.names) for instance in instances
     ]
-    for trial, instance, compilation in zip(trials, instances, compilations, strict=True):
+    for done, (trial, instance, compilation) in enumerate(zip(trials, instances, compilations, strict=True)):
+        context.observer.stage(Stage("last round: compiling", done + 1, len(trials)))
         yield trial, instance, compilation.result()
 
 
 def _verify_all(
-    context: TuningContext, field: dict[str, Finalist], rejected: dict[str, Failure], seed: int
+    context: TuningContext,
+    field: dict[str, Finalist],
+    rejected: dict[str, Failure],
+    number: int,
 ) -> None:
-    """Verify every finalist on the inputs of one more seed; the last seed is the one that is timed."""
-    worker = context.worker
-    for key, finalist in field.items():
+    """Verify every finalist on the inputs of one of the seeds; the last seed is the one that is timed."""
+    worker, seed = context.worker, _SEEDS[number]
+    for done, (key, finalist) in enumerate(field.items(), number * len(field) + 1):
         if key in rejected:
             continue
+        context.observer.stage(Stage("last round: verifying", done, len(_SEEDS) * len(field)))
         definition = finalist.instance.problem.definition
         problem = context.maker.problem_instance(
             finalist.instance.config, replace(definition, seed=definition.seed + seed)

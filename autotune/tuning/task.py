@@ -13,6 +13,7 @@ from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.records import Config, DeviceInfo, Tier
+from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
 from autotune.evaluation.compiler_pool import compiler_name
@@ -128,20 +129,25 @@ def locate(space: Path) -> Path:
         return space
 
 
-def bind_target(target: Target) -> TuningTask:
+def bind_target(target: Target, on_stage: OnStage = unobserved) -> TuningTask:
     """Read the files, find the device and enumerate the space; raises InputError for wrong input."""
+    on_stage(Stage(f"reading {target.space.name}"))
     spec = load_space(locate(target.space))
-    return bind_task(spec, read_source(spec.source, spec.include_dirs), target)
+    return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage)
 
 
-def bind_task(spec: SpaceSpec, source: SourceText, target: Target) -> TuningTask:
+def bind_task(
+    spec: SpaceSpec, source: SourceText, target: Target, on_stage: OnStage = unobserved
+) -> TuningTask:
     """Find the device and enumerate a space that has been read; raises InputError for wrong input.
 
     Args:
         spec: The space.
         source: Its kernel.
         target: On what device and problem; its path is not read.
+        on_stage: Is told what is being done.
     """
+    on_stage(Stage("finding devices"))
     address, device = find_device(target.device)
     accepted = BACKENDS[address.backend].accepts
     if spec.dialect not in accepted:
@@ -150,6 +156,7 @@ def bind_task(spec: SpaceSpec, source: SourceText, target: Target) -> TuningTask
             f"takes {' or '.join(map(repr, accepted))}; choose another device with --device"
         )
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
+    on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space)
 

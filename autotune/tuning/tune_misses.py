@@ -44,7 +44,7 @@ def tune_misses(
     results, failures = [], []
     for miss, target in targets:
         try:
-            results.append(search(bind_target(target), options, observer))
+            results.append(search(bind_target(target, observer.stage), options, observer))
             forget_miss(writable_root(options.cache), miss)
         except AutotuneError as error:
             failures.append(f"{miss.kernel}: {error}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
+from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Trial, median_interval
 from autotune.evaluation.device_process import sample
 from autotune.evaluation.instance import KernelInstance
@@ -50,6 +51,7 @@ class Turns:
         series: Sequence[Series],
         rejected: dict[str, Failure],
         summarize: Callable[[tuple[float, ...]], float] = mean,
+        what: str = "last round: timing",
     ) -> None:
         """Prepare the problems of all series in the worker.
 
@@ -58,15 +60,20 @@ class Turns:
             series: What to time; values are appended to it.
             rejected: Failures by content key; a series that fails is added and no longer timed.
             summarize: Makes one value of the samples of one turn.
+            what: What the turns are for, as the progress says it.
         """
         self._context, self._rejected, self._summarize = context, rejected, summarize
-        self._order, self._random = list(series), Random(0)
+        self._what = what
+        self._order, self._random, self._rounds = list(series), Random(0), 0
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.prepare(*(one.finalist.instance.problem for one in series))
 
     def run(self, rounds: int) -> None:
         """Time that many more rounds."""
-        for _ in range(rounds):
+        last = self._rounds + rounds
+        while self._rounds < last:
+            self._rounds += 1
+            self._context.observer.stage(Stage(f"{self._what}, round", self._rounds, last))
             self._random.shuffle(self._order)  # so that no series always follows the same neighbour
             for series in self._order:
                 if series.key not in self._rejected:

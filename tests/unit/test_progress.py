@@ -1,0 +1,74 @@
+"""What a search shows while it runs: its stage from the start, in one line, as much as was asked for."""
+
+from autotune.cli.progress import SearchProgress, SurveyProgress, Verbosity
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import Measurement, Rule, Status, Trial
+
+
+def trial(time_ms=None, status=Status.OK):
+    measurement = None if time_ms is None else Measurement((time_ms,), Rule.STEADY)
+    return Trial(Config({"A": 1}), "key", status, measurement=measurement)
+
+
+def test_every_stage_of_a_search_is_told_with_its_time(folder):
+    done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "3", "--verbose")
+    assert done.returncode == 0, done.stderr
+    lines = iter(done.stderr.splitlines())
+    for stage in (
+        "reading double.yaml",
+        "finding devices",
+        "counting valid configurations",
+        "compiling 1 of 1",
+        "computing the reference (reference.py)",
+        "verifying and timing",
+        "last round: compiling 3 of 3",
+        "last round: verifying 9 of 9",
+        "last round: timing, round 12 of 12",
+    ):
+        assert any(line.startswith(f"{stage}: ") and line.endswith(" s") for line in lines), stage
+    assert any(line.startswith("3 ") and "ms: A=" in line for line in done.stderr.splitlines())
+
+
+def test_a_quiet_search_says_nothing_but_its_result(folder):
+    done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "3", "--quiet")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "best" in done.stdout
+
+
+def test_quiet_and_verbose_exclude_each_other(folder):
+    done = folder.run("search", "double.yaml", "-qv")
+    assert done.returncode == 2 and "not allowed with argument" in done.stderr
+
+
+def test_a_line_of_80_columns_holds_what_matters():
+    progress = SearchProgress()
+    progress._console.width = 80
+    progress.stage(Stage("compiling", 12, 14))
+    progress._count(100)
+    for each in (trial(0.2023), trial(status=Status.WRONG_RESULT), trial(status=Status.COMPILE_ERROR)):
+        progress.tried(each)
+    line = progress._renderable().plain
+    assert line.startswith(" " * 13 + "3/100, compiling 12 of 14, 0:00, 0:00 left, best 0.2023 ms, 1 wr")
+    assert len(line) == 79 and line.endswith("…")
+
+
+def test_the_last_round_has_a_bar_of_its_own():
+    progress = SearchProgress()
+    progress._count(2)
+    progress.tried(trial(1.0))
+    progress.last_round(8)
+    progress.stage(Stage("last round: timing, round", 6, 12))
+    assert progress._renderable().plain == "━━━━━━       last round: timing, round 6 of 12, 0:00, best 1 ms"
+
+
+def test_warnings_are_said_to_the_quiet_too(capsys):
+    for verbosity in Verbosity:
+        SearchProgress(verbosity).warn("unsteady")
+    assert capsys.readouterr().err == 3 * "warning: unsteady\n"
+
+
+def test_a_survey_is_shown_before_its_first_configuration():
+    progress = SurveyProgress()
+    progress.stage(Stage("compiling for sm_90"))
+    assert progress._renderable().plain == "compiling for sm_90, 0:00"
