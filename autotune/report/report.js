@@ -311,7 +311,10 @@
   function addChart(parent, { id, title, isWide, height, minWidth, choices = [], draw, caption, rows }) {
     const canvas = el("canvas", { tabindex: "0", role: "img", id });
     const holder = el("div", { class: "canvas" }, canvas);
-    if (minWidth) holder.style.overflowX = "auto";
+    if (minWidth) {
+      holder.style.overflowX = "auto";
+      canvas.style.touchAction = "pan-x pan-y";
+    }
     const chosen = {};
     const selects = choices.map(({ name, label, options, value }) => {
       const select = el("select", { id: `${id}-${name}`, onchange: () => { chosen[name] = select.value; refresh(chart); } },
@@ -678,7 +681,7 @@
       const y = box.top + BAR * (place + 0.5);
       context.fillStyle = colours.ink;
       context.textAlign = "right";
-      context.fillText(fit(context, plain(bar.label), left - 10), left - 8, y);
+      context.fillText(fitMiddle(context, plain(bar.label), left - 10), left - 8, y);
       context.textAlign = "left";
       const colour = bar.isStrong ? colours.strong : colours.accent;
       let end = box.left;
@@ -710,6 +713,15 @@
     let most = label.length - 1;
     while (most > 1 && context.measureText(`${label.slice(0, most)}…`).width > room) most--;
     return `${label.slice(0, most)}…`;
+  }
+
+  /** The same for a name: its end tells it from its neighbours. */
+  function fitMiddle(context, label, room) {
+    let kept = label.length;
+    const cut = () => `${label.slice(0, Math.ceil(kept / 2))}…${label.slice(label.length - Math.floor(kept / 2))}`;
+    if (context.measureText(label).width <= room) return label;
+    while (kept > 2 && context.measureText(cut()).width > room) kept--;
+    return cut();
   }
 
   const barHeight = (count) => BAR * Math.max(1, count) + 46;
