@@ -2,8 +2,7 @@
 
 A random forest learns the logarithm of the time. The variance of its predictions over all combinations of
 values is split into the shares of single parameters and of pairs. Source: Hutter, Hoos and Leyton-Brown, "An
-Efficient Approach for Assessing Hyperparameter Importance", ICML 2014, section 3. The single shares are those
-of Optuna's evaluator, exact for its forest; those of pairs are averages of the same forest's predictions.
+Efficient Approach for Assessing Hyperparameter Importance", ICML 2014, section 3.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import Parameter
 from autotune.core.trials import Trial
 from autotune.errors import InputError
 from autotune.interop.recording import domains
@@ -59,6 +57,8 @@ def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> I
         raise InputError(f"importance needs at least {MIN_TRIALS} trials that succeeded, found {len(timed)}")
     if any(trial.config.keys() != timed[0].config.keys() for trial in timed):
         raise InputError("importance needs trials with the same parameters; the journal has several sets")
+    from sklearn.ensemble import RandomForestRegressor  # takes a second to import
+
     rng = np.random.default_rng(seed)
     if len(timed) > MAX_TRIALS:
         timed = [timed[index] for index in rng.choice(len(timed), MAX_TRIALS, replace=False)]
@@ -71,61 +71,21 @@ def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> I
     points = np.array(
         [[item.values.index(trial.config[item.name]) for item in parameters] for trial in timed], np.int64
     )
-    single = _single(parameters, points, logs, seed, trees)
-    fit, pairs = _pairs(parameters, points, logs, rng, seed, trees)
-    return Importance(len(timed), fit, _descending(single), _descending(pairs))
-
-
-def _single(
-    parameters: Sequence[Parameter], points: _Positions, logs: NDArray[np.float64], seed: int, trees: int
-) -> dict[str, float]:
-    """Each parameter's own share, from Optuna."""
-    import optuna
-    from optuna.distributions import BaseDistribution, IntDistribution
-    from optuna.importance import FanovaImportanceEvaluator
-
-    from autotune.searchers.optuna_search import quiet
-
-    spans: dict[str, BaseDistribution] = {
-        item.name: IntDistribution(0, len(item.values) - 1) for item in parameters
-    }
-    with quiet():
-        study = optuna.create_study()
-        study.add_trials(
-            [
-                optuna.create_trial(
-                    params=dict(zip(spans, row, strict=True)), distributions=spans, value=float(value)
-                )
-                for row, value in zip(points.tolist(), logs, strict=True)
-            ]
-        )
-        return FanovaImportanceEvaluator(n_trees=trees, seed=seed).evaluate(study)
-
-
-def _pairs(
-    parameters: Sequence[Parameter],
-    points: _Positions,
-    logs: NDArray[np.float64],
-    rng: np.random.Generator,
-    seed: int,
-    trees: int,
-) -> tuple[float, dict[tuple[str, str], float]]:
-    """The fit of a forest, and the share of each pair beyond its two parameters."""
-    from sklearn.ensemble import RandomForestRegressor
-
     forest = RandomForestRegressor(n_estimators=trees, max_depth=64, oob_score=True, random_state=seed)
     forest.fit(points, logs)
     lengths = [len(item.values) for item in parameters]
     sample = _combinations(lengths, rng)
     predicted = forest.predict(sample)
-    total = float(predicted.var())
-    alone = [_explained(sample[:, column], predicted) for column in range(len(lengths))]
-    shares = {}
-    for one, other in combinations(range(len(lengths)), 2):
-        joint = _explained(sample[:, one] * lengths[other] + sample[:, other], predicted)
-        share = (joint - alone[one] - alone[other]) / total if total > 0 else 0.0
-        shares[parameters[one].name, parameters[other].name] = max(0.0, share)
-    return float(forest.oob_score_), shares
+    total = float(predicted.var()) or 1.0
+    names = [item.name for item in parameters]
+    columns = range(len(names))
+    single = [_explained(sample[:, column], predicted) / total for column in columns]
+    pairs = {}
+    for one, other in combinations(columns, 2):
+        joint = _explained(sample[:, one] * lengths[other] + sample[:, other], predicted) / total
+        pairs[names[one], names[other]] = joint - single[one] - single[other]
+    shares = dict(zip(names, single, strict=True))
+    return Importance(len(timed), float(forest.oob_score_), _descending(shares), _descending(pairs))
 
 
 def _combinations(lengths: Sequence[int], rng: np.random.Generator) -> _Positions:
@@ -150,4 +110,4 @@ def _explained(groups: _Positions, values: NDArray[np.float64]) -> float:
 
 
 def _descending(shares: Mapping[_Key, float]) -> dict[_Key, float]:
-    return {key: float(share) for key, share in sorted(shares.items(), key=lambda item: -item[1])}
+    return {key: max(0.0, share) for key, share in sorted(shares.items(), key=lambda item: -item[1])}
