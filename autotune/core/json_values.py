@@ -56,79 +56,49 @@ def is_slug(text: object) -> bool:
     )
 
 
-def one_of(expected: str, *kinds: type) -> Read:
-    """A reader of values of exactly these types (True is not an int); numbers must be finite."""
-    numbers = {int, float}
+def reader(is_right: Callable[[Any], bool], expected: str) -> Read:
+    """A reader of values for which `is_right` is true; `expected` says for messages what they are."""
 
     def read(value: Any, place: str) -> Any:
-        if type(value) not in kinds or (type(value) in numbers and not abs(value) <= float_info.max):
+        if not is_right(value):
             raise Damaged(place, expected, value)
         return value
 
     return read
 
 
-def integer(value: Any, place: str) -> int:
-    """A whole number that fits into 64 bits."""
-    if type(value) is not int or not -INT64_END <= value < INT64_END:
-        raise Damaged(place, "a whole number of at most 64 bits", value)
-    return value
+def is_integer(value: object) -> bool:
+    """Whether a value is a whole number that fits into 64 bits; True is none."""
+    return type(value) is int and -INT64_END <= value < INT64_END
 
 
-def count(value: Any, place: str) -> int:
-    """A whole number of at least 0."""
-    if integer(value, place) < 0:
-        raise Damaged(place, "a whole number of at least 0", value)
-    return int(value)
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number; True is none."""
+    return type(value) in (int, float) and abs(value) <= float_info.max  # type: ignore[arg-type]
 
 
-def size(value: Any, place: str) -> int:
-    """A whole number of at least 1."""
-    if type(value) is not int or not 1 <= value < INT64_END:
-        raise Damaged(place, "a whole number of at least 1", value)
-    return value
+def is_text(value: object) -> bool:
+    """Whether a value is a text that UTF-8 can encode: without lone surrogates."""
+    return type(value) is str and (value.isascii() or value.encode(errors="ignore").decode() == value)
 
 
-def amount(value: Any, place: str) -> float:
-    """A finite number of at least 0, such as a time."""
-    if not number(value, place) >= 0:
-        raise Damaged(place, "a number of at least 0", value)
-    return value  # type: ignore[no-any-return]
-
-
-def name(value: Any, place: str) -> str:
-    """A C identifier."""
-    if not is_name(value):
-        raise Damaged(place, "a name of letters, digits and underscores", value)
-    return str(value)
-
-
-def slug(value: Any, place: str) -> str:
-    """The name of a device's folder."""
-    if not is_slug(value):
-        raise Damaged(place, "a device's slug of small letters, digits and hyphens", value)
-    return str(value)
-
-
-def text(value: Any, place: str) -> str:
-    """A text that UTF-8 can encode: without lone surrogates."""
-    if type(value) is not str or not (value.isascii() or value.encode(errors="ignore").decode() == value):
-        raise Damaged(place, "text", value)
-    return value
-
-
-def plain(value: Any, place: str) -> Any:
-    """A finite number, a truth value or any text, as other tools record them."""
-    return text(value, place) if type(value) is str else _plain(value, place)
-
-
-def scalar(value: Any, place: str) -> Any:
-    """A parameter's value: a finite number, a truth value or a word."""
-    if type(value) is not str:
-        return _plain(value, place)
-    if not is_word(value):
-        raise Damaged(place, "a number, a truth value, or a word of letters, digits and underscores", value)
-    return value
+integer = reader(is_integer, "a whole number of at most 64 bits")
+size = reader(lambda value: is_integer(value) and value >= 1, "a whole number of at least 1")
+number = reader(is_number, "a finite number")
+amount = reader(lambda value: is_number(value) and value >= 0, "a number of at least 0")  # such as a time
+truth = reader(lambda value: type(value) is bool, "true or false")
+name = reader(is_name, "a name of letters, digits and underscores")
+slug = reader(is_slug, "a device's slug of small letters, digits and hyphens")
+text = reader(is_text, "text")
+plain = reader(  # as other tools record them
+    lambda value: type(value) is bool or is_number(value) or is_text(value), "a number, text or truth value"
+)
+scalar = reader(  # a parameter's value
+    lambda value: type(value) is bool or is_number(value) or (type(value) is str and is_word(value)),
+    "a number, a truth value, or a word of letters, digits and underscores",
+)
+items = reader(lambda value: isinstance(value, list), "a list")
+mapping = reader(lambda value: isinstance(value, dict), "an object")
 
 
 def nullable(read: Read) -> Read:
@@ -138,31 +108,14 @@ def nullable(read: Read) -> Read:
 
 def choice(known: Mapping[str, object] | tuple[str, ...]) -> Read:
     """A reader of one of the known words."""
-
-    def read(value: Any, place: str) -> Any:
-        if type(value) is not str or value not in known:
-            raise Damaged(place, f"one of {', '.join(known)}", value)
-        return value
-
-    return read
+    return reader(lambda value: type(value) is str and value in known, f"one of {', '.join(known)}")
 
 
-def items(value: Any, place: str) -> list[Any]:
-    """A list of any items."""
-    if not isinstance(value, list):
-        raise Damaged(place, "a list", value)
-    return value
-
-
-def list_of(read_item: Read, length: int | None = None) -> Read:
-    """A reader of a list as a tuple, of a given length if one is given."""
-
-    def read(value: Any, place: str) -> tuple[Any, ...]:
-        if len(items(value, place)) != length and length is not None:
-            raise Damaged(place, f"a list of {length}", value)
-        return tuple(read_item(item, f"{place}[{number}]") for number, item in enumerate(value))
-
-    return read
+def list_of(read_item: Read) -> Read:
+    """A reader of a list as a tuple."""
+    return lambda value, place: tuple(
+        read_item(item, f"{place}[{number}]") for number, item in enumerate(items(value, place))
+    )
 
 
 def row_of(*readers: Read) -> Read:
@@ -178,21 +131,9 @@ def row_of(*readers: Read) -> Read:
 
 def mapping_of(read_item: Read, read_key: Read) -> Read:
     """A reader of an object as a dictionary."""
-
-    def read(value: Any, place: str) -> dict[str, Any]:
-        return {
-            read_key(key, place): read_item(item, f"{place}.{key}")
-            for key, item in mapping(value, place).items()
-        }
-
-    return read
-
-
-def mapping(value: Any, place: str) -> dict[str, Any]:
-    """An object with any members."""
-    if not isinstance(value, dict):
-        raise Damaged(place, "an object", value)
-    return value
+    return lambda value, place: {
+        read_key(key, place): read_item(item, f"{place}.{key}") for key, item in mapping(value, place).items()
+    }
 
 
 def config_of(read_item: Read) -> Callable[[Any, str], Config]:
@@ -229,8 +170,3 @@ def record(
     for name in sorted((readers.keys() - optional - found.keys()) | (found.keys() - readers.keys())):
         raise Damaged(prefix + name, "no such key" if name in found else "a value", found.get(name))
     return kind(**{name: read(found[name], prefix + name) for name, read in readers.items() if name in found})
-
-
-number = one_of("a finite number", int, float)
-truth = one_of("true or false", bool)
-_plain = one_of("a number, text or truth value", int, float, bool)

@@ -50,7 +50,8 @@ def parse(text: str) -> dict[str, Any]:
         data = values.load(text)
     except values.NoJson:
         data = values.load(text.rstrip(",") + "}\n}")
-    return values.mapping(data, "")
+    parsed: dict[str, Any] = values.mapping(data, "")
+    return parsed
 
 
 def read(data: Mapping[str, Any]) -> Recording:

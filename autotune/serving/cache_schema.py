@@ -163,18 +163,6 @@ def _argument(value: Any, place: str) -> ArgumentSpec:
     return argument
 
 
-def _entry(value: Any, place: str) -> str:
-    if type(value) is not str or not is_entry(value):
-        raise Damaged(place, "a kernel's name in C or C++", value)
-    return value
-
-
-def _option(value: Any, place: str) -> str:
-    if type(value) is not str or not is_option(value):
-        raise Damaged(place, "an option of a compiler, such as --maxrregcount", value)
-    return value
-
-
 def _domain(value: Any, place: str) -> tuple[Any, ...]:
     """A parameter's values: only texts, or only numbers and booleans."""
     items: tuple[Any, ...] = values.list_of(values.scalar)(value, place)
@@ -197,6 +185,10 @@ _texts = values.list_of(values.text)
 _integer_or_null = values.nullable(values.integer)
 _amount_or_null = values.nullable(values.amount)
 _dtype = values.choice(C_TYPES)
+_entry = values.reader(lambda text: type(text) is str and is_entry(text), "a kernel's name in C or C++")
+_option = values.reader(
+    lambda text: type(text) is str and is_option(text), "an option of a compiler, such as --maxrregcount"
+)
 _SCHEMA: dict[type, dict[str, Read]] = {
     DeviceInfo: {
         **dict.fromkeys(("backend", "name", "kind", "vendor", "architecture"), values.text),
@@ -236,7 +228,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "dtype": _dtype,
         "config": _config,
         "time_ms": values.amount,
-        "interval_ms": values.list_of(values.amount, length=2),
+        "interval_ms": values.row_of(values.amount, values.amount),
         "default_time_ms": _amount_or_null,
         "ties": values.list_of(_config),
         "provenance": _object(Provenance),
