@@ -85,7 +85,9 @@ def is_text(value: object) -> bool:
 integer = reader(is_integer, "a whole number of at most 64 bits")
 size = reader(lambda value: is_integer(value) and value >= 1, "a whole number of at least 1")
 number = reader(is_number, "a finite number")
-amount = reader(lambda value: is_number(value) and value >= 0, "a number of at least 0")  # such as a time
+amount = reader(
+    lambda value: is_number(value) and value >= 0, "a finite number of at least 0"
+)  # such as a time
 truth = reader(lambda value: type(value) is bool, "true or false")
 name = reader(is_name, "a name of letters, digits and underscores")
 slug = reader(is_slug, "a device's slug of small letters, digits and hyphens")
