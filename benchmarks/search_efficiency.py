@@ -18,8 +18,10 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import Recorded, load, replay, sources_for
-from autotune.analysis.replay_score import Efficiency, efficiency, random_expectation
+import numpy as np
+
+from autotune.analysis.replay import Floats, Recorded, load, replay, sources_for
+from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
 from autotune.cli._tables import console, table
 from autotune.cli.replay import COLUMNS, efficiency_rows
 from autotune.errors import InputError
@@ -61,6 +63,32 @@ def main() -> None:
         print(markdown(scores))
     else:
         console().print(table(COLUMNS, efficiency_rows(scores)))
+
+
+def random_expectation(recorded: Recorded) -> Efficiency:
+    """The exact expectation of random search without repetition."""
+    times = np.sort(recorded.times_ms[np.isfinite(recorded.times_ms)])
+    total = len(recorded.times_ms)
+    found = {count: _expected_found(times, total, count) for count in CHECKPOINTS if count <= total}
+    needed: dict[int, float | None] = {}
+    for margin in MARGINS:
+        good = int(np.searchsorted(times, times[0] * (1 + margin / 100), side="right"))
+        draws, missed = 0, 1.0
+        while missed > 0.5:
+            missed *= (total - good - draws) / (total - draws)
+            draws += 1
+        needed[margin] = float(draws)
+    failing = 1 - len(times) / total
+    return Efficiency(recorded.name, 0, 0.0, 0.0, found, needed, float(total), failing, 0.0)
+
+
+def _expected_found(times: Floats, total: int, count: int) -> float:
+    """Expectation over the best of `count` draws of the optimum's time over its time."""
+    better = np.arange(len(times))
+    # log probability that none of the `better` ones is drawn, by recursion
+    steps = np.log(np.maximum(total - count - better, 1e-300) / (total - better))
+    missed = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+    return float(((missed[:-1] - missed[1:]) * times[0] / times).sum())
 
 
 def every_searcher() -> list[str]:

@@ -80,23 +80,6 @@ def efficiency(recorded: Recorded, runs: Sequence[Run]) -> Efficiency:
     )
 
 
-def random_expectation(recorded: Recorded) -> Efficiency:
-    """The exact expectation of random search without repetition."""
-    times = np.sort(recorded.times_ms[np.isfinite(recorded.times_ms)])
-    total = len(recorded.times_ms)
-    found = {count: _expected_found(times, total, count) for count in CHECKPOINTS if count <= total}
-    needed: dict[int, float | None] = {}
-    for margin in MARGINS:
-        good = int(np.searchsorted(times, times[0] * (1 + margin / 100), side="right"))
-        draws, missed = 0, 1.0
-        while missed > 0.5:
-            missed *= (total - good - draws) / (total - draws)
-            draws += 1
-        needed[margin] = float(draws)
-    failing = 1 - len(times) / total
-    return Efficiency(recorded.name, 0, 0.0, 0.0, found, needed, float(total), failing, 0.0)
-
-
 class RandomBaseline:
     """The expected best time of random search over the time spent."""
 
@@ -191,12 +174,3 @@ def _needed(best_ms: Sequence[Floats], enough_ms: float) -> float | None:
     reached = [np.flatnonzero(best <= enough_ms) for best in best_ms]
     middle = median(int(rows[0]) + 1 if len(rows) else math.inf for rows in reached)
     return middle if math.isfinite(middle) else None
-
-
-def _expected_found(times: Floats, total: int, count: int) -> float:
-    """Expectation over the best of `count` draws of the optimum's time over its time."""
-    better = np.arange(len(times))
-    # log probability that none of the `better` ones is drawn, by recursion
-    steps = np.log(np.maximum(total - count - better, 1e-300) / (total - better))
-    missed = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
-    return float(((missed[:-1] - missed[1:]) * times[0] / times).sum())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotune.analysis.replay import ReplayEvaluator, Run, load, prepare, replay, sources_for
-from autotune.analysis.replay_score import CHECKPOINTS, efficiency, random_expectation
+from autotune.analysis.replay_score import CHECKPOINTS, efficiency
 from autotune.cli import main
 from autotune.core.records import Config
 from autotune.core.trials import Status
@@ -16,6 +16,7 @@ from autotune.errors import BudgetSpent, InputError
 from autotune.interop import Costs, RecordedResult, Recording, journals
 from autotune.interop.recording import domains
 from autotune.searchers import make_searcher
+from benchmarks.search_efficiency import random_expectation
 from tests.recorded_files import CACHE, FOLDER, T4, needs_whole
 
 
