@@ -48,7 +48,7 @@ class Importance:
 
 
 def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> Importance:
-    """Split the variance of the successful trials' log time over their parameters, by forests of `trees`.
+    """Split the variance of the successful trials' log time over their parameters, by a forest of `trees`.
 
     Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies.
     """
