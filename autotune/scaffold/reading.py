@@ -9,10 +9,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from autotune.core.c_types import SCALARS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.macros import DEFINITION, TEMPLATE, WORD, Macro, expand_introducers, find_macros
-from autotune.scaffold.types import SCALARS, STRUCT, UNKNOWN, KnownTypes, known_types
+from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, known_types
 
 # The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
 _INTRODUCERS = {

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from autotune.core.c_types import SCALARS
 from autotune.scaffold.macros import WORD
 
 if TYPE_CHECKING:
@@ -20,41 +21,6 @@ _STRUCTURE = re.compile(
     r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{([^{}]*)\}\s*(\w*)\s*;"
 )
 _FIELD = re.compile(r"\s*((?:\w+\s+)+)([\w\s,\[\]]+)$")
-SCALARS = {
-    "bool": "uint8",
-    "char": "int8",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-    "uchar": "uint8",
-    "short": "int16",
-    "unsigned short": "uint16",
-    "ushort": "uint16",
-    "int": "int32",
-    "unsigned": "uint32",
-    "unsigned int": "uint32",
-    "uint": "uint32",
-    "long": "int64",
-    "long long": "int64",
-    "unsigned long": "uint64",
-    "unsigned long long": "uint64",
-    "ulong": "uint64",
-    "size_t": "uint64",
-    "half": "float16",
-    "__half": "float16",
-    "long int": "int64",
-    "short int": "int16",
-    "long long int": "int64",
-    "unsigned short int": "uint16",
-    "unsigned long int": "uint64",
-    "unsigned long long int": "uint64",
-    "long unsigned int": "uint64",
-    "longlong": "int64",
-    "ulonglong": "uint64",
-    "cl_int": "int32",
-    "float": "float32",
-    "double": "float64",
-    "DTYPE": "DTYPE",
-} | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _VECTORS = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),

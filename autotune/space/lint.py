@@ -15,6 +15,7 @@ from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.text import bare_code, nearest
 from autotune.errors import ExpressionError
 from autotune.space.rules import Rules
+from autotune.space.signatures import mismatches
 from autotune.space.space import Space
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
@@ -83,8 +84,19 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
-    code = bare_code(source, is_python=space.spec.source.suffix == ".py")
-    return (*_unused_parameters(space, code), *_unknown_macros(space, code), *_untried_edges(space))
+    is_python = space.spec.source.suffix == ".py"
+    code = bare_code(source, is_python=is_python)
+    return (
+        *_signatures(space, source if is_python else code),
+        *_unused_parameters(space, code),
+        *_unknown_macros(space, code),
+        *_untried_edges(space),
+    )
+
+
+def _signatures(space: Space, code: str) -> Iterator[Finding]:
+    for entry, detail in mismatches(space, code):
+        yield Finding("signature", entry, detail)
 
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:

@@ -98,7 +98,7 @@ def test_a_parameter_that_only_constraints_read_is_unused(tmp_path):
 
 def test_a_python_source_has_python_comments(tmp_path):
     text = YAML.replace("source: reduce.cu", "source: reduce.py")
-    source = "# ALGORITHM\ndef reduce(x):\n    return VECTOR\n"
+    source = "# ALGORITHM\ndef reduce(grid, block, x, partial, n):\n    return VECTOR\n"
     assert findings(bound(tmp_path, text), source) == EXPECTED | {("unused_parameter", "ALGORITHM")}
 
 

@@ -1,0 +1,160 @@
+"""The arguments of launches against the parameters that the kernels have in the source.
+
+A kernel is judged only where its parameters can be read without a compiler: one definition, no preprocessor
+directive between the brackets, no template.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.core.c_types import SCALARS
+from autotune.core.json_values import is_name
+from autotune.core.records import ArgumentSpec
+from autotune.space.space import Space
+
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*$", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_QUALIFIERS = frozenset(
+    (
+        *("const", "volatile", "restrict", "__restrict__", "__restrict", "RESTRICT", "register", "struct"),
+        *("__global", "global", "GLOBAL", "__constant", "constant", "CONSTANT", "__private", "private"),
+        "__grid_constant__",
+    )
+)
+_ANY = ("void", "char", "unsigned char")  # pointers to these take every array
+_NOT_ENTRIES = ("__local", "local", "image2d_t", "sampler_t")
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """One parameter of a kernel; `kind` is its type without qualifiers."""
+
+    name: str
+    text: str
+    kind: str
+    is_pointer: bool
+
+
+def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
+    """Entries whose parameters are not what the launch plan passes, and what is wrong, each entry once.
+
+    Args:
+        space: The bound space.
+        code: The source without comments and strings.
+    """
+    arguments = {argument.name: argument for argument in space.spec.arguments}
+    for entry in dict.fromkeys(step.entry for step in space.spec.launch):
+        plans = [
+            [arguments[name] for name in step.arguments] for step in space.spec.launch if step.entry == entry
+        ]
+        is_python = space.spec.source.suffix == ".py"
+        parameters = _python_parameters(code, entry) if is_python else _parameters(code, entry)
+        if parameters is None:
+            continue
+        orders = [_wrong_order(parameters, passed) for passed in plans]
+        found = [_wrong_count(parameters, passed) for passed in plans]
+        found += orders if all(orders) else []  # a second launch may swap two arrays
+        if not is_python and not any(found):
+            found = [_wrong_types(space, parameters, passed) for passed in plans]
+        yield from ((entry, what) for what in list(filter(None, found))[:1])
+
+
+def _wrong_count(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
+    if len(parameters) == len(passed):
+        return None
+    return f"{_lists(parameters, passed)}: {len(parameters)} and {len(passed)} arguments"
+
+
+def _wrong_order(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
+    names, given = [item.name for item in parameters], [item.name for item in passed]
+    is_other = sorted(names) == sorted(given) and names != given
+    return f"{_lists(parameters, passed)}: the order differs" if is_other else None
+
+
+def _lists(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str:
+    names, given = (", ".join(item.name for item in items) for items in (parameters, passed))
+    return f"the source has the parameters ({names}), but the launch plan passes ({given})"
+
+
+def _wrong_types(
+    space: Space, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]
+) -> str | None:
+    for number, (parameter, argument) in enumerate(zip(parameters, passed, strict=True), 1):
+        dtype = space.problem.dtype if argument.dtype == "DTYPE" else argument.dtype
+        if (wrong := _wrong_type(parameter, argument, dtype, space.problem.dtype)) is not None:
+            return f"parameter {number} is `{parameter.text}`, but the launch plan passes {wrong}"
+    return None
+
+
+def _wrong_type(parameter: _Parameter, argument: ArgumentSpec, dtype: str, problem: str) -> str | None:
+    """What an argument is, if the parameter cannot take it; None if it can, or its type is not known."""
+    is_array = argument.value is None
+    what = f"the array {argument.name} of {dtype}" if is_array else f"the number {argument.name} of {dtype}"
+    known = SCALARS.get(parameter.kind)
+    if parameter.is_pointer != is_array:
+        is_plain = parameter.is_pointer or known is not None
+        return what if is_plain else None
+    if known is None or (is_array and parameter.kind in _ANY):
+        return None
+    wanted = np.dtype(problem if known == "DTYPE" else known)
+    found = np.dtype(dtype)
+    fits = wanted.itemsize == found.itemsize and (wanted.kind == "f") == (found.kind == "f")
+    return None if fits else what
+
+
+def _parameters(code: str, entry: str) -> list[_Parameter] | None:
+    """The parameters of a kernel in C; None if they cannot be read."""
+    if not is_name(entry):
+        return None
+    code = _DEFINE.sub("", code)
+    lists = []
+    for match in re.finditer(rf"[\w)]\s+{entry}\s*\(", code):
+        inside, rest = _bracketed(code, match.end())
+        if re.match(r"\s*\{", rest):
+            lists.append((code[: match.start()], inside))
+    if len(lists) != 1 or "#" in lists[0][1]:
+        return None
+    before, inside = lists[0]
+    if re.search(r"\btemplate\s*<[^;{}]*$", before):
+        return None
+    texts = [" ".join(text.split()) for text in inside.split(",")]
+    if texts in ([""], ["void"]):
+        return []
+    parameters = [_parameter(text) for text in texts]
+    return None if None in parameters else [item for item in parameters if item is not None]
+
+
+def _bracketed(code: str, start: int) -> tuple[str, str]:
+    """The text up to the bracket that closes an open one, and the text after it."""
+    depth = 1
+    for position in range(start, len(code)):
+        depth += (code[position] == "(") - (code[position] == ")")
+        if depth == 0:
+            return code[start:position], code[position + 1 :]
+    return code[start:], ""
+
+
+def _parameter(text: str) -> _Parameter | None:
+    """One parameter; None for a text that is not a type and a name, such as a macro."""
+    words = [word for word in _WORD.findall(text) if word not in _QUALIFIERS]
+    if len(words) < 2 or any(letter in text for letter in "()<>:&") or set(words) & {*_NOT_ENTRIES}:
+        return None
+    return _Parameter(words[-1], text, " ".join(words[:-1]), "*" in text or "[" in text)
+
+
+def _python_parameters(code: str, entry: str) -> list[_Parameter] | None:
+    """The parameters of a function of a Python source after grid and block; None if they cannot be read."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return None
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == entry and node.args.vararg is None:
+            return [_Parameter(one.arg, one.arg, "", is_pointer=False) for one in node.args.args[2:]]
+    return None

@@ -1,0 +1,97 @@
+"""The launch plan's arguments against the parameters in the source: number, order and types."""
+
+import pytest
+
+from autotune.space import bind, lint_source, load_space, problem_of
+from tests.space_example import GPU, write_space
+
+FINISH = "KERNEL void finish(GLOBAL const DTYPE *partial, GLOBAL DTYPE *sum)\n{\n}\n"
+REDUCE = "KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1) reduce({})\n{{\n}}\n"
+RIGHT = "GLOBAL const DTYPE *RESTRICT x, GLOBAL DTYPE *partial, const int n"
+
+WRONG = {
+    "one too few": (
+        "GLOBAL DTYPE *x, GLOBAL DTYPE *partial",
+        "parameters (x, partial), but the launch plan passes (x, partial, n): 2 and 3 arguments",
+    ),
+    "none at all": ("void", "the source has the parameters (), but"),
+    "another order": (
+        "GLOBAL DTYPE *partial, GLOBAL DTYPE *x, int n",
+        "parameters (partial, x, n), but the launch plan passes (x, partial, n): the order",
+    ),
+    "a number for an array": (
+        "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, GLOBAL int *n",
+        "parameter 3 is `GLOBAL int *n`, but the launch plan passes the number n of int32",
+    ),
+    "an array for a number": (
+        "const DTYPE a, GLOBAL DTYPE *partial, int n",
+        "parameter 1 is `const DTYPE a`, but the launch plan passes the array x of int32",
+    ),
+    "a wider number": (
+        "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, unsigned long n",
+        "parameter 3 is `unsigned long n`, but the launch plan passes the number n of int32",
+    ),
+    "an array of another type": (
+        "GLOBAL const float *x, GLOBAL DTYPE *partial, int n",
+        "parameter 1 is `GLOBAL const float *x`, but the launch plan passes the array x of int32",
+    ),
+}
+NOT_JUDGED = {
+    "as declared": RIGHT,
+    "other names": "GLOBAL DTYPE *a, GLOBAL DTYPE *b, unsigned int count",
+    "vectors": "GLOBAL const float4 *x, GLOBAL void *partial, int n",
+    "aliases": "GLOBAL const real *x, GLOBAL real *partial, count_t n",
+    "a macro": "ARGUMENTS",
+    "a directive": "GLOBAL DTYPE *x\n#if BLOCK_SIZE > 64\n, int more\n#endif\n",
+}
+
+
+def findings(folder, source, text=None):
+    path = write_space(folder, **({"text": text} if text else {}), source=source)
+    spec = load_space(path)
+    space = bind(spec, GPU, problem_of(spec, GPU))
+    return [item for item in lint_source(space, source) if item.kind == "signature"]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_is_found(tmp_path, case):
+    parameters, words = WRONG[case]
+    (found,) = findings(tmp_path, REDUCE.format(parameters) + FINISH)
+    assert found.subject == "reduce" and words in found.detail
+
+
+@pytest.mark.parametrize("case", NOT_JUDGED)
+def test_what_fits_or_cannot_be_read_is_not_found(tmp_path, case):
+    assert not findings(tmp_path, REDUCE.format(NOT_JUDGED[case]) + FINISH)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void other() { reduce(a); }\n",
+        "// KERNEL reduce(int a)\n// {\n// }\n",
+        f"{REDUCE.format('int a')}{REDUCE.format(RIGHT)}",
+        'extern "C" template <int N> __global__ void reduce(int a) {}\n',
+    ],
+    ids=["a call", "a comment", "two definitions", "a template"],
+)
+def test_what_is_no_single_definition_is_not_judged(tmp_path, source):
+    assert not findings(tmp_path, source + FINISH)
+
+
+def test_two_launches_may_swap_their_arrays(tmp_path):
+    source = REDUCE.format(RIGHT) + FINISH
+    text = write_space(tmp_path).read_text()
+    swapped = text.replace(
+        "compiler_options:",
+        "  - {entry: finish, grid: [1], block: [32], arguments: [sum, partial]}\ncompiler_options:",
+    )
+    assert swapped != text and not findings(tmp_path, source, swapped)
+
+
+def test_a_search_says_it_before_the_first_trial(folder):
+    folder.write("def double(grid, block, y, x, n):\n    y.view('int32')[:n] = 2 * x.view('int32')[:n]\n")
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    warning = "warning: double: the source has the parameters (y, x, n), but the launch plan passes (x, y, n)"
+    assert warning in done.stderr and done.stderr.index(warning) < done.stderr.index("wrong_result")
