@@ -28,7 +28,7 @@ class KernelArguments:
     def outputs(self, found: Mapping[str, NDArray[Any]]) -> list[Any]:
         """The list again, with what arrays hold after a run in their place."""
         listed: list[Any] = []
-        for spec, value in zip(self.specs, self.values, strict=True):
+        for spec, value in zip(self.specs, self.values, strict=False):
             if spec.name not in self.arrays:
                 listed.append(value)
                 continue
@@ -37,13 +37,16 @@ class KernelArguments:
         return listed
 
 
-def read_arguments(given: Sequence[Any], kernel: str, source: str) -> KernelArguments:
+def read_arguments(
+    given: Sequence[Any], kernel: str, source: str, constants: Mapping[str, Any] | None = None
+) -> KernelArguments:
     """Describe arguments by their values; raises InputError for one that no kernel can have.
 
     Args:
         given: Arrays of numpy, cupy or torch, and scalars of numpy.
         kernel: The kernel's name.
         source: Where its parameters are looked for: an array that is `const` there is an input only.
+        constants: Arrays in constant memory, by the names that the source gives them.
     """
     if isinstance(given, np.ndarray) or not isinstance(given, Sequence):
         raise InputError(f"arguments: expected a list of arrays and scalars, found {type(given).__name__}")
@@ -59,6 +62,13 @@ def read_arguments(given: Sequence[Any], kernel: str, source: str) -> KernelArgu
         shape = tuple(str(extent) for extent in array.shape)
         role = "in" if is_const[place] else "inout"
         specs.append(FilledArgument(name, array.dtype.name, role, shape, fill=Fill(INPUTS, ())))
+    for symbol, value in (constants or {}).items():
+        name = f"constant_{len(arrays)}"
+        arrays[name] = array = _viewed(np.atleast_1d(np.asarray(value)), len(specs))
+        shape = tuple(str(extent) for extent in array.shape)
+        specs.append(
+            FilledArgument(name, array.dtype.name, "in", shape, symbol=symbol, fill=Fill(INPUTS, ()))
+        )
     return KernelArguments(tuple(given), tuple(specs), arrays)
 
 
@@ -66,12 +76,12 @@ def expected_results(answer: Sequence[Any] | None, arguments: KernelArguments) -
     """The arrays of an `answer` by name; raises InputError where it does not fit the arguments."""
     if answer is None:
         return {}
-    if len(answer) != len(arguments.specs):
+    if len(answer) != len(arguments.values):
         raise InputError(
-            f"answer: {len(answer)} elements for {len(arguments.specs)} arguments; None means input"
+            f"answer: {len(answer)} elements for {len(arguments.values)} arguments; None means input"
         )
     found = {}
-    for spec, value in zip(arguments.specs, answer, strict=True):
+    for spec, value in zip(arguments.specs, answer, strict=False):
         if value is None:
             continue
         if spec.name not in arguments.arrays:

@@ -98,7 +98,7 @@ def tune_kernel(
     if simulation_mode:
         return _simulated(locals())
     began = time.perf_counter()
-    _refuse(platform, cmem_args, texmem_args, observers, objectives, smem_args)
+    _refuse(platform, texmem_args, observers, objectives, smem_args)
     names, is_higher_better = util.get_objective_defaults(objective, objective_higher_is_better)
     if not isinstance(names, str):
         raise InputError("objective: several at once are not supported; name one, or use metrics")
@@ -113,6 +113,7 @@ def tune_kernel(
         lang=lang,
         device=device,
         smem_args=smem_args,
+        cmem_args=cmem_args,
         compiler_options=compiler_options,
         defines=defines,
         block_size_names=block_size_names,
@@ -162,7 +163,7 @@ def run_kernel(
         InputError: Something is wrong or not supported; nothing has been run.
         SetupError: The kernel does not compile, or does not run.
     """
-    _refuse(platform, cmem_args, texmem_args, None, None, smem_args)
+    _refuse(platform, texmem_args, None, None, smem_args)
     request = read_request(
         *(kernel_name, kernel_source, problem_size, arguments),
         {name: [value] for name, value in (params or {"kernel_tuner_run": 1}).items()},
@@ -170,6 +171,7 @@ def run_kernel(
         lang=lang,
         device=device,
         smem_args=smem_args,
+        cmem_args=cmem_args,
         compiler_options=compiler_options,
         defines=defines,
         block_size_names=block_size_names,
@@ -190,16 +192,13 @@ def run_kernel(
             return request.arguments.outputs({name: read_and_remove(path) for name, path in left.items()})
 
 
-def _refuse(
-    platform: int, cmem_args: Any, texmem_args: Any, observers: Any, objectives: Any, smem_args: Any
-) -> None:
+def _refuse(platform: int, texmem_args: Any, observers: Any, objectives: Any, smem_args: Any) -> None:
     """Raise InputError for what is not supported, with what to do instead."""
     wrong = {
         "platform": (
             platform,
             "leave it out; `autotune devices` numbers the devices of all platforms for device=",
         ),
-        "cmem_args": (cmem_args, "pass the array as an argument `const float *` of the kernel"),
         "texmem_args": (texmem_args, "pass the array as an argument and read it with __ldg"),
         "observers": (
             observers,

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from autotune.api.space import Space
 from autotune.compilers.kernel_source import SourceText, source_of_text
-from autotune.core.json_values import is_name
-from autotune.core.launch_plan import is_option
+from autotune.core.launch_plan import is_entry, is_option
 from autotune.core.records import Config, LaunchSpec
 from autotune.errors import InputError
 from autotune.evaluation.stored_inputs import content_sha256
@@ -59,6 +58,7 @@ def read_request(
     lang: str | None = None,
     device: int = 0,
     smem_args: Mapping[str, Any] | None = None,
+    cmem_args: Mapping[str, Any] | None = None,
     compiler_options: Sequence[str] | None = None,
     defines: Mapping[str, Any] | None = None,
     block_size_names: Sequence[str] | None = None,
@@ -67,15 +67,17 @@ def read_request(
 
     All are as Kernel Tuner documents them; `grid_div` has those of x, y and z.
     """
-    if not is_name(kernel_name):
-        raise InputError(
-            f"kernel_name {kernel_name!r}: expected a name; give a template's arguments in the source"
-        )
+    if not is_entry(kernel_name):
+        raise InputError(f"kernel_name {kernel_name!r}: expected a name, such as sum or sum<float>")
     parameters = read_parameters(tune_params)
     first = {name: next(iter(values.values())) for name, values in parameters.given.items()}
     text = _source(kernel_source, first)
     dialect = _dialect(lang, text)
-    known = read_arguments(arguments, kernel_name, text)
+    known = read_arguments(arguments, kernel_name, text, constants=cmem_args or {})
+    if cmem_args and dialect != "cuda":
+        raise InputError(
+            "cmem_args: only CUDA has them; pass the array as a `__constant` argument of the kernel"
+        )
     names = (*(block_size_names or ()), *BLOCK_NAMES[len(block_size_names or ()) :])
     rule = LaunchRule(problem_size, grid_div, names, (smem_args or {}).get("size", 0))
     for compute in (rule.grid, rule.block, rule.shared_bytes):
@@ -110,7 +112,7 @@ def read_request(
     spec = SpaceSpec(
         path=Path(f"tune_kernel({kernel_name!r})"),
         sha256=hashlib.sha256(repr((parameters.given, constraints)).encode()).hexdigest(),
-        kernel=kernel_name,
+        kernel=re.sub(r"\W+", "_", kernel_name).strip("_"),
         dialect=dialect,
         source=shown.path,
         reference=Path("answer"),
@@ -128,7 +130,7 @@ def read_request(
                 entry=kernel_name,
                 grid=tuple(f"grid_{axis}" for axis in _AXES),
                 block=tuple(f"block_{axis}" for axis in _AXES),
-                arguments=tuple(one.name for one in known.specs),
+                arguments=tuple(one.name for one in known.specs if not one.symbol),
                 shared_bytes="shared_bytes" if smem_args else "0",
             ),
         ),
@@ -208,8 +210,6 @@ def _define(
             text = re.sub(rf"\n[ \t]*#pragma\s+unroll\s+{name}\b", "\n", text)
         else:  # `#pragma unroll` takes a constant, and no macro
             head += f"constexpr int {name} = {shown};\n"
-    if dialect == "cuda" and 'extern "C"' not in text:
-        return f'{head}#line 1\nextern "C" {{\n{text}\n}}\n' if "template" not in text else f"{head}{text}"
     return f"{head}#line 1\n{text}"
 
 

@@ -146,7 +146,7 @@ def test_run_kernel_says_why_a_kernel_does_not_run():
         ({"lang": "Fortran"}, "lang 'Fortran' is not supported: kernels of OpenCL and CUDA are"),
         ({"source": "void f() {}"}, "neither __kernel nor __global__ is in the source"),
         ({"source": ["a.cu", "b.cu"]}, "a list has host code, which is not run"),
-        ({"cmem_args": {"d": 1}}, "cmem_args is not supported: pass the array as an argument"),
+        ({"cmem_args": {"d": 1}}, "cmem_args: only CUDA has them; pass the array as a `__constant` argument"),
         ({"texmem_args": {"d": 1}}, "texmem_args is not supported: pass the array as an argument"),
         ({"observers": [1]}, "observers is not supported: registers and times are in the journal"),
         ({"platform": 1}, "platform is not supported: leave it out"),
