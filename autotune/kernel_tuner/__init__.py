@@ -1,8 +1,21 @@
 """Kernel Tuner's interface to this tuner: change the import and keep the script.
 
-The signatures and the values that are returned are those of Kernel Tuner 1.5.
+The signatures and the values that are returned are those of Kernel Tuner 1.5. Everything else that a script
+takes from the package, such as `kernel_tuner.util`, is Kernel Tuner's own.
 """
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import kernel_tuner
 
 from autotune.kernel_tuner.interface import run_kernel, tune_kernel
 
 __all__ = ["run_kernel", "tune_kernel"]
+
+
+def __getattr__(name: str) -> Any:
+    if not hasattr(kernel_tuner, name) and find_spec(f"kernel_tuner.{name}") is not None:
+        return import_module(f"kernel_tuner.{name}")
+    return getattr(kernel_tuner, name)

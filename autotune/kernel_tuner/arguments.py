@@ -50,6 +50,10 @@ def read_arguments(
     """
     if isinstance(given, np.ndarray) or not isinstance(given, Sequence):
         raise InputError(f"arguments: expected a list of arrays and scalars, found {type(given).__name__}")
+    if any(type(value).__module__ == "kernel_tuner.accuracy" for value in given):
+        raise InputError(
+            "arguments: Tunable is not supported; make the element type a parameter of the source"
+        )
     is_const = _const_parameters(kernel, source, len(given))
     specs: list[FilledArgument] = []
     arrays: dict[str, NDArray[Any]] = {}

@@ -36,6 +36,7 @@ ENGINE = "kernel_tuner"
 MAX_DEFAULTS = 8  # configurations that are tried as the one to compare with, until one works
 DEFAULT_FEVALS = 100  # of a strategy; without one the whole space is tried
 RUNS = Path("runs/kernel_tuner")
+_STRATEGIES = "kernel_tuner.strategies."  # a script may give the module in the place of its name
 _BY_STATUS = {
     Status.PRUNED: util.InvalidConfig,
     Status.COMPILE_ERROR: util.CompilationFailedConfig,
@@ -217,6 +218,9 @@ def _options(strategy: Any, strategy_options: Mapping[str, Any] | None, seed: in
     fevals, seconds = given.pop("max_fevals", None), given.pop("time_limit", None)
     if given:
         warnings.warn(f"strategy_options {', '.join(given)} are ignored", stacklevel=3)
+    module = getattr(strategy, "__name__", "")
+    if module.startswith(_STRATEGIES):
+        strategy = module.removeprefix(_STRATEGIES)
     is_whole = strategy in (None, "brute_force")
     if not is_whole and strategy not in strategy_names(ENGINE):
         named = strategy if isinstance(strategy, str) else type(strategy).__name__

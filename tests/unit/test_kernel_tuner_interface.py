@@ -6,6 +6,7 @@ import json
 import kernel_tuner
 import numpy as np
 import pytest
+from kernel_tuner.strategies import random_sample
 from kernel_tuner.util import CompilationFailedConfig, RuntimeFailedConfig
 
 import autotune
@@ -120,6 +121,24 @@ def test_an_objective_is_a_metric():
     metrics = {"cost": lambda p: -p["block_size_x"]}
     _, env = tuned(metrics=metrics, objective="cost", objective_higher_is_better=False)
     assert env["best_config"]["block_size_x"] == 64
+
+
+def test_what_is_not_replaced_is_kernel_tuner_s_own():
+    assert autotune.kernel_tuner.util is kernel_tuner.util
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        autotune.kernel_tuner.nothing  # noqa: B018
+
+
+def test_a_strategy_may_be_given_as_its_module():
+    params = {"block_size_x": [32, 64], "other": list(range(40))}
+    results, _ = tuned(params=params, strategy=random_sample, strategy_options={"max_fevals": 2})
+    assert len(results) == 2
+
+
+def test_constant_memory_is_copied_to_its_symbol():
+    found = read_arguments(arguments(), "vector_add", ADD, {"d_filter": np.ones(3, np.float32)})
+    assert (found.specs[-1].symbol, found.specs[-1].shape, found.specs[-1].role) == ("d_filter", ("3",), "in")
+    assert len(found.outputs(found.arrays)) == 4
 
 
 def test_a_strategy_keeps_to_its_budget():
