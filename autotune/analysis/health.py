@@ -18,11 +18,11 @@ from autotune.devices import BACKENDS, Address, backend
 from autotune.errors import AutotuneError, MissingExtra, WriteError
 from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.hardware.cuda_driver import driver_version
+from autotune.processes.machine_load import governors
 from autotune.serving.cache import check_writable, read_roots, writable_root
 
 LOAD_SHARE = 0.25  # of the cores in use by others, above which times of a CPU are unsteady
 MIN_FREE_BYTES = 2**30
-_GOVERNORS = Path("/sys/devices/system/cpu")
 _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
 
 
@@ -137,10 +137,9 @@ def _steadiness() -> Iterator[HealthFinding]:
         yield HealthFinding("load", State.WARNING, f"{load:.1f} on {cores} cores", mend)
     else:
         yield HealthFinding("load", State.GOOD, f"{load:.1f} on {cores} cores")
-    governors = {path.read_text().strip() for path in _GOVERNORS.glob("cpu*/cpufreq/scaling_governor")}
-    if governors - {"performance"}:
+    if set(governors()) - {"performance"}:
         mend = "sudo cpupower frequency-set -g performance"
-        yield HealthFinding("CPU clocks", State.WARNING, f"governor {', '.join(sorted(governors))}", mend)
+        yield HealthFinding("CPU clocks", State.WARNING, f"governor {', '.join(governors())}", mend)
 
 
 def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:

@@ -11,6 +11,7 @@ from autotune.cli._tables import problem_text, rate_text
 from autotune.core.records import NOISY, Value
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.surrogate import FASTER, StoppingEstimate
+from autotune.tuning.doubts import busy_text, is_busy
 from autotune.tuning.finals import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import Result
@@ -203,10 +204,18 @@ def _warnings(result: Result) -> list[str]:
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
     finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
     return [
+        *_others(result),
         *_conditions(result.final.conditions),
         *shifted([(searched_ms.get(config), final) for config, final in finals]),
         *_uncompared(result),
     ]
+
+
+def _others(result: Result) -> list[str]:
+    """Other programs that kept the CPU busy during the search."""
+    if not is_busy(result.cores_of_others, result.task.device.kind):
+        return []
+    return [f"warning other programs used {busy_text(result.cores_of_others)} during the search"]
 
 
 def _conditions(conditions: Mapping[str, Value]) -> list[str]:

@@ -82,15 +82,23 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 
-def choose_finalists(context: TuningContext, trials: Iterable[Trial]) -> list[Trial]:
-    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first."""
+def choose_finalists(
+    context: TuningContext, trials: Iterable[Trial], until_s: float = math.inf
+) -> list[Trial]:
+    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
+
+    Args:
+        context: The open run.
+        trials: What to choose from.
+        until_s: When, on the clock of `time.perf_counter`, the choice should be made.
+    """
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
-        return _preselect(context, finalists(trials, MAX_CANDIDATES))
+        return _preselect(context, finalists(trials, MAX_CANDIDATES), until_s)
     return finalists(trials)
 
 
-def _preselect(context: TuningContext, trials: Sequence[Trial]) -> list[Trial]:
+def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) -> list[Trial]:
     """Time the trials in a few turns and return the fastest.
 
     Trials that fail here are returned too, so that the last round rejects them and reports why.
@@ -102,17 +110,18 @@ def _preselect(context: TuningContext, trials: Sequence[Trial]) -> list[Trial]:
         else:
             batch = trial.measurement.batch if trial.measurement else 1
             series.append(Series(Finalist(instance, binary, trial, batch > 1), batch))
-    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS)
+    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, until_s)
     failed = [trial for trial in trials if trial.key in rejected]
     times_ms = {one.key: median(one.values_ms) for one in series if one.key not in rejected}
     ranked = sorted((trial for trial in trials if trial.key in times_ms), key=lambda one: times_ms[one.key])
     return failed + ranked[:MAX_FINALISTS]
 
 
-def remeasure(context: TuningContext, trials: Sequence[Trial]) -> Finals:
+def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = math.inf) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
-    If the policy measures energy and no configuration was rejected, their energy is measured last.
+    If the policy measures energy and no configuration was rejected, their energy is measured last. No round
+    of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
     context.worker.close()
     field: dict[str, Finalist] = {}
@@ -125,7 +134,7 @@ def remeasure(context: TuningContext, trials: Sequence[Trial]) -> Finals:
     # seeds outermost: memory holds the arrays of one problem at a time
     for number in range(len(_SEEDS)):
         _verify_all(context, field, rejected, number)
-    measurements = _time_all(context, field, rejected)
+    measurements = _time_all(context, field, rejected, until_s)
     if context.policy.energy_s > 0 and not rejected:
         measurements = _add_energy(context, field, measurements, rejected)
     return Finals(measurements, rejected)
@@ -173,13 +182,13 @@ def _verify_all(
 
 
 def _time_all(
-    context: TuningContext, field: Mapping[str, Finalist], rejected: dict[str, Failure]
+    context: TuningContext, field: Mapping[str, Finalist], rejected: dict[str, Failure], until_s: float
 ) -> dict[str, Measurement]:
     """Time the other finalists in turns; the first of them takes part twice, which gives the noise."""
     series = _with_batches([finalist for key, finalist in field.items() if key not in rejected])
     control = [Series(one.finalist, one.batch) for one in series[:1]]
     turns = Turns(context, series + control, rejected)
-    _run_rounds(turns, series, rejected)
+    _run_rounds(turns, series, rejected, until_s)
     found = context.worker.run(conditions, timeout_s=context.timeout_s)
     left = [one for one in series if one.key not in rejected]
     noise = None
@@ -213,14 +222,16 @@ def _with_batches(field: Sequence[Finalist]) -> list[Series]:
     ]
 
 
-def _run_rounds(turns: Turns, series: Sequence[Series], rejected: Mapping[str, Failure]) -> None:
+def _run_rounds(
+    turns: Turns, series: Sequence[Series], rejected: Mapping[str, Failure], until_s: float
+) -> None:
     """Run ROUNDS, and more while none is rejected and the fastest one's time is not precise."""
-    turns.run(ROUNDS)
-    began = time.perf_counter()
+    turns.run(ROUNDS, until_s)
+    until_s = min(until_s, time.perf_counter() + MAX_EXTRA_S)
     for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
-        if rejected or is_precise(series) or time.perf_counter() - began > MAX_EXTRA_S:
+        if rejected or is_precise(series) or time.perf_counter() > until_s:
             return
-        turns.run(ROUNDS)
+        turns.run(ROUNDS, until_s)
 
 
 def _add_energy(
@@ -264,6 +275,26 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
         slower = median_interval(ratios, winner.chosen_from)[0]
         return slower <= 1 or other.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
     return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
+
+
+def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
+    """The finalists for which there is time, best first, and all that are needed.
+
+    A finalist takes about as long as its trial did: it is verified and timed again.
+
+    Args:
+        chosen: All finalists.
+        needed: Those that take part in any case.
+        left_s: Time for the last round.
+    """
+    left_s -= sum(trial.cost_s for trial in needed)
+    kept = []
+    for trial in chosen:
+        if trial not in needed:
+            left_s -= trial.cost_s
+        if trial in needed or left_s > 0:
+            kept.append(trial)
+    return kept + [trial for trial in needed if trial not in kept]
 
 
 def is_final(measurement: Measurement, objective: Objective) -> bool:

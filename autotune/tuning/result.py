@@ -38,6 +38,7 @@ class Result:
     front: Front  # Pareto front of time and energy, where energy is measured
     search_seconds: float  # without the last round
     seconds: float
+    cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -12,6 +13,7 @@ from pathlib import Path
 from autotune.core.records import Config, Entry
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
 from autotune.errors import BudgetSpent, ExpressionError, InputError, Overtaken, SetupError
+from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import default_strategy, learns_from_sources, make_searcher
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate import StoppingEstimate, stopping_estimate
@@ -35,8 +37,10 @@ from autotune.tuning.context import (
     default_journal,
     open_context,
 )
+from autotune.tuning.doubts import doubts
 from autotune.tuning.finals import (
     MAX_FINALISTS,
+    affordable,
     by_score,
     choose_finalists,
     indistinguishable,
@@ -49,6 +53,8 @@ from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, summary
 from autotune.tuning.task import TuningTask
 
+LAST_ROUND_SHARE = 0.2  # of the time limit
+MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
 TUNED = "tuned best"  # the last step of a ladder
 
 
@@ -78,19 +84,26 @@ def search(
     _require_valid_default(task)
     check_writable(root, task.device, task.spec.kernel)
     policy = POLICY if options.objective is Objective.TIME else ENERGY_POLICY
-    with open_context(task, options, observer, policy) as context:
+    began = cpu_times()
+    with open_context(task, _without_last_round(options), observer, policy) as context:
         limit = options.budget.trials
-        _start(context, observer, None if limit is None else min(limit, len(task.space)), summary(sources))
+        total = None if limit is None else min(limit, len(task.space))
+        default = _start(context, observer, total, summary(sources))
+        for doubt in doubts(default, task.device.kind, began):
+            observer.warn(doubt)
         with suppress(BudgetSpent):
             searcher.search(task.space, context.evaluator, seed=options.seed)
         label = f"{engine}:{strategy}" if strategy else engine
         searched_s = context.evaluator.spent_s
+        limit_s = options.budget.seconds
+        left_s = max(MAX_LAST_ROUND_S, searched_s) if limit_s is None else limit_s - searched_s
+        until_s = time.perf_counter() + left_s
         while True:
             cached = _evaluate_cached(context, root)
             earlier = islice(_journaled_trials(context), MAX_FINALISTS)
             trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
-            measurements = _last_round(context, trials, observer)
-            result = _result(context, trials, measurements, root, cached, label, sources, searched_s)
+            measurements = _last_round(context, trials, observer, until_s, limit_s is not None)
+            result = _result(context, trials, measurements, root, cached, label, sources, searched_s, began)
             others = _other_times(context, root, result.winner, trials, measurements)
             record = kernel_record(result, others, options.seed, policy)
             with suppress(Overtaken):  # another search stored a result: let that take part, too
@@ -146,6 +159,14 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)
 
 
+def _without_last_round(options: Options) -> Options:
+    """The options of the search alone: a part of the time is for the last round."""
+    if options.budget.seconds is None:
+        return options
+    seconds = options.budget.seconds * (1 - LAST_ROUND_SHARE)
+    return replace(options, budget=replace(options.budget, seconds=seconds))
+
+
 def _sources(task: TuningTask, options: Options, engine: str) -> tuple[SourceResults, ...]:
     """Results of other devices and problems, if the options allow them and the engine uses them."""
     if not (options.transfer and learns_from_sources(engine)):
@@ -159,7 +180,7 @@ def _require_valid_default(task: TuningTask) -> None:
         raise InputError(f"{task.spec.path}: default: not valid on {task.device.name}: {'; '.join(reasons)}")
 
 
-def _start(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
+def _start(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> Trial:
     """Announce the run, and try the default: if it fails, the setup is broken."""
     task = context.task
     _announce(context, observer, total, note)
@@ -169,6 +190,7 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
             f"{task.spec.source}: the default configuration fails on {task.device.name}: "
             f"{trial.status.value}: {trial.detail}"
         )
+    return trial
 
 
 def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
@@ -198,6 +220,7 @@ def _result(
     label: str,
     sources: tuple[SourceResults, ...],
     searched_s: float,
+    began: CpuTimes,
 ) -> Result:
     """Choose the winner and sum up what the search found.
 
@@ -210,6 +233,7 @@ def _result(
         label: The engine and its strategy.
         sources: What the search started from.
         searched_s: Seconds that the search took before the last round.
+        began: CPU times at the start.
     """
     task, objective, evaluator = context.task, context.objective, context.evaluator
     winner = _best(measurements, context, trials)
@@ -241,6 +265,7 @@ def _result(
         front=() if objective is Objective.TIME else pareto_front(trials.values()),
         search_seconds=searched_s,
         seconds=evaluator.spent_s,
+        cores_of_others=began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
     )
 
@@ -255,23 +280,35 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
 
 
 def _last_round(
-    context: TuningContext, trials: dict[Config, Trial], observer: Observer
+    context: TuningContext,
+    trials: dict[Config, Trial],
+    observer: Observer,
+    until_s: float,
+    is_limited: bool,
 ) -> Mapping[str, Measurement]:
     """Measure the finalists and the default in turns until none of them fails.
 
     A finalist that fails is replaced in `trials` by its failed trial, and the next best moves up.
+
+    Args:
+        context: The open run.
+        trials: Those to choose from.
+        observer: Is told of the last round.
+        until_s: When it should end, on the clock of `time.perf_counter`.
+        is_limited: Whether fewer may take part, so that it ends in time.
     """
     default = trials[context.task.spec.default]
     while True:
-        chosen = choose_finalists(context, trials.values())
-        for trial in (*leaders(context.task.space, trials.values()), default):
-            if trial not in chosen:
-                chosen.append(trial)
-        journaled = context.journal.finals.get(tuple(sorted(trial.key for trial in chosen)))
-        if journaled is not None and all(is_final(found, context.objective) for found in journaled.values()):
+        now_s = time.perf_counter()
+        best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
+        named = (*best[:1], *leaders(context.task.space, trials.values()), default)
+        needed = list({trial.config: trial for trial in named}.values())
+        chosen = affordable(best, needed, until_s - now_s if is_limited else math.inf)
+        journaled = _journaled_round(context, best if is_limited else (), needed, chosen)
+        if journaled is not None:
             return journaled
         observer.last_round(len(chosen))
-        outcome = remeasure(context, chosen)
+        outcome = remeasure(context, chosen, until_s)
         failures = dict(outcome.rejected)
         if not failures:
             winner = _best(outcome.measurements, context, trials)
@@ -285,6 +322,18 @@ def _last_round(
         for trial in chosen:
             if trial.key in failures:
                 trials[trial.config] = _failed(context, trial, failures[trial.key])
+
+
+def _journaled_round(
+    context: TuningContext, allowed: Sequence[Trial], needed: Sequence[Trial], chosen: Sequence[Trial]
+) -> Mapping[str, Measurement] | None:
+    """The last round of an earlier search with the same finalists, or with others that are allowed."""
+    exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
+    for keys, found in reversed(context.journal.finals.items()):
+        is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
+        if is_same and all(is_final(measured, context.objective) for measured in found.values()):
+            return found
+    return None
 
 
 def _best(

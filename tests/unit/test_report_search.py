@@ -60,6 +60,7 @@ def plain(tmp_path_factory):
         compares=True,
         front=(),
         search_seconds=1.0,
+        cores_of_others=0.0,
         seconds=2.0,
         data_sha256="",
     )

@@ -1,0 +1,40 @@
+"""What makes the times of a search doubtful before it has begun: other programs and slow clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autotune.core.trials import Trial
+from autotune.processes.machine_load import CpuTimes, cores, cpu_times, governors
+
+# of all cores in use by others, above which times are unsteady: a CPU's kernels need the cores themselves
+BUSY_SHARE = {"cpu": 0.25, "gpu": 0.75}
+
+
+def is_busy(cores_of_others: float, kind: str) -> bool:
+    """Whether other programs use so much of the CPU that times on a device of this kind are unsteady."""
+    return cores_of_others > cores() * BUSY_SHARE[kind]
+
+
+def busy_text(cores_of_others: float) -> str:
+    """What other programs use of the CPU: `1.9 of 2 cores`."""
+    return f"{cores_of_others:.1f} of {cores()} cores"
+
+
+def doubts(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
+    """What to tell the user before the search, with what to do.
+
+    Args:
+        default: The first trial, with the device's conditions.
+        kind: The device's kind, `cpu` or `gpu`.
+        began: CPU times of a moment ago.
+    """
+    others = began.cores_of_others(cpu_times())
+    if is_busy(others, kind):
+        yield f"other programs use {busy_text(others)}: times may be unsteady; stop them, or tune later"
+    slow = [name for name in governors() if name != "performance"]
+    if kind == "cpu" and slow:
+        yield f"the CPU's governor is {', '.join(slow)}: times may be unsteady; set performance"
+    conditions = default.measurement.conditions if default.measurement else {}
+    if "other_processes" in conditions:
+        yield f"other processes use the device: {conditions['other_processes']}"
