@@ -35,6 +35,7 @@ from autotune.tuning.tuner import search
 ENGINE = "kernel_tuner"
 MAX_DEFAULTS = 8  # configurations that are tried as the one to compare with, until one works
 DEFAULT_FEVALS = 100  # of a strategy; without one the whole space is tried
+TIMEOUT_S = 300.0  # of a configuration until the first one has run: scripts have problems of any size
 RUNS = Path("runs/kernel_tuner")
 _STRATEGIES = "kernel_tuner.strategies."  # a script may give the module in the place of its name
 _BY_STATUS = {
@@ -179,7 +180,7 @@ def run_kernel(
     )
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder, _progress(quiet=True) as progress:
-        options = Options(journal=Path(folder) / "run.jsonl", workers=1)
+        options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
         with open_context(task, options, progress) as context:
             instance = context.maker.make(task.spec.default)
             compiled = context.pool.submit(instance.source, instance.options, instance.names).result()
@@ -231,6 +232,7 @@ def _options(strategy: Any, strategy_options: Mapping[str, Any] | None, seed: in
         strategy=None if is_whole else strategy,
         budget=Budget(limit, seconds),
         seed=seed or 0,
+        timeout_s=TIMEOUT_S,
         transfer=False,
     )
 
