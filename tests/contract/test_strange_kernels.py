@@ -9,10 +9,12 @@ from autotune.cli import new
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.resource_usage import read_resources
+from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import cuda_compiler
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
+from autotune.space.signatures import mismatches
 
 pytest.importorskip("cuda.bindings.nvrtc")
 
@@ -50,6 +52,7 @@ def test_the_default_of_a_new_space_compiles(name, tmp_path):
     space = space_of(tmp_path, f"{name}.cu")
     default = space.spec.default
     launches = space.launches(default)
+    assert list(mismatches(space, bare_code((FOLDER / f"{name}.cu").read_text()))) == []
     source = render(read_source(space.spec.source), space.macros(default))
     names = space.names(launches)
     binary = cuda_compiler("sm_90").compile(source, space.options(default, "cuda"), names)
