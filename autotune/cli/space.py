@@ -10,7 +10,8 @@ from typing import Any
 from autotune.cli import options as opt
 from autotune.cli._tables import console, problem_text, table
 from autotune.cli.output import emit
-from autotune.core.records import DeviceInfo
+from autotune.core.records import Config
+from autotune.hardware.architectures import NOT_HERE
 from autotune.space import ConstraintReport, Finding, Space
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
@@ -30,31 +31,38 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Describe the space, or say whether one configuration is valid."""
     from autotune.space import constraint_report, lint
-    from autotune.tuning.task import bind_target
+    from autotune.tuning.task import count_space
 
-    task = bind_target(opt.target(parsed))
+    space, source = count_space(opt.target(parsed))
     if parsed.config is not None:
-        config = opt.config(parsed.config, task.spec)
-        reasons = task.space.why_invalid(config)
-        if parsed.json:
-            emit({"config": dict(config), "valid": not reasons, "reasons": reasons})
-        else:
-            emit("\n".join(reasons) if reasons else f"valid: {config}")
+        _explain(space, opt.config(parsed.config, space.spec), parsed.json)
         return
-    constraints = constraint_report(task.space)
-    findings = lint(task.space, task.source.text, constraints)
+    constraints = constraint_report(space)
+    findings = lint(space, source.text, constraints)
     if parsed.json:
-        emit(space_json(task.space, constraints, findings))
+        emit(space_json(space, constraints, findings))
     else:
-        print_space(task.space, task.device, constraints, findings)
+        print_space(space, constraints, findings)
 
 
-def print_space(
-    space: Space, device: DeviceInfo, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
-) -> None:
+def _explain(space: Space, config: Config, as_json: bool) -> None:
+    """Say whether a configuration is valid, and exit with 1 if it is not."""
+    reasons = space.why_invalid(config)
+    if as_json:
+        emit({"config": dict(config), "valid": not reasons, "reasons": reasons})
+    else:
+        emit("\n".join(reasons) if reasons else f"valid: {config}")
+    if reasons:
+        raise SystemExit(1)
+
+
+def print_space(space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]) -> None:
     """Print counts, parameters, constraints and findings."""
     out = console()
+    device = space.device
     out.print(f"{space.spec.kernel} on {device.name}, {problem_text(space)}")
+    if device.driver == NOT_HERE:
+        out.print(f"no such device is here: counted with the known limits of {device.architecture}")
     out.print(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
     domains = [
         (item.name, str(len(item.values)), ", ".join(map(str, item.values))) for item in space.parameters

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from autotune.core.records import DeviceInfo
 from autotune.errors import InputError
 
+NOT_HERE = "none"  # the driver and the runtime of a GPU that is known by its limits only
 WARP = 32
 REGISTERS = 65_536  # of a multiprocessor, and at most of one block
 MAX_THREADS = 1024  # of a block
@@ -85,8 +86,8 @@ def _architecture(
         memory_bandwidth_bytes_per_s=gb_per_s * 1e9,
         cache_bytes=cache_mib * 2**20,
         has_shuffle=True,
-        driver="none",
-        runtime="none",
+        driver=NOT_HERE,
+        runtime=NOT_HERE,
     )
     granularity = 128 if since_ampere else 256
     return Architecture(name, warps, blocks, shared_kib * 1024, reserved_bytes, granularity, device)

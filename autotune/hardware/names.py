@@ -8,11 +8,12 @@ as EXACT.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo
-from autotune.hardware.architectures import NAME_WORDS
+from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
@@ -95,6 +96,23 @@ def traits_of_name(name: str) -> Traits:
     if architecture is None or kind == "cpu" or vendor not in (None, maker):
         return Traits(kind, vendor, None)
     return Traits(kind, maker, architecture)
+
+
+def known_gpu(name: str) -> DeviceInfo | None:
+    """A GPU that need not be here, with the limits of its architecture; None if the name implies none.
+
+    Args:
+        name: An architecture such as `sm_90`, or a GPU's name. Memory, caches and number of multiprocessors
+            are those of the architecture's example.
+    """
+    architecture = name.strip().lower()
+    if architecture not in ARCHITECTURES:
+        architecture = traits_of_name(name).architecture or ""
+    if architecture not in ARCHITECTURES:
+        return None
+    example = ARCHITECTURES[architecture].device
+    is_example = name.strip().lower() == architecture or is_same(name, example.name)
+    return example if is_example else replace(example, name=name, slug=slug(name))
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ import numpy as np
 
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, parse
+from autotune.core.launch_plan import C_TYPES
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint
 from autotune.core.trials import Problem
@@ -55,7 +56,12 @@ def problem_of(
         chosen[name] = size
     dtype = spec.dtypes[0] if dtype is None else dtype
     if dtype not in spec.dtypes:
-        raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, spec.dtypes)}")
+        if dtype not in C_TYPES:
+            raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, C_TYPES)}")
+        raise InputError(
+            f"{spec.path}: dtype {dtype} is not among the space's dtypes: {', '.join(spec.dtypes)}; "
+            "if the kernel can take it, add it there"
+        )
     if data is not None and data not in spec.data:
         known = hint(data, spec.data) if spec.data else "; the space names no contents"
         raise InputError(f"{spec.path}: unknown data {data!r}{known}")

@@ -6,6 +6,7 @@ and 010 is ten.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -18,7 +19,7 @@ import yaml
 from autotune.core.expressions import parse, unknown_names
 from autotune.core.json_values import is_name
 from autotune.core.records import Value
-from autotune.core.text import hint
+from autotune.core.text import hint, nearest
 from autotune.errors import ExpressionError, InputError, SpaceError
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -135,11 +136,12 @@ class Element:
         try:
             expression = parse(text)
         except ExpressionError as error:
-            is_cut = text.count("(") != text.count(")")  # YAML splits a list in [ ] at every comma
-            advice = "; quote an expression that contains a comma" if is_cut else ""
-            raise self.error(f"{error}{advice}") from None
+            raise self.error(f"{error}{_advice(text)}") from None
         if unknown := unknown_names(expression, known):
-            raise self.error(f"unknown name {unknown[0]!r} in {text!r}{hint(unknown[0], known)}")
+            name = unknown[0]
+            near, is_text = nearest(name, known), _is_compared(name, text)
+            mend = f'; a text needs quotes: "{name}"' if is_text and not near else hint(name, known)
+            raise self.error(f"unknown name {name!r} in {text!r}{mend}")
         return text
 
     def _key(self, key: yaml.Node) -> Element:
@@ -153,6 +155,40 @@ class Element:
         if isinstance(self.node, yaml.SequenceNode):
             return "a list"
         return repr(self.node.value[:60]) if self.node.value else "nothing"
+
+
+# What other languages write, and what it is here; found outside quotes.
+_OPERATORS = (
+    (re.compile(r"&&"), "write `and` for &&"),
+    (re.compile(r"\|\|"), "write `or` for ||"),
+    (re.compile(r"!(?!=)"), "write `not` for !"),
+    (re.compile(r"\?[^:]*:"), "write `A if CONDITION else B` for CONDITION ? A : B"),
+    (re.compile(r"(?<![=!<>])=(?!=)"), "write == to compare"),
+)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+
+def _advice(text: str) -> str:
+    """How to mend what is no expression, as the end of a message."""
+    bare = _QUOTED.sub("''", text)
+    if mends := [mend for pattern, mend in _OPERATORS if pattern.search(bare)]:
+        return f"; {', '.join(mends)}"
+    if text.count("(") != text.count(")"):  # YAML splits a list in [ ] at every comma
+        return "; quote an expression that contains a comma"
+    return ""
+
+
+def _is_compared(name: str, text: str) -> bool:
+    """Whether an expression tests equality with a name, as with a text that lacks its quotes."""
+    tests = [node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Compare)]
+    operands = [
+        part
+        for test in tests
+        if any(isinstance(operator, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for operator in test.ops)
+        for operand in (test.left, *test.comparators)
+        for part in (operand.elts if isinstance(operand, ast.Tuple | ast.List) else [operand])
+    ]
+    return any(isinstance(part, ast.Name) and part.id == name for part in operands)
 
 
 def read_document(path: Path) -> tuple[Element, bytes]:
@@ -174,7 +210,9 @@ def read_document(path: Path) -> tuple[Element, bytes]:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise SpaceError(f"{path}:{line}: not valid YAML: {error.problem}") from None
+        has_tab = "'\\t'" in str(error.problem)
+        problem = "a tab; indent with spaces" if has_tab else error.problem
+        raise SpaceError(f"{path}:{line}: not valid YAML: {problem}") from None
     except yaml.YAMLError as error:
         raise SpaceError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:

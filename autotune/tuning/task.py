@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
 from autotune.evaluation.compiler_pool import compiler_name
-from autotune.hardware.names import slug, traits_of_name
+from autotune.hardware.names import known_gpu, slug, traits_of_name
 from autotune.processes.child import Child, persistently
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.serving.cache import folders, read_roots
@@ -149,16 +149,40 @@ def bind_task(
     """
     on_stage(Stage("finding devices"))
     address, device = find_device(target.device)
+    _require_dialect(spec, address)
+    problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
+    on_stage(Stage("counting valid configurations"))
+    space = bind(spec, device, problem)
+    return TuningTask(address, device, spec, source, space)
+
+
+def count_space(target: Target) -> tuple[Space, SourceText]:
+    """Enumerate a space for a device that need not be here: a name or an architecture of a GPU is enough.
+
+    Raises InputError for wrong input.
+    """
+    spec = load_space(locate(target.space))
+    source = read_source(spec.source, spec.include_dirs)
+    known = known_gpu(target.device) if target.device is not None else None
+    try:
+        address, device = find_device(target.device)
+        _require_dialect(spec, address)
+    except InputError as error:
+        if known is None:
+            advice = "; to count a space, name any GPU, such as --device sm_90"
+            raise InputError(f"{error}{advice}") from None
+        device = replace(known, backend="opencl") if spec.dialect == "opencl" else known
+    problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
+    return bind(spec, device, problem), source
+
+
+def _require_dialect(spec: SpaceSpec, address: Address) -> None:
     accepted = BACKENDS[address.backend].accepts
     if spec.dialect not in accepted:
         raise InputError(
             f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, but device {address} "
             f"takes {' or '.join(map(repr, accepted))}; choose another device with --device"
         )
-    problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
-    on_stage(Stage("counting valid configurations"))
-    space = bind(spec, device, problem)
-    return TuningTask(address, device, spec, source, space)
 
 
 def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:

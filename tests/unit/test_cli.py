@@ -44,7 +44,7 @@ def test_a_winner_that_is_not_twice_the_default_says_why(folder):
 
 def test_space_explains_an_invalid_configuration(folder):
     done = folder.run("space", "double.yaml", "--device", "fake", "--config", "A=6,B=2")
-    assert done.returncode == 0 and "A + B <= 7" in done.stdout
+    assert done.returncode == 1 and "A + B <= 7" in done.stdout
     valid = folder.run("space", "double.yaml", "--device", "fake", "--config", "A=5")
     assert valid.stdout.startswith("valid")
 

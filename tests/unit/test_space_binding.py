@@ -220,7 +220,7 @@ def test_the_problem_takes_the_sizes_of_the_devices_kind(spec):
         ({"sizes": {"m": 1}}, "unknown size 'm'; expected one of: n"),
         ({"sizes": {"n": 0}}, "size n: expected a whole number of at least 1, found 0"),
         ({"sizes": {"n": 1.5}}, "size n: expected a whole number of at least 1, found 1.5"),
-        ({"dtype": "float64"}, "unknown dtype 'float64'; did you mean float32?"),
+        ({"dtype": "float64"}, "dtype float64 is not among the space's dtypes: int32, float32;"),
     ],
 )
 def test_an_impossible_problem_is_refused(spec, arguments, message):

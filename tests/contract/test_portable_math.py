@@ -1,0 +1,41 @@
+"""The mathematical functions of the portable dialect: the same names compile for CUDA and for OpenCL."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from autotune.compilers.kernel_source import read_source, render
+from autotune.devices import backend
+from autotune.evaluation.compiler_pool import cuda_compiler
+
+PAGE = Path(__file__).parents[2] / "docs" / "portable-dialect.md"
+ARITY = {"pow": 2, "fmin": 2, "fmax": 2, "fmod": 2, "atan2": 2, "hypot": 2, "fma": 3}
+
+
+def text_of(folder, dtype):
+    """A kernel that calls each function that the documentation names."""
+    (line,) = re.findall(r"^Mathematical functions[^:]*: ([^.]*)\.", PAGE.read_text(), re.MULTILINE)
+    names = re.findall(r"`(\w+)`", line)
+    assert {"sqrt", "rsqrt", "exp", "fma"} <= set(names)
+    calls = [f"{name}({', '.join(['x'] * ARITY.get(name, 1))})" for name in names]
+    body = "".join(f"    x += {call};\n" for call in calls)
+    (folder / "mathematics.cu").write_text(
+        '#include "portable.h"\nKERNEL mathematics(GLOBAL DTYPE *y)\n{\n    DTYPE x = y[0];\n'
+        f"{body}    y[0] = x;\n}}\n"
+    )
+    return render(read_source(folder / "mathematics.cu"), {"DTYPE": dtype})
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_they_compile_for_cuda(dtype, tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    assert not cuda_compiler("sm_90").compile(text_of(tmp_path, dtype), ()).log
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_they_compile_for_the_cpu(dtype, tmp_path):
+    number = next((n for n, one in enumerate(backend("opencl").list_devices()) if one.kind == "cpu"), None)
+    if number is None:
+        pytest.skip("no CPU under OpenCL")
+    assert backend("opencl").open_compiler(number).compile(text_of(tmp_path, dtype), ()).data

@@ -1,0 +1,63 @@
+"""`autotune space` for GPUs that are not here, and what it says of single configurations and types."""
+
+import json
+
+import pytest
+
+from autotune.hardware.names import known_gpu
+
+CUDA = """\
+__global__ void double_(const int *x, int *y, int n)
+{
+}
+"""
+
+
+def cuda_space(folder):
+    """The folder's space for a kernel in CUDA C++."""
+    (folder.path / "double.cu").write_text(CUDA)
+    folder.edit("dialect: python", "dialect: cuda")
+    folder.edit("source: double.py", "source: double.cu")
+    folder.edit("entry: double,", "entry: double_,")
+    folder.edit("A + B <= 7", 'A + B <= 7 and device.architecture == "sm_90"')
+
+
+@pytest.mark.parametrize("device", ["NVIDIA H200", "sm_90", "h100"])
+def test_a_gpu_that_is_not_here_is_counted_with_its_known_limits(folder, device):
+    cuda_space(folder)
+    done = folder.run("space", "double.yaml", "--device", device)
+    assert done.returncode == 0, done.stderr
+    assert "no such device is here: counted with the known limits of sm_90" in done.stdout
+    assert "17 valid of 18 combinations" in done.stdout and "unused_parameter" in done.stdout
+    counted = json.loads(folder.run("space", "double.yaml", "--device", device, "--json").stdout)
+    assert counted["valid"] == 17
+
+
+def test_without_a_device_the_error_says_that_a_name_is_enough(folder):
+    cuda_space(folder)
+    done = folder.run("space", "double.yaml", "--device", "fake")
+    assert done.returncode == 2 and "to count a space, name any GPU, such as --device sm_90" in done.stderr
+
+
+def test_only_the_count_takes_a_gpu_that_is_not_here(folder):
+    cuda_space(folder)
+    assert folder.run("search", "double.yaml", "--device", "sm_86").returncode == 2
+
+
+def test_an_unknown_name_is_no_gpu():
+    assert known_gpu("warp drive") is None and known_gpu("sm_1") is None
+    assert known_gpu("nvidia h200").slug == "nvidia-h200" and known_gpu("SM_90").name == "NVIDIA H100"
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_an_invalid_configuration_exits_with_1(folder, as_json):
+    command = ("space", "double.yaml", "--device", "fake", *as_json, "--config")
+    assert folder.run(*command, "A=6,B=2").returncode == 1
+    assert folder.run(*command, "A=5,B=2").returncode == 0
+
+
+def test_a_type_that_the_space_does_not_have_is_named_with_those_it_has(folder):
+    done = folder.run("space", "double.yaml", "--device", "fake", "--dtype", "float64")
+    assert done.returncode == 2 and "dtype float64 is not among the space's dtypes: int32" in done.stderr
+    done = folder.run("space", "double.yaml", "--device", "fake", "--dtype", "flot32")
+    assert done.returncode == 2 and "unknown dtype 'flot32'; did you mean float32?" in done.stderr
