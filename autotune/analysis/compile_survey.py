@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import read_resources
@@ -20,7 +21,7 @@ from autotune.core.records import Config, Launch
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, cold_environment
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_compiler
+from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.hardware.architectures import Architecture
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.space import Space, bind, load_space, problem_of

@@ -110,12 +110,13 @@ def _is_called(word: str, text: str) -> bool:
 
 def _complaint(made: Scaffold, source: SourceText) -> str:
     """What a compiler says against the default configuration; empty if nothing, or without a compiler."""
+    from autotune.compilers.base import cuda_compiler
     from autotune.compilers.kernel_source import render
     from autotune.core.launch_plan import entry_name, macros
     from autotune.core.records import Parameter
     from autotune.core.trials import Failure
     from autotune.devices import Address
-    from autotune.evaluation.compiler_pool import CompilerPool, cuda_compiler, device_compiler
+    from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
 
     parameters = [Parameter(item.name, item.values) for item in made.guess.parameters]
     config = {item.name: item.default for item in made.guess.parameters}
@@ -139,7 +140,7 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
 
 
 def _has_nvrtc() -> bool:
-    from autotune.evaluation.compiler_pool import cuda_compiler
+    from autotune.compilers.base import cuda_compiler
 
     try:
         cuda_compiler(_ARCHITECTURE)

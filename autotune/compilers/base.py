@@ -1,12 +1,17 @@
-"""The interface of a compiler."""
+"""The interface of a compiler, and the choice of one for CUDA."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary
+from autotune.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from autotune.compilers.nvcc import NvccCompiler
+    from autotune.compilers.nvrtc import CudaCompiler
 
 
 def driver_compiler(device: DeviceInfo) -> str:
@@ -31,3 +36,16 @@ class Compiler(Protocol):
         variables. A compiler of another language ignores them.
         """
         ...
+
+
+def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:
+    """Open a compiler for an NVIDIA architecture, `nvrtc` or `nvcc`; needs no GPU.
+
+    Raises MissingExtra without NVRTC, and SetupError without nvcc.
+    """
+    try:
+        from autotune.compilers.nvcc import NvccCompiler
+        from autotune.compilers.nvrtc import CudaCompiler
+    except ImportError:
+        raise MissingExtra("cuda.bindings", "cuda") from None
+    return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)

@@ -11,19 +11,15 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from autotune.compilers.base import Compiler, driver_compiler
+from autotune.compilers.base import Compiler, cuda_compiler, driver_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address, backend
-from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError, MissingExtra
+from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError
 from autotune.processes.child import Child
-
-if TYPE_CHECKING:
-    from autotune.compilers.nvcc import NvccCompiler
-    from autotune.compilers.nvrtc import CudaCompiler
 
 Compilation = Binary | Failure
 COMPILER_PROCESS = "compiler"  # the kind of process, for those started ahead
@@ -138,19 +134,6 @@ def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
     if BACKENDS[address.backend].dialect == "cuda":
         return cuda_compiler(device.architecture, kind).name
     return driver_compiler(device)
-
-
-def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:
-    """Open a compiler for an NVIDIA architecture, `nvrtc` or `nvcc`; needs no GPU.
-
-    Raises MissingExtra without NVRTC, and SetupError without nvcc.
-    """
-    try:
-        from autotune.compilers.nvcc import NvccCompiler
-        from autotune.compilers.nvrtc import CudaCompiler
-    except ImportError:
-        raise MissingExtra("cuda.bindings", "cuda") from None
-    return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
 
 
 def _open(open_compiler: Callable[[], Compiler], binaries: Path | None) -> Compiler:

@@ -21,8 +21,7 @@ from cuda.core import (
 )
 from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error class nowhere else
 
-from autotune.compilers.nvcc import NvccCompiler
-from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.base import cuda_compiler
 from autotune.core.records import Launch
 from autotune.devices.cuda import Module
 from autotune.errors import InputError, LaunchError
@@ -46,11 +45,7 @@ class CudaLauncher:
 
     def compiler(self, kind: str) -> str:
         """The name and version of NVRTC or nvcc."""
-        return self._compiler(kind).name
-
-    def _compiler(self, kind: str) -> CudaCompiler | NvccCompiler:
-        architecture = self.device.architecture
-        return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
+        return cuda_compiler(self.device.architecture, kind).name
 
     @cached_property
     def _stream(self) -> Stream:
@@ -73,7 +68,8 @@ class CudaLauncher:
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
         """Compile for the GPU's architecture; raises SetupError if nvcc is needed and not installed."""
-        return Module(self._compiler(kind).compile(source, options, names), self.place)
+        compiler = cuda_compiler(self.device.architecture, kind)
+        return Module(compiler.compile(source, options, names), self.place)
 
     def scratch(self, size_bytes: int) -> Buffer:
         """Allocate memory in stream order, from the GPU's pool."""

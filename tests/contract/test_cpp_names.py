@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError
-from autotune.evaluation.compiler_pool import cuda_compiler
 
 pytest.importorskip("cuda.bindings.nvrtc")
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.launch_plan import macros
 from autotune.core.trials import Binary
 from autotune.devices import backend
 from autotune.errors import CompileError
-from autotune.evaluation.compiler_pool import CompilerPool, cuda_compiler
+from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.space import load_space
 from tests.sampled_configurations import sampled, shared_out
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.cuda_headers import find_header
 from autotune.errors import CompileError
-from autotune.evaluation.compiler_pool import cuda_compiler
 
 pytest.importorskip("cuda.bindings.nvrtc")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError, SetupError
-from autotune.evaluation.compiler_pool import cuda_compiler
 from autotune.space import bind, load_space, problem_of
 from tests.space_example import GPU
 

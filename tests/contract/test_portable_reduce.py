@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source, render
 from autotune.core.launch_plan import C_TYPES
 from autotune.core.records import Launch
 from autotune.devices import backend
-from autotune.evaluation.compiler_pool import cuda_compiler
 
 SOURCE = """
 #include "portable.h"

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import new
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.text import bare_code
 from autotune.errors import InputError
-from autotune.evaluation.compiler_pool import cuda_compiler
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
 from autotune.space.signatures import mismatches

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.compilers import nvrtc
+from autotune.compilers.base import cuda_compiler
 from autotune.core.records import Config
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Trial
 from autotune.errors import MissingExtra
-from autotune.evaluation.compiler_pool import CompilerPool, cuda_compiler
+from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
 

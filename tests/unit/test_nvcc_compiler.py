@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 
+from autotune.compilers.base import cuda_compiler
 from autotune.core.trials import Failure, Status
 from autotune.devices import Address
 from autotune.errors import CompileError, SetupError
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener, cuda_compiler
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from tests.space_example import GPU
 
 SCRIPT = """\
