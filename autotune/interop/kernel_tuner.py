@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.records import Parameter, Sizes
+from autotune.core.records import Sizes
 from autotune.core.trials import Status
 from autotune.interop.files import config
 from autotune.interop.recording import Costs, RecordedResult, Recording, domains, recorded_number
@@ -71,7 +71,7 @@ def read(data: Mapping[str, Any]) -> Recording:
         kernel=values.text(data["kernel_name"], "kernel_name"),
         device=values.text(data["device_name"], "device_name"),
         sizes=_sizes(data.get("problem_size")),
-        parameters=_parameters(values.mapping(data["tune_params"], "tune_params"), names, results),
+        parameters=domains(names, [result.config for result in results]),
         results=results,
         format=NAME,
         extras={name: value for name, value in data.items() if name not in (*_HEADER[:3], "cache")}
@@ -138,22 +138,6 @@ def _row(result: RecordedResult, extras: Mapping[str, Any], error_key: str) -> d
         row["times"] = list(result.samples_ms)
     costs = {key: getattr(result.costs, name) for key, name in _COSTS.items()}
     return row | {key: value for key, value in costs.items() if value is not None} | dict(extras)
-
-
-def _parameters(
-    declared: Mapping[str, Any], names: list[str], results: tuple[RecordedResult, ...]
-) -> tuple[Parameter, ...]:
-    """The declared values if they include every recorded one, else those that occur."""
-    occurring = domains(names, [result.config for result in results])
-    parameters = []
-    for parameter in occurring:
-        listed = declared.get(parameter.name)
-        known = tuple(listed) if isinstance(listed, list) else ()
-        if not all(isinstance(value, bool | int | float | str) for value in known):
-            known = ()
-        is_whole = set(parameter.values) <= set(known) and len(set(known)) == len(known)
-        parameters.append(Parameter(parameter.name, known) if is_whole else parameter)
-    return tuple(parameters)
 
 
 def _sizes(problem_size: object) -> Sizes | None:
