@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.core.records import Entry, Sizes
+from autotune.core.text import hint
 from autotune.core.trials import Status
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import read_journal
 from autotune.serving.cache import (
@@ -22,6 +23,7 @@ from autotune.serving.cache import (
 )
 from autotune.serving.matching import stale_reasons
 
+_NOT_OF_A_SEARCH = (".ladder.jsonl", ".run.jsonl")
 OBJECTIVES = ("time", "energy", "edp", "pareto")
 
 
@@ -84,6 +86,24 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
             if kernel in (None, summary.kernel):
                 summaries.append(summary)
     return Inventory(tuple(results), tuple(summaries), tuple(unreadable))
+
+
+def find_journal(name: str, runs: Path = Path("runs")) -> Path:
+    """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
+
+    Raises InputError where there is none.
+    """
+    path = Path(name)
+    if path.exists() or path.suffix:
+        return path
+    journals = [file for file in runs.glob("*.jsonl") if not file.name.endswith(_NOT_OF_A_SEARCH)]
+    own = [file for file in journals if file.name.partition(".")[0] == name]
+    if own:
+        return max(own, key=lambda file: file.stat().st_mtime)
+    kernels = {file.name.partition(".")[0] for file in journals}
+    if not kernels:
+        raise InputError(f"{name}: no such file, and no journals in {runs}/; run autotune search")
+    raise InputError(f"{name}: no such file, and no journal of that kernel in {runs}/{hint(name, kernels)}")
 
 
 def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[StoredResult]:

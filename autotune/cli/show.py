@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.table import Table
 
@@ -15,16 +16,22 @@ from autotune.cli import options as opt
 from autotune.cli._tables import table
 from autotune.cli.output import emit
 from autotune.core.expressions import Expression, parse
-from autotune.core.text import hint
+from autotune.core.records import Value
+from autotune.core.text import count_text, hint
 from autotune.core.trials import Measurement, Status, Trial, pareto_front
 from autotune.errors import ExpressionError, InputError
 
-EXAMPLE = "autotune show runs/FILE.jsonl --where 'BLOCK_SIZE >= 256' --limit 20"
+EXAMPLE = "autotune show reduce --where 'BLOCK_SIZE >= 256' --limit 20"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune show`."""
-    parser.add_argument("journal", type=Path, help="a journal, such as a file in runs/")
+    parser.add_argument(
+        "journal",
+        nargs="+",
+        help="a journal, such as a file in runs/, or a kernel's name for the newest of its journals there; "
+        "several are shown together",
+    )
     parser.add_argument(
         "--status",
         metavar="STATUS",
@@ -49,26 +56,59 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only the Pareto front of time and energy, if the search measured energy",
     )
+    parser.add_argument(
+        "--csv", metavar="FILE", type=Path, help="write the selected trials to a CSV file instead"
+    )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
     """Print the selected trials, or the importance of parameters over them."""
+    from autotune.analysis.inventory import find_journal
     from autotune.cli._tables import console
-    from autotune.evaluation.journal import read_last_round, read_trials
     from autotune.evaluation.journal_rows import encode_trial
+    from autotune.interop.csv_file import trials_csv
+    from autotune.interop.files import write_text
 
-    trials = read_trials(parsed.journal)
+    journals = [find_journal(name) for name in parsed.journal]
+    if parsed.importance and len(journals) > 1:
+        raise InputError("--importance: trials of several journals cannot be compared; name one journal")
+    found = [row for journal in journals for row in _rows(journal, with_finals=not parsed.importance)]
+    chosen = _select(found, parsed)
+    trials = [row.trial for row in chosen]
     if parsed.importance:
-        _show_importance(_select(trials, parsed), parsed.json)
-        return
-    finals = read_last_round(parsed.journal)
-    chosen = _select([_with_final(trial, finals) for trial in trials], parsed)
-    if parsed.json:
-        emit([encode_trial(trial) for trial in chosen])
+        _show_importance(trials, parsed.json)
+    elif parsed.csv is not None:
+        write_text(parsed.csv, trials_csv([(row.journal, row.trial) for row in chosen]))
+        print(f"{_of(chosen, found)} in {parsed.csv}", file=sys.stderr)
+    elif parsed.json:
+        several = len(journals) > 1
+        emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
     else:
-        console().print(trials_table(chosen))
-        print(f"{len(chosen)} of {len(trials)} trials", file=sys.stderr)
+        console().print(trials_table(trials, [row.journal for row in chosen] if len(journals) > 1 else ()))
+        named = journals == [Path(name) for name in parsed.journal]
+        of = "" if named else f" of {', '.join(map(str, journals))}"
+        print(f"{_of(chosen, found)}{of}", file=sys.stderr)
+
+
+class _Row(NamedTuple):
+    """A trial and the journal that it is from."""
+
+    journal: Path
+    trial: Trial
+
+
+def _rows(journal: Path, *, with_finals: bool) -> list[_Row]:
+    """The trials of a journal, with the times of its last round where they are asked for."""
+    from autotune.evaluation.journal import read_last_round, read_trials
+
+    trials = read_trials(journal)
+    finals = read_last_round(journal) if with_finals else {}
+    return [_Row(journal, _with_final(trial, finals)) for trial in trials]
+
+
+def _of(chosen: Sequence[_Row], found: Sequence[_Row]) -> str:
+    return f"{len(chosen)} of {count_text(len(found), 'trial')}"
 
 
 def _with_final(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
@@ -94,11 +134,13 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
         print(importance_note(found), file=sys.stderr)
 
 
-def _front(trials: Sequence[Trial], journal: Path) -> list[Trial]:
-    front = [config for config, _, _ in pareto_front(trials)]
+def _front(rows: Sequence[_Row]) -> list[_Row]:
+    front = [config for config, _, _ in pareto_front([row.trial for row in rows])]
     if not front:
-        raise InputError(f"{journal}: no energies; search with --objective energy, edp or pareto")
-    return [trial for trial in trials if trial.config in front]
+        raise InputError(
+            "--pareto: no energies in these trials; search with --objective energy, edp or pareto"
+        )
+    return [row for row in rows if row.trial.config in front]
 
 
 def _condition(text: str) -> Expression:
@@ -108,28 +150,39 @@ def _condition(text: str) -> Expression:
         raise InputError(f"--where: {error}; expected one such as 'BLOCK_SIZE >= 256'") from None
 
 
-def _select(trials: Sequence[Trial], parsed: argparse.Namespace) -> list[Trial]:
+def _select(rows: Sequence[_Row], parsed: argparse.Namespace) -> list[_Row]:
     """Filter and sort the trials as the options say."""
-    chosen = [trial for trial in trials if parsed.status in (None, trial.status.value)]
+    chosen = [row for row in rows if parsed.status in (None, row.trial.status.value)]
     if parsed.pareto:
-        chosen = _front(chosen, parsed.journal)
+        chosen = _front(chosen)
+    names = {name for row in rows for name in row.trial.config}
     if parsed.where is not None:
         condition = _condition(parsed.where)
-        names = {name for trial in trials for name in trial.config}
         if unknown := condition.names - names:
             raise InputError(f"--where: unknown name {min(unknown)!r}{hint(min(unknown), names)}")
-        chosen = [trial for trial in chosen if condition(trial.config)]
+        chosen = [row for row in chosen if condition.names <= set(row.trial.config)]
+        chosen = [row for row in chosen if condition(row.trial.config)]
     if parsed.sort == "time":
-        chosen.sort(key=lambda trial: math.inf if trial.time_ms is None else trial.time_ms)
+        chosen.sort(key=lambda row: math.inf if row.trial.time_ms is None else row.trial.time_ms)
     elif parsed.sort != "order":
-        if any(parsed.sort not in trial.config for trial in trials):
+        if parsed.sort not in names:
             raise InputError(f"--sort {parsed.sort}: expected time, order or the name of a parameter")
-        chosen.sort(key=lambda trial: (isinstance(trial.config[parsed.sort], str), trial.config[parsed.sort]))
+        chosen.sort(key=lambda row: _sort_key(row.trial.config.get(parsed.sort)))
     return chosen[: parsed.limit]
 
 
-def trials_table(trials: Sequence[Trial]) -> Table:
-    """Make a table with a column per parameter, and the registers and spills where they are known."""
+def _sort_key(value: Value | None) -> tuple[int, Value]:
+    """Numbers first, then names, then trials without the parameter."""
+    return (2, 0) if value is None else (int(isinstance(value, str)), value)
+
+
+def trials_table(trials: Sequence[Trial], journals: Sequence[Path] = ()) -> Table:
+    """Make a table with a column per parameter, and the registers and spills where they are known.
+
+    Args:
+        trials: A row each.
+        journals: The journal of each row, for a column of its own; empty leaves it out.
+    """
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
     resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
     energies = any(trial.measurement and trial.measurement.energy_j is not None for trial in trials)
@@ -140,12 +193,24 @@ def trials_table(trials: Sequence[Trial]) -> Table:
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
             *(_number(getattr(trial, name)) for name in resources),
+            *([journals[place].name] if journals else []),
             _detail(trial),
         )
-        for trial in trials
+        for place, trial in enumerate(trials)
     ]
     titles = (name.removesuffix("_bytes") for name in resources)
-    return table(("ms", *(["J"] if energies else []), "status", *names, *titles, "detail"), rows)
+    return table(
+        (
+            "ms",
+            *(["J"] if energies else []),
+            "status",
+            *names,
+            *titles,
+            *(["journal"] if journals else []),
+            "detail",
+        ),
+        rows,
+    )
 
 
 def _detail(trial: Trial) -> str:

@@ -15,6 +15,11 @@ def size_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no sizes"
 
 
+def count_text(count: int, thing: str) -> str:
+    """A number of things: `1 trial`, `2,000 trials`."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is similar."""
     import difflib  # only for messages: production code that looks up results imports this module
