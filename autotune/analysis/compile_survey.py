@@ -163,7 +163,7 @@ def _check(
 
 def _names(config: Config, space: Space) -> tuple[str, ...]:
     try:
-        return space.names(space.launches(config))
+        return space.symbol_names(space.launches(config))
     except ExpressionError:  # `_check_one` says so
         return ()
 

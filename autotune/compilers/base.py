@@ -22,8 +22,8 @@ def driver_compiler(device: DeviceInfo) -> str:
 class Compiler(Protocol):
     """Compiles source text for one device, without touching device memory.
 
-    `identity` names everything besides source and options that decides a binary: the compiler, its version
-    and its target. None if more does, so that binaries must not be cached.
+    `identity` names everything besides source and options that a binary depends on: the compiler, its version
+    and its target. It is None if a binary depends on more than that, and so must not be cached.
     """
 
     @property

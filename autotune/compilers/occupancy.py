@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autotune.core.expression_ops import ceil_div
 from autotune.core.records import Launch
 from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID, MAX_THREADS, REGISTERS, WARP, Architecture
 
@@ -33,8 +34,8 @@ def occupancy(where: Architecture, threads: int, registers: int, shared_bytes: i
         registers: Registers per thread.
         shared_bytes: Shared memory per block, static and dynamic.
     """
-    warps = _multiples(threads, WARP)
-    shared = _rounded_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
+    warps = ceil_div(threads, WARP)
+    shared = _round_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
     warps_by_registers = REGISTERS // _PARTITIONS // _registers_per_warp(registers) * _PARTITIONS
     blocks_by = {
         "warps": where.warps // warps,
@@ -71,7 +72,7 @@ def why_refused(
         return (
             f"too much shared memory: {shared:,} bytes in a block, at most {where.shared_bytes_per_block:,}"
         )
-    needed = _registers_per_warp(registers) * _rounded_up(_multiples(threads, WARP), _PARTITIONS)
+    needed = _registers_per_warp(registers) * _round_up(ceil_div(threads, WARP), _PARTITIONS)
     if needed > REGISTERS:
         return (
             f"too many registers: {registers} in each of {threads} threads take {needed:,}, "
@@ -81,15 +82,11 @@ def why_refused(
 
 
 def _registers_per_warp(registers: int) -> int:
-    return _rounded_up(max(1, registers) * WARP, _REGISTER_UNIT)
+    return _round_up(max(1, registers) * WARP, _REGISTER_UNIT)
 
 
-def _rounded_up(amount: int, unit: int) -> int:
-    return _multiples(amount, unit) * unit
-
-
-def _multiples(amount: int, unit: int) -> int:
-    return -(-amount // unit)
+def _round_up(amount: int, unit: int) -> int:
+    return ceil_div(amount, unit) * unit
 
 
 def _shape(extents: tuple[int, int, int]) -> str:

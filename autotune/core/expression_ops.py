@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-MAX_SIZE = 1024  # bits, letters or items
+MAX_SIZE = 1024  # bits of a whole number, characters of a text, or items of a list
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
@@ -25,23 +25,23 @@ def _is_power_of_two(number: int) -> bool:
 
 def _add(one: Any, other: Any) -> Any:
     if isinstance(one, str | tuple):
-        _bounded(_size(one) + _size(other))
+        _check_size(_size(one) + _size(other))
     return one + other
 
 
 def _multiply(one: Any, other: Any) -> Any:
     if isinstance(one, str | tuple) and isinstance(other, int):
-        _bounded(_size(one) * other)
+        _check_size(_size(one) * other)
     elif isinstance(other, str | tuple) and isinstance(one, int):
-        _bounded(_size(other) * one)
+        _check_size(_size(other) * one)
     product = one * other
     if isinstance(product, int):
-        _bounded(product.bit_length())
+        _check_size(product.bit_length())
     return product
 
 
 def _remainder(one: Any, other: Any) -> Any:
-    if isinstance(one, str):  # which Python would format
+    if isinstance(one, str):  # in Python `%` would format the text
         raise TypeError("a text has no remainder")
     return one % other
 
@@ -50,32 +50,32 @@ def _power(base: Any, exponent: Any) -> Any:
     """A power; of whole numbers it has at least (bits - 1) * exponent + 1 bits, checked before computing."""
     if not isinstance(base, int) or not isinstance(exponent, int):
         return base**exponent
-    _bounded((base.bit_length() - 1) * exponent + 1)
+    _check_size((base.bit_length() - 1) * exponent + 1)
     power = base**exponent
-    _bounded(power.bit_length() if isinstance(power, int) else 1)
+    _check_size(power.bit_length() if isinstance(power, int) else 1)
     return power
 
 
 def _shift_left(number: Any, places: Any) -> Any:
     if isinstance(number, int) and isinstance(places, int):
-        _bounded(number.bit_length() + places)
+        _check_size(number.bit_length() + places)
     return number << places
 
 
 def list_of(*items: Any) -> tuple[Any, ...]:
     """The items as a list; raises ValueError for more than `MAX_SIZE`, those of inner lists included."""
-    _bounded(_size(items))
+    _check_size(_size(items))
     return items
 
 
 def _size(value: Any) -> int:
-    """Letters of a text; items of a list, those of inner lists included."""
+    """Characters of a text, or items of a list with those of inner lists; 1 for any other value."""
     if isinstance(value, tuple):
         return len(value) + sum(_size(item) for item in value if isinstance(item, tuple))
     return len(value) if isinstance(value, str) else 1
 
 
-def _bounded(size: int) -> None:
+def _check_size(size: int) -> None:
     if size > MAX_SIZE:
         raise ValueError("the result is too large")
 

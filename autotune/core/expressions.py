@@ -26,7 +26,7 @@ _MAX_DEPTH = 100  # nested operations; Python's own limit depends on the depth o
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression; `names` are the names that it reads, such as `n` or `device.warp_size`."""
+    """A checked expression, called with values; `names` are what it reads: `n`, `device.warp_size`."""
 
     text: str
     names: frozenset[str]
@@ -72,14 +72,15 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...]]:
     """Split an expression into its outermost operation and its operands.
 
-    The operation reads the operands as `0`, `1` and so on. A single name or value has no operands.
+    The operation reads its operands by position: `a + b * c` becomes `0 + 1` with the operands `a` and
+    `b * c`. A name or value has no operands.
     """
     tree = _parse_tree(expression.text)
     if isinstance(tree, ast.Constant | ast.Name | ast.Attribute):
         return expression, ()
     operands: list[Expression] = []
 
-    def number(node: Any) -> Any:
+    def placeholder(node: Any) -> Any:
         if not isinstance(node, ast.expr):  # the operators of a comparison
             return node
         operands.append(parse(ast.unparse(node)))
@@ -87,9 +88,9 @@ def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...
 
     for field, part in ast.iter_fields(tree):
         if isinstance(part, list):
-            setattr(tree, field, [number(node) for node in part])
+            setattr(tree, field, [placeholder(node) for node in part])
         elif field != "func":
-            setattr(tree, field, number(part))
+            setattr(tree, field, placeholder(part))
     return _build(expression.text, tree), tuple(operands)
 
 

@@ -15,11 +15,11 @@ from autotune.core.records import Config
 
 Read = Callable[[Any, str], Any]
 _T = TypeVar("_T")
-INT64_END = 2**63  # whole numbers that kernels and devices accept are below
+INT64_END = 2**63  # the largest signed 64-bit number, plus one
 
 
 class Damaged(ValueError):
-    """A value that is not what a reader expects at its place in a file."""
+    """Raised by a reader: the value at this place of a file is not what the format expects."""
 
     def __init__(self, place: str, expected: str, found: object) -> None:
         super().__init__(f"{place or 'the file'}: expected {expected}, found {str(found)[:60]!r}")
@@ -57,7 +57,7 @@ def is_slug(text: object) -> bool:
 
 
 def reader(is_right: Callable[[Any], bool], expected: str) -> Read:
-    """A reader of values for which `is_right` is true; `expected` says for messages what they are."""
+    """A reader of values for which `is_right` is true; `expected` describes them in messages."""
 
     def read(value: Any, place: str) -> Any:
         if not is_right(value):
@@ -68,12 +68,12 @@ def reader(is_right: Callable[[Any], bool], expected: str) -> Read:
 
 
 def is_integer(value: object) -> bool:
-    """Whether a value is a whole number that fits into 64 bits; True is none."""
+    """Whether a value is a whole number that fits into 64 bits; True does not count."""
     return type(value) is int and -INT64_END <= value < INT64_END
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number; True is none."""
+    """Whether a value is a finite number; True does not count."""
     return type(value) in (int, float) and abs(value) <= float_info.max  # type: ignore[arg-type]
 
 
@@ -144,7 +144,7 @@ def config_of(read_item: Read) -> Callable[[Any, str], Config]:
     return lambda value, place: Config(read(value, place))
 
 
-def one_each(names: list[Any], place: str) -> list[str]:
+def distinct_names(names: list[Any], place: str) -> list[str]:
     """A non-empty list of distinct names."""
     found = list_of(name)(names, place)
     if not found or len(set(found)) < len(found):

@@ -26,14 +26,14 @@ from autotune.core.records import (
 from autotune.errors import ExpressionError
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
-# Sizes are passed to best_config as keywords beside these.
+# Parameters of best_config, which takes sizes as keywords too: no size may have one of these names.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
 ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "scalar")
 _ENTRY = re.compile(
     r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 )
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
-_OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # that compiler options may have
+_OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 C_TYPES = {
     "int8": "char",
@@ -140,18 +140,19 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
 
 
 def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:
-    """Evaluate arguments for a problem; raises ExpressionError."""
-    return tuple(
-        Argument(
-            name=spec.name,
-            dtype=kind,
-            role=spec.role,
-            shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
-            value=None if spec.value is None else _scalar(spec.name, spec.value, values, kind),
-            symbol=spec.symbol,
-        )
-        for spec in specs
-        for kind in (dtype if spec.dtype == "DTYPE" else spec.dtype,)
+    """Evaluate the arguments of a problem whose element type is `dtype`; raises ExpressionError."""
+    return tuple(_argument(spec, values, dtype) for spec in specs)
+
+
+def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str) -> Argument:
+    dtype = problem_dtype if spec.dtype == "DTYPE" else spec.dtype
+    return Argument(
+        name=spec.name,
+        dtype=dtype,
+        role=spec.role,
+        shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
+        value=None if spec.value is None else _scalar(spec.name, spec.value, values, dtype),
+        symbol=spec.symbol,
     )
 
 
@@ -186,15 +187,15 @@ def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Lau
 
 
 def is_entry(text: str) -> bool:
-    """Whether this can be a kernel's name in C++: namespaces, template arguments and argument types, too."""
+    """Whether a text can name a kernel in C++, such as `sum`, `ns::sum<float, 4>` or `sum(float *, int)`."""
     match = _ENTRY.fullmatch(text)
     return match is not None and all(text.count(one) == text.count(other) for one, other in ("<>", "()"))
 
 
 def entry_name(text: str, values: Mapping[str, Any]) -> str:
-    """A kernel's name with the values of the names in its template arguments and argument types.
+    """Put values in place of the names in a kernel's template arguments and argument types.
 
-    A named value of a parameter stands for itself: it may be a type, so that `sum<T>` becomes sum<float>.
+    `sum<T, BLOCK>` becomes `sum<float, 256>`: a parameter's named value may be a type. Unknown names stay.
     """
     start = min((text.find(mark) for mark in "<(" if mark in text), default=len(text))
 
@@ -207,8 +208,8 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
     return text[:start] + _WORD.sub(value_of, text[start:])
 
 
-def looked_up(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | Argument]) -> tuple[str, ...]:
-    """The names of C++ that launches need, each once: kernels, and variables that arrays are copied to."""
+def symbol_names(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | Argument]) -> tuple[str, ...]:
+    """The C++ names to look up in a binary: kernels that are launched, and variables that arrays fill."""
     symbols = {argument.symbol for argument in arguments if argument.symbol}
     return tuple(sorted({step.entry for step in launches} | symbols))
 

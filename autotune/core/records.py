@@ -20,7 +20,7 @@ ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes
 Measured = tuple[tuple["Config", float], ...]  # configuration, time in ms; fastest first
 
 NOISY = 0.1  # results with more noise than this carry a warning
-ADOPTION = "adopt"  # the engine that spends a few runs on configurations known from elsewhere
+ADOPTION = "adopt"  # the engine that tries a few configurations known from other devices or sizes
 
 
 def distance(one: Sizes, other: Sizes) -> float:
@@ -85,11 +85,11 @@ class DeviceInfo:
     has_shuffle: bool  # warp-level exchange and warp-level barrier
     driver: str
     runtime: str
-    limits: str = field(default="", compare=False)  # of cores, power and clocks, set from outside
+    limits: str = field(default="", compare=False)  # set by an administrator: cores, power, clocks
 
     @property
     def identity(self) -> dict[str, str]:
-        """The properties that affect times and may differ between two devices of one name.
+        """The properties that affect times and may differ between two devices of the same name.
 
         A part of a GPU (MIG, MPS) has fewer units and less memory. The memory of a CPU is left out, because
         that of a virtual machine may grow while it is used.
@@ -177,7 +177,7 @@ class Provenance:
     seed: int
     trials: int
     valid_configurations: int
-    protocol: str
+    protocol: str  # how configurations were timed, in words
     compiler: str = ""  # with its version; empty where not recorded
 
     @property
@@ -206,17 +206,17 @@ class Entry:
     measured: Measured = ()  # other configurations that were verified and timed
     registers: int | None = None  # per thread of the best, where the compiler reports it
     front: Front = ()  # the Pareto front of time and energy, where energy was an objective
-    work_bytes: float | None = None  # that the problem moves; None where the space does not say
-    work_flops: float | None = None
+    work_bytes: float | None = None  # bytes that a run has to move; None where the space does not say
+    work_flops: float | None = None  # floating-point operations of a run
     uncompared: tuple[str, ...] = ()  # outputs that the reference does not return
     noise: float | None = None  # of the last round: relative difference of two entries of one binary
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
-    data: str = ""  # name of the content of the inputs; empty: the space has one content only
+    data: str = ""  # name of the inputs' content; empty where the space has only one
     data_sha256: str = ""  # of that content, where it comes from a file or from `inputs`
 
     @property
     def problem(self) -> ProblemKey:
-        """Element type and sizes, independent of the order of the sizes."""
+        """Element type, sizes and data, independent of the order of the sizes."""
         return self.dtype, tuple(sorted(self.sizes.items())), self.data
 
     @property

@@ -56,8 +56,8 @@ class Failure:
 
     status: Status
     detail: str
-    is_doubtful: bool = False  # an earlier run in the same process may be the cause
-    by_machine: bool = False  # the machine may be the cause: a kill, no memory, a timeout under load
+    is_doubtful: bool = False  # an earlier run in the same process may be the cause: repeat it in a fresh one
+    by_machine: bool = False  # the machine may be the cause (a kill, no memory, load): try again
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Binary:
     symbols: Mapping[str, str] = field(default_factory=dict, hash=False)  # C++ names to the binary's own
 
     def symbol(self, name: str) -> str:
-        """What a kernel or variable is called in the binary; names of C are what they are."""
+        """The binary's own name for a kernel or variable; that of C code is the same."""
         return self.symbols.get(name, name)
 
 
@@ -89,22 +89,22 @@ class Verdict:
 
 
 class Rule(StrEnum):
-    """Why sampling stopped, or where samples taken elsewhere come from."""
+    """Why sampling stopped, or where samples taken elsewhere come from; see `MeasurementPolicy`."""
 
-    STEADY = "steady"
-    SAMPLES = "samples"
-    TIME = "time"
-    BEATEN = "beaten"
-    SCREENED = "screened"
-    HOPELESS = "hopeless"
-    FINALS = "finals"
-    IMPORTED = "imported"
-    RECORDED = "recorded"
+    STEADY = "steady"  # the median is known precisely enough
+    SAMPLES = "samples"  # the maximum number of samples
+    TIME = "time"  # the maximum time
+    BEATEN = "beaten"  # the interval lies above the incumbent's time
+    SCREENED = "screened"  # the first samples are all far slower than the incumbent
+    HOPELESS = "hopeless"  # the verification alone was far slower
+    FINALS = "finals"  # a sample of the last round
+    IMPORTED = "imported"  # from another tool's results
+    RECORDED = "recorded"  # from a recorded space
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Raw samples of one configuration, from which every statistic is derived."""
+    """The samples of one configuration, from which its time and interval are derived."""
 
     samples_ms: tuple[float, ...]
     rule: Rule
@@ -112,8 +112,10 @@ class Measurement:
     batch: int = 1  # runs that each sample averages
     energy_j: float | None = None  # of one run, where it was measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
-    control: float | None = None  # time of the incumbent measured beside this one, over its earlier time
-    chosen_from: int = 1  # finalists that this winner was chosen from; they widen its interval
+    control: float | None = (
+        None  # the incumbent's time, measured again beside this one, over its earlier time
+    )
+    chosen_from: int = 1  # number of finalists that a winner was chosen from; widens its interval
     noise: float | None = None  # of the last round: relative difference of two entries of one binary
 
     @property
@@ -145,8 +147,8 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 
     Args:
         samples: Independent samples.
-        chosen_from: The intervals of that many medians hold at once (Bonferroni), so that of whichever is
-            chosen holds, too.
+        chosen_from: Number of medians that this one was chosen from; the interval is widened until all of
+            theirs hold at once (Bonferroni).
     """
     ordered = sorted(samples)
     count = len(ordered)
@@ -200,7 +202,7 @@ class Budget:
 
 
 def pareto_front(trials: Iterable[Trial]) -> Front:
-    """The Pareto front of time and energy of a run, fastest first."""
+    """The trials that no other beats in both time and energy of a run, fastest first."""
     measured = [
         (trial.config, trial.time_ms, trial.measurement.energy_j)
         for trial in trials

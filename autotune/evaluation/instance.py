@@ -98,7 +98,7 @@ class InstanceMaker:
             config=config,
             source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
-            names=space.names(step for one in (*checks, problem) for step in one.launches),
+            names=space.symbol_names(step for one in (*checks, problem) for step in one.launches),
             checks=checks,
             problem=problem,
             floor_ms=self._floor_ms(config),

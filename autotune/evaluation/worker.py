@@ -23,7 +23,7 @@ from autotune.errors import (
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.processes.child import Child, persistently
+from autotune.processes.child import Child, retry_once
 
 SETUP_TIMEOUT_S = 600.0
 DEVICE_PROCESS = "device"  # the kind of process, for those started ahead
@@ -161,7 +161,7 @@ class Worker:
 
     def _ready_child(self) -> Child:
         try:
-            return persistently(self._opened)
+            return retry_once(self._opened)
         except ChildFailed as error:
             raise self._broken(error) from None
 
@@ -189,7 +189,7 @@ class Worker:
                 self._placed = _keys(problems)
 
         try:
-            persistently(attempt)
+            retry_once(attempt)
         except ChildFailed as error:
             if are_first:
                 raise self._broken(error) from None

@@ -1,4 +1,4 @@
-"""GPU architectures: the words in device names that tell them, and what NVIDIA's multiprocessors hold.
+"""GPU architectures: the words that identify them in device names, and limits of NVIDIA's multiprocessors.
 
 Sources: CUDA Programming Guide 13, appendix "Compute Capabilities"; NVIDIA's data sheets for the example GPU
 of each architecture.
@@ -21,7 +21,7 @@ MAX_GRID = (2**31 - 1, 65_535, 65_535)
 NAME_WORDS = {
     "sm_103": "b300 gb300",
     "sm_100": "b100 b200 gb200",
-    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after those of the data centre, which are Blackwell too
+    "sm_120": "blackwell 5050 5060 5070 5080 5090",  # after sm_100 and sm_103, which are also Blackwell
     "sm_90": "h20 h100 h200 h800 gh200",
     "sm_89": "ada l4 l20 l40 l40s 4050 4060 4070 4080 4090",
     "sm_86": "a2 a10 a10g a16 a40 a2000 a4000 a4500 a5000 a5500 a6000 3050 3060 3070 3080 3090",
@@ -41,11 +41,11 @@ NAME_WORDS = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a multiprocessor of an architecture holds, and an example of its GPUs."""
+    """The limits of a multiprocessor of an architecture, and an example of its GPUs."""
 
     name: str  # "sm_90"
-    warps: int
-    blocks: int
+    warps: int  # at most resident at once
+    blocks: int  # at most resident at once
     shared_bytes: int
     reserved_shared_bytes: int  # by the system, in every block
     shared_memory_unit_bytes: int  # shared memory of a block is allocated in this unit

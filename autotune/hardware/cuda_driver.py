@@ -36,19 +36,20 @@ def cuda_device(number: int) -> DeviceInfo:
     handle = ctypes.c_int()
     if library is None or library.cuDeviceGet(ctypes.byref(handle), number) != 0:
         raise InputError(f"device {number}: the CUDA driver shows no GPU with this number")
-    have = {name: _attribute(library, handle, code) for name, code in _ATTRIBUTES.items()}
-    name = ctypes.create_string_buffer(256)
+    attributes = {name: _attribute(library, handle, code) for name, code in _ATTRIBUTES.items()}
+    name_buffer = ctypes.create_string_buffer(256)
     memory_bytes, version = ctypes.c_size_t(), ctypes.c_int()
-    library.cuDeviceGetName(name, len(name), handle)
+    library.cuDeviceGetName(name_buffer, len(name_buffer), handle)
     library.cuDeviceTotalMem_v2(ctypes.byref(memory_bytes), handle)
     library.cuDriverGetVersion(ctypes.byref(version))
-    text = name.value.decode(errors="replace")
-    bandwidth = _bandwidth_bytes_per_s(*(have.pop(key) for key in ("clock_khz", "bus_bits", "integrated")))
-    major, minor = have.pop("major"), have.pop("minor")
+    name = name_buffer.value.decode(errors="replace")
+    bus = (attributes.pop(key) for key in ("clock_khz", "bus_bits", "integrated"))
+    bandwidth = _bandwidth_bytes_per_s(*bus)
+    major, minor = attributes.pop("major"), attributes.pop("minor")
     return DeviceInfo(
         backend="cuda",
-        name=text,
-        slug=slug(text),
+        name=name,
+        slug=slug(name),
         kind="gpu",
         vendor="NVIDIA",
         architecture=f"sm_{major}{minor}",
@@ -58,7 +59,7 @@ def cuda_device(number: int) -> DeviceInfo:
         driver=driver_version(),
         runtime=f"CUDA {version.value // 1000}.{version.value % 1000 // 10}",
         limits="",  # only NVML knows them, and production code does not load it
-        **have,
+        **attributes,
     )
 
 

@@ -32,7 +32,7 @@ BRANDS = frozenset(
         "tm",
     )
 )
-# Common names to the name that the driver reports, both in the form of `canonical`.
+# The driver's name for each common name, both in the form that `canonical` gives.
 ALIASES = {
     "h100 sxm": "80gb h100 hbm3",
     "h100 sxm5": "80gb h100 hbm3",
@@ -56,7 +56,7 @@ VENDORS = {
 
 
 class Traits(NamedTuple):
-    """What decides how well results of one device serve another; None: unknown."""
+    """The properties of a device that decide whose results serve it; None where unknown."""
 
     kind: str | None = None
     vendor: str | None = None

@@ -62,7 +62,9 @@ def read(data: Mapping[str, Any]) -> Recording:
     objective = data.get("objective", "time")
     if not isinstance(objective, str):
         objective = next(iter(values.list_of(values.text)(objective, "objective")), "time")
-    names = values.one_each(values.items(data["tune_params_keys"], "tune_params_keys"), "tune_params_keys")
+    names = values.distinct_names(
+        values.items(data["tune_params_keys"], "tune_params_keys"), "tune_params_keys"
+    )
     rows = values.mapping_of(values.mapping, values.text)(data["cache"], "cache")
     results = tuple(_result(row, names, objective, f"cache[{key}]") for key, row in rows.items())
     if not results:

@@ -29,7 +29,7 @@ def read(data: Mapping[str, Any]) -> tuple[Recording, ...]:
     """
     values.choice(("time",))(data.get("objective"), "objective")
     kernel = values.text(data.get("kernel_name"), "kernel_name")
-    names = values.one_each(
+    names = values.distinct_names(
         values.items(data["tunable_parameters"], "tunable_parameters"), "tunable_parameters"
     )
     rows = values.items(data["data"], "data")

@@ -56,7 +56,7 @@ def read(data: Mapping[str, Any], path: Path) -> SpaceSpec:
     section = values.mapping(data["ConfigurationSpace"], "ConfigurationSpace")
     rows = values.items(section.get("TuningParameters"), "ConfigurationSpace.TuningParameters")
     parameters = [_parameter(values.mapping(row, "TuningParameters"), path) for row in rows]
-    names = values.one_each([parameter.name for parameter in parameters], "TuningParameters")
+    names = values.distinct_names([parameter.name for parameter in parameters], "TuningParameters")
     conditions = [
         _condition(row, names, path) for row in values.items(section.get("Conditions", []), "Conditions")
     ]

@@ -67,7 +67,7 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
     first = values.mapping(
         values.mapping(rows[0], "results[0]").get("configuration"), "results[0].configuration"
     )
-    names = values.one_each(list(first), "results[0].configuration")
+    names = values.distinct_names(list(first), "results[0].configuration")
     results = tuple(_result(row, number, names, unit_ms) for number, row in enumerate(rows))
     kernel, device = names_of(path)
     extras = {name: value for name, value in data.items() if name not in ("results", "metadata")}

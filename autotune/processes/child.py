@@ -124,7 +124,7 @@ class Child:
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
-            kind: Which of the processes kept ready may be taken.
+            kind: The kind of work, as given to `keep_ready`.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
@@ -152,7 +152,7 @@ class Child:
     def ask(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None, **options: Any
     ) -> None:
-        """Begin a call that `answer` ends; only one can be under way."""
+        """Begin a call and return at once; `answer` waits for its result. Only one call runs at a time."""
         self._timeout_s = timeout_s
         self._deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         with contextlib.suppress(ConnectionError):  # `answer` reports a dead process
@@ -169,13 +169,13 @@ class Child:
         except (EOFError, OSError) as error:
             if "bad message length" in str(error):
                 self.kill()
-                raise ChildDied("the process sent something that is no answer") from None
+                raise ChildDied("the process sent a damaged answer") from None
             raise self._death() from None
         try:
             answer = pickle.loads(data)
         except Exception:  # noqa: BLE001 - a child whose memory is damaged sends anything
             self.kill()
-            raise ChildDied("the process sent something that is no answer") from None
+            raise ChildDied("the process sent a damaged answer") from None
         if isinstance(answer, _Raised):
             raise ChildRaised(answer.kind, answer.message, answer.trace)
         return answer
@@ -218,8 +218,8 @@ class Child:
         return ChildDied(f"the process ended ({how}){last}", by_machine=was_killed(code))
 
 
-def persistently(attempt: Callable[[], _T]) -> _T:
-    """Call `attempt`; call it again if the machine made it fail, except after a timeout."""
+def retry_once(attempt: Callable[[], _T]) -> _T:
+    """Call `attempt`; call it once more if the machine may have made it fail, except after a timeout."""
     try:
         return attempt()
     except ChildFailed as error:

@@ -14,7 +14,7 @@ import numpy as np
 
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, packaged, read_source, render
-from autotune.core.launch_plan import looked_up
+from autotune.core.launch_plan import symbol_names
 from autotune.core.records import Argument, Provenance, Sizes, Tier
 from autotune.core.text import size_text
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
@@ -24,7 +24,7 @@ from autotune.serving.cache import Folder
 from autotune.serving.cache_schema import damaged
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
-from autotune.serving.matching import changed
+from autotune.serving.matching import change_sentence
 
 _SUFFIXES = (".cu", ".cl")
 
@@ -92,7 +92,7 @@ class LoadedKernel:
             passed = (name for step in launches for name in step.arguments)
             for name in dict.fromkeys((*passed, *(argument.name for argument in variables))):
                 values[name] = self._value(launcher, expected[name], views, numbers)
-            program = self._program(launcher, best, looked_up(launches, variables))
+            program = self._program(launcher, best, symbol_names(launches, variables))
             for argument in variables:
                 size_bytes = prod(argument.shape) * np.dtype(argument.dtype).itemsize
                 launcher.set_variable(program, argument.symbol, values[argument.name], size_bytes)
@@ -220,7 +220,7 @@ class LoadedKernel:
             and origin.compiler not in ("", compiler)
             and not _is_driver_reported(launcher, best, origin)
         ):
-            reasons.append(changed("compiler", origin.compiler, compiler))
+            reasons.append(change_sentence("compiler", origin.compiler, compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
             warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=4)
@@ -229,7 +229,10 @@ class LoadedKernel:
 def _is_driver_reported(launcher: Launcher, best: Best, origin: Provenance) -> bool:
     """Whether the compiler is the driver's own, and a reason reports the driver's change already."""
     now = launcher.device
-    reported = {changed("driver", origin.driver, now.driver), changed("runtime", origin.runtime, now.runtime)}
+    reported = {
+        change_sentence("driver", origin.driver, now.driver),
+        change_sentence("runtime", origin.runtime, now.runtime),
+    }
     return launcher.compiler(best.record.compiler) == driver_compiler(now) and not reported.isdisjoint(
         best.stale_reasons
     )

@@ -52,7 +52,7 @@ class Best(Mapping[str, Value]):
         record: The kernel's parameters, constraints and launches.
         device: The device that is to run it; None if unknown.
         entry: The result that it was taken from; None for the kernel's default.
-        evidence: Computes the slowdowns of the same choice where they are known.
+        evidence: Computes the slowdowns that choosing in the same way causes on known devices or sizes.
     """
 
     config: Config
@@ -98,9 +98,10 @@ class Best(Mapping[str, Value]):
 
     @cached_property
     def expected_slowdown(self) -> float | None:
-        """Upper bound, in nine cases of ten, of the time over the best possible; None if unknown.
+        """The time relative to the best possible, as a bound that holds in nine cases of ten.
 
-        1 for an EXACT match. Estimated by leaving out each known device or size; see docs/production.md.
+        1 for an EXACT match, None if unknown. Estimated from known devices or sizes, each left out in turn;
+        see docs/production.md.
         """
         if self.match.tier is Tier.EXACT:
             return 1.0

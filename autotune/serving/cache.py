@@ -58,7 +58,7 @@ def read_record(path: str) -> KernelRecord:
 
 
 def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, data: str = "") -> Entry | None:
-    """A kernel's result for one problem on a device, None when there is none; raises CacheError as above."""
+    """A kernel's result for one problem on a device; None without one. Raises CacheError as `read_record`."""
     path = record_path(root, folder, kernel)
     entries = read_record(path).entries if os.path.exists(path) else ()
     problem = dtype, tuple(sorted(sizes.items())), data

@@ -21,10 +21,10 @@ _contents: dict[str, tuple[Stamp, Any]] = {}
 
 
 class CacheReader:
-    """Reads files through a memo that all readers share; `stamps` are of those that were asked for."""
+    """Reads files through a memo that all readers share; `stamps` has the state of each file asked for."""
 
     def __init__(self, choose: Callable[[KernelRecord], KernelRecord] = lambda record: record) -> None:
-        """`choose` reduces a record to the results that the query is about."""
+        """`choose` selects the results of a record that may answer the query."""
         self.stamps: dict[str, Stamp] = {}
         self._choose = choose
 
@@ -57,17 +57,17 @@ class CacheReader:
             if record is not None:
                 yield folder, record
 
-    def _content(self, path: str, now: Stamp, read: Callable[[str], _T]) -> _T | None:
-        if now is None:
+    def _content(self, path: str, current: Stamp, read: Callable[[str], _T]) -> _T | None:
+        if current is None:
             return None
         known = _contents.get(path)
-        if known is None or known[0] != now:
-            _contents[path] = known = (now, read(path))
+        if known is None or known[0] != current:
+            _contents[path] = known = (current, read(path))
         return cast(_T, known[1])
 
     def _stamped(self, path: str) -> Stamp:
-        self.stamps[path] = now = stamp(path)
-        return now
+        self.stamps[path] = current = stamp(path)
+        return current
 
 
 def stamp(path: str) -> Stamp:

@@ -1,6 +1,6 @@
-"""The tiers of other devices' results, and the kernel's default: answers for a device without results.
+"""Answers for a device without results of its own: other devices' results, else the kernel's default.
 
-`portability` has the rules of choice and of the expected slowdown.
+`portability` decides which configuration to choose and which slowdown to expect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from autotune.serving.portability import (
 _RELATIONS = {
     Tier.SAME_ARCHITECTURE: "a device of the same architecture",
     Tier.SAME_VENDOR: "a device of the same vendor",
-    Tier.PORTABLE: "the least worst over all devices that are known",
+    Tier.PORTABLE: "the smallest worst-case slowdown over all known devices",
 }
 
 
@@ -43,7 +43,7 @@ class TargetDevice(NamedTuple):
 
 
 def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
-    """The device of a query; a name alone tells vendor and architecture if the table of names has them."""
+    """The device of a query; vendor and architecture of a mere name are those that the name implies."""
     if device is not None:
         return TargetDevice(device.slug, device, traits_of(device))
     if isinstance(query.device, str):
@@ -124,7 +124,7 @@ def _known(
         if sizes is None and entries:
             sizes = only_sizes(device_record.folder, entries, query)
     sizes = sizes or {}
-    alike = [
+    known = [
         KnownDevice(
             device_record.folder,
             traits_of(device_record.device),
@@ -132,7 +132,7 @@ def _known(
         )
         for device_record, entries in rows
     ]
-    return [one for one in alike if one.entries], sizes
+    return [device for device in known if device.entries], sizes
 
 
 def _default_evidence(device_records: Sequence[DeviceRecord], dtype: str, query: Query) -> list[Slowdown]:

@@ -74,7 +74,7 @@ def best_config(
     query = Query(
         kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None, data
     )
-    reader = CacheReader(query.of_its_data)
+    reader = CacheReader(query.select_data)
     best = _answer(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
         _answers.clear()
@@ -194,7 +194,7 @@ def _place(
 def _folder_by_name(
     reader: CacheReader, root: str, folders: list[str], query: Query, *, is_first: bool
 ) -> str | None:
-    """The folder of a device without one of its slug: by its full name, or the only folder there is."""
+    """The folder of a device that no folder's slug equals: by its full name, or the only folder there is."""
     slug = query.slug
     if slug is None:
         return folders[0] if len(folders) == 1 and is_first else None

@@ -31,19 +31,20 @@ class Query(NamedTuple):
     sizes: Sizes | None
     data: str | None = None
 
-    def of_its_data(self, record: KernelRecord) -> KernelRecord:
-        """A record with the results for the content that is asked for; raises InputError where it has to be.
+    def select_data(self, record: KernelRecord) -> KernelRecord:
+        """Keep the results for the query's data: the content of the inputs, by name.
 
-        Where none is named, results without a name come first, and then those of the only name.
+        A query without a name gets the results without one, else those of the only name. Raises InputError
+        if the record has several names, none of them empty.
         """
         known = dict.fromkeys(entry.data for entry in record.entries)
         if self.data is None and len(known) < 2:
             return record
         if self.data is None and "" not in known:
             listed = " or ".join(f"data={name!r}" for name in known)
-            raise InputError(f"{self.kernel}: say for which content of the inputs: {listed}")
-        wanted = self.data or ""
-        return replace(record, entries=tuple(entry for entry in record.entries if entry.data == wanted))
+            raise InputError(f"{self.kernel}: was tuned for several inputs; choose one: {listed}")
+        data = self.data or ""
+        return replace(record, entries=tuple(entry for entry in record.entries if entry.data == data))
 
     @property
     def slug(self) -> str | None:
@@ -88,7 +89,7 @@ def match_own_results(
 
 
 def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[Slowdown]]:
-    """Computes the slowdowns from which that of another size's result is estimated."""
+    """Return the function that computes the known slowdowns of serving another size's result."""
     if match.tier is Tier.EXACT:
         return tuple
     from autotune.serving.portability import across_sizes  # not needed for an exact answer
@@ -128,16 +129,22 @@ def dtype_of(record: KernelRecord, query: Query) -> str:
 
 
 def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
-    """Sentences on what has changed since a result was found, by the newest result and the device."""
+    """Sentences on what has changed since a result was found.
+
+    Args:
+        entry: The result.
+        record: Its record, whose newest result has the present source and space.
+        device: The device with its present driver and runtime; None where unknown.
+    """
     origin = entry.provenance
     newest = max((one.provenance for one in record.entries), key=lambda provenance: provenance.tuned_at)
     now = [("kernel source", origin.source_sha256, newest.source_sha256)]
     now += [("space", origin.space_sha256, newest.space_sha256)]
     if device is not None:
         now += [("driver", origin.driver, device.driver), ("runtime", origin.runtime, device.runtime)]
-    return tuple(changed(*row) for row in now if row[1] != row[2])
+    return tuple(change_sentence(*row) for row in now if row[1] != row[2])
 
 
-def changed(what: str, before: str, after: str) -> str:
-    """The sentence on something that has changed."""
+def change_sentence(what: str, before: str, after: str) -> str:
+    """Say what something was when a result was found, and what it is now."""
     return f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."

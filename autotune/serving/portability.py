@@ -15,12 +15,11 @@ from typing import NamedTuple
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
 from autotune.hardware.names import Traits
 
-COVERAGE = 0.9  # how often the true slowdown should lie below the expected one
-MAX_BEYOND = 10.0  # a bound beyond this multiple of the worst slowdown seen is not reported
-MAX_STRETCH = 4.0
-MIN_TOTAL = 1.1  # an additional slowdown: a few cases without any do not promise another one
-
-LOOSER = 1.5  # power by which a looser tier costs more than closer ones
+COVERAGE = 0.9  # share of cases in which the true slowdown should lie below the expected one
+MAX_BEYOND = 10.0  # a bound above this multiple of the worst known slowdown is not reported
+MAX_STRETCH = 4.0  # largest power to which a slowdown over a shorter distance of sizes is raised
+MIN_TOTAL = 1.1  # a slowdown added to those observed: a few cases without any prove little
+LOOSER = 1.5  # power to which slowdowns of closer tiers are raised to estimate a looser one
 
 Column = Mapping[Config, float]
 
@@ -47,14 +46,21 @@ def nearest(entries: Sequence[Entry], sizes: Sizes) -> Entry:
 
 
 def scopes(traits: Traits, known: Sequence[KnownDevice]) -> Iterator[tuple[Tier, list[KnownDevice]]]:
-    """The devices that each tier considers for a device of these traits, closest tier first.
+    """The devices that each tier takes results from for a device of these traits, closest tier first.
 
     An unknown vendor or architecture counts as different.
     """
-    alike = [one for one in known if traits.kind in (None, one.traits.kind)]
-    related = [one for one in alike if traits.vendor and one.traits.vendor == traits.vendor]
-    same = [one for one in related if traits.architecture and one.traits.architecture == traits.architecture]
-    tiers = ((Tier.SAME_ARCHITECTURE, same), (Tier.SAME_VENDOR, related), (Tier.PORTABLE, alike))
+    kind, vendor, architecture = traits
+    same_kind = [device for device in known if kind in (None, device.traits.kind)]
+    same_vendor = [device for device in same_kind if vendor and device.traits.vendor == vendor]
+    same_architecture = [
+        device for device in same_vendor if architecture and device.traits.architecture == architecture
+    ]
+    tiers = (
+        (Tier.SAME_ARCHITECTURE, same_architecture),
+        (Tier.SAME_VENDOR, same_vendor),
+        (Tier.PORTABLE, same_kind),
+    )
     return ((tier, scope) for tier, scope in tiers if scope)
 
 
@@ -85,15 +91,15 @@ def ranked(columns: Sequence[Column]) -> Iterator[Config]:
 
 def columns(scope: Sequence[KnownDevice], sizes: Sizes) -> list[Column]:
     """The relative times of each device for its sizes nearest to these."""
-    return [nearest(one.entries, sizes).relative_times for one in scope]
+    return [nearest(device.entries, sizes).relative_times for device in scope]
 
 
 def across_devices(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
-    """The slowdown of what the others would have served on each device: leave one device out."""
+    """Leave each device out in turn: the slowdown there of what the other devices' results would serve."""
     observed = []
     for left_out in known:
         truth = nearest(left_out.entries, sizes)
-        others = [one for one in known if one is not left_out]
+        others = [device for device in known if device is not left_out]
         tier, scope = next(scopes(left_out.traits, others), (None, []))
         if tier:
             choice = next(ranked(columns(scope, truth.sizes)))
@@ -102,10 +108,10 @@ def across_devices(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]
 
 
 def across_sizes(entries: Sequence[Entry], reach: float) -> list[Slowdown]:
-    """The slowdown of the nearest other size's best for each size of a device: leave one size out.
+    """Leave each size of a device out in turn: the slowdown there of the best for the nearest other size.
 
-    `reach` is the distance from the served sizes to those asked for: slowdowns over a shorter distance are
-    raised in proportion, up to the power MAX_STRETCH.
+    `reach` is the distance from the served sizes to the requested ones. A slowdown over a shorter distance is
+    raised to the power of their ratio, at most MAX_STRETCH.
     """
     observed = []
     for truth in entries:
@@ -120,7 +126,7 @@ def across_sizes(entries: Sequence[Entry], reach: float) -> list[Slowdown]:
 
 def of_default(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
     """The slowdown of the kernel's default on each device."""
-    entries = [nearest(one.entries, sizes) for one in known]
+    entries = [nearest(device.entries, sizes) for device in known]
     return [
         Slowdown(max(1.0, entry.default_time_ms / entry.time_ms), True, Tier.DEFAULT)
         for entry in entries
@@ -135,20 +141,20 @@ def expected_slowdown(observed: Sequence[Slowdown], tier: Tier) -> float | None:
     otherwise closer tiers, raised to the power LOOSER. None without exact observations, and if there are
     too few for a bound below MAX_BEYOND times the worst of them.
     """
-    own = [one for one in observed if one.tier is tier]
-    looser = [one for one in observed if one.tier is not tier and tier.reaches(one.tier)]
-    if any(one.exact for one in own):
+    own = [slowdown for slowdown in observed if slowdown.tier is tier]
+    looser = [slowdown for slowdown in observed if slowdown.tier is not tier and tier.reaches(slowdown.tier)]
+    if any(slowdown.exact for slowdown in own):
         return _useful(_bound(own), own)
-    if any(one.exact for one in looser):
-        return max(one.factor for one in looser)
-    if not any(one.exact for one in observed):
+    if any(slowdown.exact for slowdown in looser):
+        return max(slowdown.factor for slowdown in looser)
+    if not any(slowdown.exact for slowdown in observed):
         return None
     return _useful(_bound(observed) * LOOSER, observed)
 
 
 def _useful(log_bound: float, observed: Sequence[Slowdown]) -> float | None:
-    """The factor of a bound; None if it lies too far beyond all observations."""
-    worst = max(one.factor for one in observed)
+    """The factor of a bound of logarithms; None if it lies too far beyond all observations."""
+    worst = max(slowdown.factor for slowdown in observed)
     return exp(log_bound) if log_bound <= log(MAX_BEYOND * worst) else None
 
 
@@ -159,8 +165,8 @@ def _bound(observed: Sequence[Slowdown]) -> float:
     Lawless, Statistical Models and Methods for Lifetime Data (2003), section 4.1: the next value's ratio
     to the total time on test has a Pareto distribution.
     """
-    total = log(MIN_TOTAL) + sum(log(one.factor) for one in observed)
-    exact = sum(one.exact for one in observed)
+    total = log(MIN_TOTAL) + sum(log(slowdown.factor) for slowdown in observed)
+    exact = sum(slowdown.exact for slowdown in observed)
     return total * (float((1 - COVERAGE) ** (-1 / exact)) - 1)
 
 

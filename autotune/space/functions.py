@@ -1,4 +1,4 @@
-"""Python functions of the caller in the place of what a space file says by text or by path."""
+"""Python functions that a caller gives in place of parts of a space file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Values = Mapping[str, Any]  # what an expression may read: sizes, parameters, DT
 
 @dataclass(frozen=True)
 class Functions:
-    """What a space takes from functions; they run in the process that started the search.
+    """The parts of a space that are functions; they run in the process that started the search.
 
     Args:
         reference: As in a reference file: takes inputs and sizes, returns outputs by name.
         inputs: As in a reference file: takes sizes, a random generator and the name of the data, if any.
         constraints: Conditions that every valid configuration satisfies.
-        values: Names that the launch plan may read, and what computes them.
+        values: Functions that compute further names for the launch plan.
         source: Gives the complete source of a configuration.
         verify: Takes the arrays by name as a run leaves them, and says whether they are right.
     """

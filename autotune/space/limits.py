@@ -16,7 +16,8 @@ def device_limits(
 ) -> tuple[Expression, ...]:
     """The conditions under which a device accepts every launch of a plan.
 
-    Those that read names which Python functions compute are left to the device.
+    A condition that reads one of the `computed` names, which come from Python functions, is left out: the
+    device checks it at the launch.
     """
     texts = (
         f"not ({step.when}) or {text}" if step.when != "True" else text

@@ -76,7 +76,7 @@ class Rules:
         return dropped.line, f"{reason}; {most:,} would be valid without {dropped.text!r}"
 
     def _required(self, without: int | None = None) -> list[Rule]:
-        """The rules of the derived names and the constraints, but one where asked for."""
+        """The rules of the derived names and of all constraints, except number `without` if given."""
         parts = [rule for number, rules in enumerate(self._parts) if number != without for rule in rules]
         return [*self._derived, *parts]
 

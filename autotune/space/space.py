@@ -187,7 +187,7 @@ class Space:
         return plan.known_values(self.device, chosen, self.problem.dtype, config, self.spec.derived)
 
     def launch_values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
-        """The same with the names that Python functions compute for the launch plan."""
+        """What the launch plan may read: `values`, and the names that Python functions compute."""
         values = self.values(config, sizes)
         return values | {name: compute(values) for name, compute in self.spec.functions.values.items()}
 
@@ -195,9 +195,9 @@ class Space:
         """The launches of a configuration, in order; raises ExpressionError for an extent below 1."""
         return plan.launches(self.spec.launch, self.launch_values(config, sizes))
 
-    def names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
-        """The names of C++ to look up in a binary; kernels of other dialects have names of C."""
-        return plan.looked_up(launches, self.spec.arguments) if self.spec.dialect == "cuda" else ()
+    def symbol_names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
+        """The C++ names that launches look up in a binary; none in dialects without C++ names."""
+        return plan.symbol_names(launches, self.spec.arguments) if self.spec.dialect == "cuda" else ()
 
     def macros(self, config: Mapping[str, Value]) -> dict[str, Value]:
         """The macros to define when compiling a configuration."""

@@ -1,8 +1,8 @@
 """Evaluate expressions on all combinations of the parameters they read.
 
-An operation is evaluated once for each distinct tuple of operand values, of which there are few; for every
-combination only a code is looked up. Results are those of plain evaluation, errors included, because each
-operation is evaluated by `expressions`.
+An operation is evaluated once for each distinct tuple of operand values, of which there are few. A table
+stores for every combination the index (code) of its value. Results are those of plain evaluation, errors
+included, because each operation is evaluated by `expressions`.
 """
 
 from __future__ import annotations

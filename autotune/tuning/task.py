@@ -18,7 +18,7 @@ from autotune.devices import BACKENDS, Address, choose, cold_environment, list_d
 from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.hardware.names import known_gpu, slug, traits_of_name
-from autotune.processes.child import Child, persistently
+from autotune.processes.child import Child, retry_once
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.serving.cache import folders, read_roots
 from autotune.serving.lookup import best_config
@@ -77,7 +77,7 @@ def find_device(device: str | None, others: Iterable[str] = ()) -> tuple[Address
 def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
     """List the backends' devices from a child process, so that this process loads no driver."""
     try:
-        return persistently(partial(_listed_devices, tuple(names)))
+        return retry_once(partial(_listed_devices, tuple(names)))
     except ChildFailed as error:
         raise SetupError(f"looking for devices failed: {error}") from None
 

@@ -54,7 +54,7 @@ def test_the_default_of_a_new_space_compiles(name, tmp_path):
     launches = space.launches(default)
     assert list(mismatches(space, bare_code((FOLDER / f"{name}.cu").read_text()))) == []
     source = render(read_source(space.spec.source), space.macros(default))
-    names = space.names(launches)
+    names = space.symbol_names(launches)
     binary = cuda_compiler("sm_90").compile(source, space.options(default, "cuda"), names)
     kernels = read_resources(binary.data)
     assert all(binary.symbol(step.entry) in kernels for step in launches)

@@ -159,6 +159,6 @@ def test_an_answer_that_is_garbage_is_the_end_of_the_child():
     """As a process sends it whose memory a kernel has overwritten."""
     for garbage in (b"", b"\x80garbage", b"cno_such_module\nname\n."):
         child = Child(int, 40)
-        with pytest.raises(ChildDied, match="no answer"):
+        with pytest.raises(ChildDied, match="damaged answer"):
             child.call(send_garbage, garbage)
         assert not _alive(child.pid)

@@ -116,7 +116,10 @@ def test_an_array_may_be_copied_to_a_variable_of_the_source(tmp_path):
     (argument,) = (item for item in spec.arguments if item.symbol)
     assert (argument.name, argument.symbol) == ("w", "sparse::weights")
     space = bind(spec, architecture("sm_90").device, problem_of(spec, architecture("sm_90").device))
-    assert space.names(space.launches(spec.default)) == ("sparse::spmv<float, 128, false>", "sparse::weights")
+    assert space.symbol_names(space.launches(spec.default)) == (
+        "sparse::spmv<float, 128, false>",
+        "sparse::weights",
+    )
     for wrong, message in {
         text.replace("role: in,", "role: inout,"): "has the role in, not inout",
         text.replace("[y, n]", "[y, n, w]"): "w is copied to sparse::weights; a launch does not pass it",

@@ -67,7 +67,10 @@ def test_the_closest_devices_decide_and_the_least_worst_of_their_configurations(
 def test_each_device_is_asked_for_its_nearest_size(root):
     match = best_config("reduce", ARC, n=2048).match
     assert (match.source_sizes, match.distance) == ({"n": 4096}, 1.0)
-    assert match.detail == "tuned on nvidia-a100 for n=4096, the least worst over all devices that are known"
+    assert (
+        match.detail
+        == "tuned on nvidia-a100 for n=4096, the smallest worst-case slowdown over all known devices"
+    )
 
 
 def test_what_the_device_cannot_run_is_passed_over_within_a_tier(root):

@@ -179,7 +179,9 @@ def test_no_device_takes_the_only_one(root):
     cache.store(root, OTHER, record(entry(64, BLOCK=32)))
     match = best_config("reduce", n=64).match
     assert (match.tier, match.source_device) == (Tier.PORTABLE, "example-gpu-100")
-    assert match.detail.startswith("tuned on example-gpu-100 for n=64, the least worst over all devices")
+    assert match.detail.startswith(
+        "tuned on example-gpu-100 for n=64, the smallest worst-case slowdown over all"
+    )
 
 
 def test_no_sizes_take_the_only_result(filled):

@@ -163,7 +163,9 @@ def test_each_content_has_a_result_of_its_own(made):
     asked = {"device": "fake-gpu", "n": 1000, "cache": cache, "strict": True}
     assert best_config("double", data="small", **asked)["A"] == 1
     assert best_config("double", data="large", **asked)["A"] == 6
-    with pytest.raises(InputError, match="say for which content of the inputs: data='large' or data='small'"):
+    with pytest.raises(
+        InputError, match="was tuned for several inputs; choose one: data='large' or data='small'"
+    ):
         best_config("double", **asked)
 
 
