@@ -20,25 +20,20 @@ from pathlib import Path
 
 from autotune.compilers.base import Compiler
 from autotune.core.trials import Binary
+from autotune.processes.files import remove_oldest, user_folder
 
 LIMIT_BYTES = 512 * 2**20
 _MAGIC = b"autotune binary\n"
 _CHECKSUM_BYTES = 32
 # stored with each binary; part of the key, so that a file that is found has all of them
 _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_bytes", "cached")
-_KEPT_SHARE = 0.9  # of the limit, after removing files
 _CHECKS = 64  # size checks while writing as many bytes as the limit
 _READS_FILES = re.compile(r"-I|--?i(nclude|system|quote|macros|dirafter)|--?pre-include|--?options?-file|@")
 
 
 def default_folder() -> Path | None:
     """The binaries' folder in the user's cache folder; None for a user without a home."""
-    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        root = chosen if chosen.is_absolute() else Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return root / "autotune" / "binaries"
+    return user_folder("binaries")
 
 
 class BinaryCache:
@@ -78,21 +73,7 @@ class BinaryCache:
             self._until_check_bytes -= len(content)
             if self._until_check_bytes < 0:
                 self._until_check_bytes = self._limit_bytes // _CHECKS
-                self._clean_up()
-
-    def _clean_up(self) -> None:
-        """Remove the least recently used files if the folder exceeds its limit."""
-        with os.scandir(self._folder) as entries:
-            found = [(entry.stat(follow_symlinks=False), Path(entry.path)) for entry in entries]
-        total = sum(status.st_size for status, _ in found)
-        if total <= self._limit_bytes:
-            return
-        for status, path in sorted(found, key=lambda item: item[0].st_mtime_ns):
-            if total <= self._limit_bytes * _KEPT_SHARE:
-                return
-            with suppress(FileNotFoundError):  # another process removed it
-                path.unlink()
-            total -= status.st_size
+                remove_oldest(self._folder, self._limit_bytes)
 
 
 class CachedCompiler:

@@ -23,6 +23,7 @@ from autotune.devices.base import Program
 from autotune.errors import LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import ProblemData, prepare
+from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.measure import Control, Stopwatch, measure
 from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -41,12 +42,14 @@ class DeviceState:
         reference: Path,
         problems: tuple[ProblemInstance, ...],
         wrong: WrongArrays | None = None,
+        kept: KeptResults | None = None,
     ) -> None:
         """Open the device and prepare the problems; raises SetupError when the reference is broken.
 
-        `wrong` gets the arrays of wrong results.
+        `wrong` gets the arrays of wrong results, `kept` has the results of slow references.
         """
         self._reference = reference
+        self._kept = kept
         self._wrong = wrong
         self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
@@ -78,7 +81,7 @@ class DeviceState:
         return self._placed[problem.data_key]
 
     def _data(self, problem: ProblemInstance) -> ProblemData:
-        return prepare(problem.definition, problem.arrays, self._reference, problem.expected)
+        return prepare(problem, self._reference, self._kept)
 
     def kept(self, failure: Failure, problem: ProblemInstance) -> Failure:
         """The failure that a check just found; the arrays of a wrong result are written if asked for."""

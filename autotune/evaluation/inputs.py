@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from autotune.core.records import Value
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
+from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.reference import run_reference
-from autotune.evaluation.work_item import Array, StoredArray
+from autotune.evaluation.work_item import Array, ProblemInstance
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 
@@ -33,21 +35,16 @@ class ProblemData:
     expected: Mapping[str, NDArray[Any]]
 
 
-def prepare(
-    problem: Problem,
-    arrays: tuple[Array, ...],
-    reference: Path,
-    expected: tuple[tuple[str, StoredArray], ...] | None = None,
-) -> ProblemData:
-    """Draw the inputs and run the reference, unless its results are stored already.
-
-    Raises SetupError.
-    """
-    inputs = draw_inputs(problem, arrays)
-    if expected is not None:
-        stored = {name: np.asarray(np.load(array.path, mmap_mode="r")) for name, array in expected}
-        return ProblemData(problem, inputs, stored)
-    return ProblemData(problem, inputs, run_reference(reference, inputs, problem, arrays))
+def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None = None) -> ProblemData:
+    """Draw the inputs and run the reference, unless its results are stored already; raises SetupError."""
+    definition = problem.definition
+    inputs = draw_inputs(definition, problem.arrays)
+    if problem.expected is not None:
+        stored = {name: np.asarray(np.load(array.path, mmap_mode="r")) for name, array in problem.expected}
+        return ProblemData(definition, inputs, stored)
+    run = partial(run_reference, reference, inputs, definition, problem.arrays)
+    results = run() if kept is None else kept.of(reference, problem.data_key, run)
+    return ProblemData(definition, inputs, results)
 
 
 def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:

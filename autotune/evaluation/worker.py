@@ -21,6 +21,7 @@ from autotune.errors import (
     SetupError,
 )
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place
+from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, retry_once
@@ -44,8 +45,10 @@ class Worker:
         environment: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
         wrong: WrongArrays | None = None,
+        kept: KeptResults | None = None,
     ) -> None:
-        """`on_stage` is told when a problem is prepared; `wrong` gets the arrays of wrong results."""
+        """`on_stage` is told when a problem is prepared; `wrong` and `kept` are as in DeviceState."""
+        self._kept = kept
         self._address = address
         self._reference = reference
         self._first_problems = problems
@@ -70,6 +73,7 @@ class Worker:
                 self._reference,
                 self._first_problems,
                 self._wrong,
+                self._kept,
                 environment=self._environment,
                 kind=DEVICE_PROCESS,
             )

@@ -9,10 +9,11 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_KEPT_SHARE = 0.9  # of a folder's limit, after removing files
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
@@ -76,3 +77,28 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
+
+
+def user_folder(name: str) -> Path | None:
+    """A folder of autotune in the user's cache folder; None for a user without a home."""
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        root = chosen if chosen.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return root / "autotune" / name
+
+
+def remove_oldest(folder: Path, limit_bytes: int) -> None:
+    """Remove the least recently used files of a folder if it exceeds a limit; raises OSError."""
+    with os.scandir(folder) as entries:
+        found = [(entry.stat(follow_symlinks=False), Path(entry.path)) for entry in entries]
+    total = sum(status.st_size for status, _ in found)
+    if total <= limit_bytes:
+        return
+    for status, path in sorted(found, key=lambda item: item[0].st_mtime_ns):
+        if total <= limit_bytes * _KEPT_SHARE:
+            return
+        with suppress(FileNotFoundError):  # another process removed it
+            path.unlink()
+        total -= status.st_size

@@ -23,6 +23,7 @@ from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.journal import Journal
+from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.stored_inputs import StoredInputs
@@ -30,6 +31,7 @@ from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DEVICE_PROCESS, Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import discard_spares, keep_ready
+from autotune.processes.files import user_folder
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -128,7 +130,9 @@ def open_context(
         opened.callback(pool.close)
         problems = (*default.checks, default.problem)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        worker = Worker(task.address, task.spec.reference, problems, variables, observer.stage, wrong)
+        references = user_folder("references")
+        kept = KeptResults(references, run=scratch if options.fresh else "") if references else None
+        worker = Worker(task.address, task.spec.reference, problems, variables, observer.stage, wrong, kept)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(

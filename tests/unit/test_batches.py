@@ -51,7 +51,7 @@ def timed(tmp_path):
         device = CachedDevice()
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        buffers = ProblemBuffers(device, prepare(PROBLEM.definition, PROBLEM.arrays, reference))
+        buffers = ProblemBuffers(device, prepare(PROBLEM, reference))
         stopwatch = Stopwatch(device, program, PROBLEM, buffers, repeatable=True)
         item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, MeasurementPolicy(), None, batch, 0.0)
         return measure(stopwatch, item, cold_ms, incumbent and Control(incumbent, lambda: None))

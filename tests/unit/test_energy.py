@@ -23,7 +23,7 @@ def used_j(tmp_path):
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(device, prepare(problem.definition, problem.arrays, reference))
+    buffers = ProblemBuffers(device, prepare(problem, reference))
 
     def measured(run_ms, repeatable):
         source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"

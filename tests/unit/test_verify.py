@@ -35,7 +35,7 @@ def check(tmp_path):
         Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0
     )
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(device, prepare(problem.definition, arrays, reference))
+    buffers = ProblemBuffers(device, prepare(problem, reference))
 
     def run(body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
@@ -171,7 +171,7 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     found = []
     for seed in range(3):  # those of the last round
         problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
-        buffers = ProblemBuffers(device, prepare(problem.definition, arrays, tmp_path / "reference.py"))
+        buffers = ProblemBuffers(device, prepare(problem, tmp_path / "reference.py"))
         found.append(verify(program, problem, buffers).failure)
     assert any(found)
 

@@ -1,0 +1,81 @@
+"""Results of slow references, kept on disk by content, so that a reference runs once for the same inputs.
+
+A damaged or missing file only means that the reference runs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.processes.files import remove_oldest
+
+KEPT_FROM_S = 1.0  # faster references are run again
+LIMIT_BYTES = 2 * 2**30  # of the folder
+_VERSION = 1  # raised whenever a seed draws other inputs than before
+
+Results = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class KeptResults:
+    """A folder of results; `run` is part of their keys, empty to use those of earlier searches."""
+
+    folder: Path
+    run: str = ""
+    kept_from_s: float = KEPT_FROM_S
+
+    def of(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
+        """Look up the results of a reference, or compute and keep them; what `compute` raises passes.
+
+        Args:
+            reference: The reference file; its content counts, that of modules which it imports does not.
+            data_key: Identifies the problem and its inputs.
+            compute: Runs the reference.
+        """
+        parts = [str(_VERSION), np.__version__, self.run, reference.read_text(errors="replace"), data_key]
+        path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.npz"
+        found = _load(path)
+        if found is not None:
+            return found
+        began = perf_counter()
+        results = compute()
+        if perf_counter() - began >= self.kept_from_s:
+            self._store(path, results)
+        return results
+
+    def _store(self, path: Path, results: Mapping[str, NDArray[Any]]) -> None:
+        """Write a whole file or none; errors of the disk are ignored."""
+        with suppress(OSError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.folder, prefix="new-", delete=False) as file:
+                try:
+                    np.savez(file, np.array(list(results), str), *results.values())
+                    file.flush()
+                    Path(file.name).replace(path)
+                except OSError:
+                    Path(file.name).unlink()
+                    raise
+            remove_oldest(self.folder, LIMIT_BYTES)
+
+
+def _load(path: Path) -> Results | None:
+    """The arrays of a file, which becomes the most recently used; None if there is none that is whole."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {str(name): arrays[f"arr_{number}"] for number, name in enumerate(arrays["arr_0"], 1)}
+        os.utime(path)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    return found
