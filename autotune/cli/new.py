@@ -38,6 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Write both files beside the kernel and say what was guessed."""
     path: Path = parsed.kernel
+    if path.is_dir():
+        raise InputError(f"{path}: Is a directory; expected a kernel source")
     name = re.sub(r"\W", "_", path.stem)
     name = f"kernel_{name}" if name[0].isdigit() or name == "device" else name
     space, reference = path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py")

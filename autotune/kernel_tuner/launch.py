@@ -51,6 +51,11 @@ class LaunchRule:
         size = self.shared_size(params) if callable(self.shared_size) else self.shared_size
         return _whole(size, params)
 
+    def check(self, params: Params) -> None:
+        """Evaluate everything once; raises InputError for what is wrong."""
+        for compute in (self.grid, self.block, self.shared_bytes):
+            compute(params)
+
     def values(self) -> dict[str, Callable[[Params], int]]:
         """What a launch plan reads: `grid_x` to `grid_z`, `block_x` to `block_z` and `shared_bytes`."""
         found: dict[str, Callable[[Params], int]] = {"shared_bytes": self.shared_bytes}

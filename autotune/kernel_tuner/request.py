@@ -22,9 +22,9 @@ from autotune.core.records import Config, LaunchSpec
 from autotune.errors import InputError
 from autotune.evaluation.stored_inputs import content_sha256
 from autotune.kernel_tuner.arguments import KernelArguments, expected_results, read_arguments
-from autotune.kernel_tuner.launch import BLOCK_NAMES, LaunchRule
+from autotune.kernel_tuner.launch import BLOCK_NAMES, LaunchRule, Params
 from autotune.kernel_tuner.parameters import Parameters, as_constraint, read_parameters, read_restrictions
-from autotune.space.functions import Functions
+from autotune.space.functions import Functions, Values
 from autotune.space.spec import Constraint, SpaceSpec
 
 RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
@@ -67,28 +67,18 @@ def read_request(
 
     All are as Kernel Tuner documents them; `grid_div` has those of x, y and z.
     """
-    if not is_entry(kernel_name):
-        raise InputError(f"kernel_name {kernel_name!r}: expected a name, such as sum or sum<float>")
     parameters = read_parameters(tune_params)
     first = {name: next(iter(values.values())) for name, values in parameters.given.items()}
     text = _source(kernel_source, first)
     dialect = _dialect(lang, text)
+    _check_kernel(kernel_name, dialect, cmem_args)
     known = read_arguments(arguments, kernel_name, text, constants=cmem_args or {})
-    if cmem_args and dialect != "cuda":
-        raise InputError(
-            "cmem_args: only CUDA has them; pass the array as a `__constant` argument of the kernel"
-        )
     names = (*(block_size_names or ()), *BLOCK_NAMES[len(block_size_names or ()) :])
     rule = LaunchRule(problem_size, grid_div, names, (smem_args or {}).get("size", 0))
-    for compute in (rule.grid, rule.block, rule.shared_bytes):
-        compute(first)  # what is wrong with it is told now
-    texts = _listed(restrictions)
-    constraints = [one for one in texts if as_constraint(one, parameters) is not None]
-    others = read_restrictions([one for one in texts if one not in constraints], parameters)
-
-    def fits(values: Mapping[str, Any]) -> bool:
-        most: int = values["device.max_threads_per_block"]
-        return math.prod(rule.block(parameters.decode(values))) <= most
+    rule.check(first)
+    listed = _listed(restrictions)
+    constraints = [one for one in listed if as_constraint(one, parameters) is not None]
+    others = read_restrictions([one for one in listed if one not in constraints], parameters)
 
     def source(config: Config) -> str:
         params = parameters.decode(config)
@@ -98,11 +88,8 @@ def read_request(
     functions = Functions(
         reference=lambda _inputs, _sizes: expected,
         inputs=lambda _sizes, _rng: known.arrays,
-        constraints=(fits, *others),
-        values={
-            name: (lambda values, compute=compute: compute(parameters.decode(values)))  # type: ignore[misc]
-            for name, compute in rule.values().items()
-        },
+        constraints=(_fits(rule, parameters), *others),
+        values={name: _of_launch(compute, parameters) for name, compute in rule.values().items()},
         source=source,
         verify=_verifier(verify, answer, atol, known) if verify else None,
     )
@@ -125,15 +112,7 @@ def read_request(
         default=default,
         landmarks=(),
         arguments=known.specs,
-        launch=(
-            LaunchSpec(
-                entry=kernel_name,
-                grid=tuple(f"grid_{axis}" for axis in _AXES),
-                block=tuple(f"block_{axis}" for axis in _AXES),
-                arguments=tuple(one.name for one in known.specs if not one.symbol),
-                shared_bytes="shared_bytes" if smem_args else "0",
-            ),
-        ),
+        launch=(_launch(kernel_name, known, bool(smem_args)),),
         compiler_options={dialect: _options(compiler_options)},
         rtol=RTOL,
         atol=repr(float(atol)),
@@ -141,13 +120,48 @@ def read_request(
         functions=functions,
     )
     contents = [content_sha256(array) for array in (*known.arrays.values(), *expected.values())]
-    identity = (shown.sha256, parameters.given, known.specs, contents, repr(texts), sizes, atol, defines)
+    identity = (shown.sha256, parameters.given, known.specs, contents, repr(listed), sizes, atol, defines)
     return Request(
         space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
         parameters=parameters,
         arguments=known,
         device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{device}",
         digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
+    )
+
+
+def _check_kernel(name: str, dialect: str, cmem_args: Mapping[str, Any] | None) -> None:
+    """Raise InputError for what cannot be a kernel's name, and for constants that its language lacks."""
+    if not is_entry(name):
+        raise InputError(f"kernel_name {name!r}: expected a name, such as sum or sum<float>")
+    if cmem_args and dialect != "cuda":
+        raise InputError(
+            "cmem_args: only CUDA has them; pass the array as a `__constant` argument of the kernel"
+        )
+
+
+def _fits(rule: LaunchRule, parameters: Parameters) -> Callable[[Values], bool]:
+    """The condition that a block is not too large for the device."""
+
+    def fits(values: Values) -> bool:
+        most: int = values["device.max_threads_per_block"]
+        return math.prod(rule.block(parameters.decode(values))) <= most
+
+    return fits
+
+
+def _of_launch(compute: Callable[[Params], int], parameters: Parameters) -> Callable[[Values], int]:
+    """A number of the launch as a function of a space's values."""
+    return lambda values: compute(parameters.decode(values))
+
+
+def _launch(kernel_name: str, known: KernelArguments, has_shared_memory: bool) -> LaunchSpec:
+    return LaunchSpec(
+        entry=kernel_name,
+        grid=tuple(f"grid_{axis}" for axis in _AXES),
+        block=tuple(f"block_{axis}" for axis in _AXES),
+        arguments=tuple(one.name for one in known.specs if not one.symbol),
+        shared_bytes="shared_bytes" if has_shared_memory else "0",
     )
 
 

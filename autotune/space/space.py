@@ -57,7 +57,7 @@ def problem_of(
     dtype = spec.dtypes[0] if dtype is None else dtype
     if dtype not in spec.dtypes:
         if dtype not in C_TYPES:
-            raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, C_TYPES)}")
+            raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, spec.dtypes)}")
         raise InputError(
             f"{spec.path}: dtype {dtype} is not among the space's dtypes: {', '.join(spec.dtypes)}; "
             "if the kernel can take it, add it there"
