@@ -10,9 +10,9 @@ from typing import Any
 from autotune.cli import options as opt
 from autotune.cli._tables import console, problem_text, table
 from autotune.cli.output import emit
-from autotune.core.records import Config
+from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
-from autotune.space import ConstraintReport, Finding, Space
+from autotune.space import ConstraintReport, Finding, Space, SpaceSpec
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
@@ -65,7 +65,8 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         out.print(f"no such device is here: counted with the known limits of {device.architecture}")
     out.print(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
     domains = [
-        (item.name, str(len(item.values)), ", ".join(map(str, item.values))) for item in space.parameters
+        (item.name, str(len(item.values)), ", ".join(map(str, item.values)) + _condition(space.spec, item))
+        for item in space.parameters
     ]
     out.print(table(("parameter", "values", ""), domains))
     out.print()
@@ -79,6 +80,12 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         out.print(table(("finding", "", ""), [(item.kind, item.subject, item.detail) for item in findings]))
 
 
+def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
+    """When a parameter matters, if it does not always."""
+    when = spec.conditions.get(parameter.name)
+    return "" if when is None else f"  when {when}, else {parameter.values[0]}"
+
+
 def space_json(
     space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
 ) -> dict[str, Any]:
@@ -88,6 +95,7 @@ def space_json(
         "valid": len(space),
         "combinations": space.cartesian,
         "parameters": {item.name: list(item.values) for item in space.parameters},
+        "conditions": dict(space.spec.conditions),
         "constraints": [asdict(item) for item in constraints],
         "findings": [asdict(item) for item in findings],
     }

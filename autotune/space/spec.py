@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.core.json_values import is_name, is_word
 from autotune.core.launch_plan import (
     C_TYPES,
     CUDA_COMPILERS,
     DEVICE_NAMES,
-    DTYPE_MACROS,
-    RESERVED_NAMES,
     is_option,
-    macro_name,
 )
 from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches
 from autotune.space.functions import Functions
+from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
@@ -64,7 +60,8 @@ class SpaceSpec:
 
     `sizes` always has the set `default`, and may have one for each kind of device, cpu and gpu. The first of
     `dtypes` is the default. All later expressions may read a derived name. `data` names the contents that the
-    inputs can have, the default first; empty where there is one content.
+    inputs can have, the default first; empty where there is one content. `constraints` has those that
+    `conditions` imply, too.
     """
 
     path: Path
@@ -91,6 +88,7 @@ class SpaceSpec:
     include_dirs: tuple[Path, ...] = ()
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
     data: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
     functions: Functions = field(default_factory=Functions)
 
 
@@ -116,11 +114,13 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     sizes = _sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else ("float32",)
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
-    parameters = _parameters(top["parameters"], names)
+    parameters = read_parameters(top["parameters"], names)
     names |= {parameter.name for parameter in parameters}
     derived = _derived(top["derived"], names) if "derived" in top else {}
     names |= set(derived)
-    default = _config(top["default"].mapping(), parameters, {}, top["default"])
+    conditions = read_conditions(top["parameters"], names)
+    first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
+    default = _config(top["default"].mapping(), parameters, first_values, top["default"])
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     verify = top["verify"].record((), ("rtol", "atol")) if "verify" in top else {}
     return SpaceSpec(
@@ -134,7 +134,11 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         verify_sizes=_verify_sizes(top["verify_sizes"], sizes["default"]) if "verify_sizes" in top else (),
         dtypes=dtypes,
         parameters=parameters,
-        constraints=_constraints(top["constraints"], names) if "constraints" in top else (),
+        constraints=(
+            *(_constraints(top["constraints"], names) if "constraints" in top else ()),
+            *(_implied(one, conditions[one.name], names) for one in parameters if one.name in conditions),
+        ),
+        conditions=_expressions(conditions, names),
         derived=derived,
         default=default,
         landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
@@ -179,17 +183,6 @@ def _folders(element: Element) -> tuple[Path, ...]:
     return tuple(folders)
 
 
-def _name(entry: Element, name: str, taken: Collection[str]) -> str:
-    """Check the name of a new size, parameter or derived name."""
-    if not is_name(name):
-        raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
-    if name in RESERVED_NAMES:
-        raise entry.error(f"the name {name!r} is reserved; choose another")
-    if name in taken:
-        raise entry.error(f"the name {name!r} is already taken by a size, parameter or derived name")
-    return name
-
-
 def _kernel(element: Element) -> str:
     name = element.identifier()
     if name == "device":
@@ -201,7 +194,7 @@ def _size_set(element: Element, declared: Collection[str] | None = None) -> dict
     sizes = {}
     for name, entry in element.mapping().items():
         if declared is None:
-            _name(entry, name, ())
+            new_name(entry, name, ())
         elif name not in declared:
             raise entry.error(f"unknown size{hint(name, declared)}")
         sizes[name] = entry.integer()
@@ -247,71 +240,11 @@ def _dtypes(element: Element) -> tuple[str, ...]:
     return tuple(dtypes)
 
 
-def _parameters(element: Element, taken: Collection[str]) -> tuple[Parameter, ...]:
-    entries = element.mapping()
-    parameters = tuple(
-        Parameter(_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()
-    )
-    macros = set(DTYPE_MACROS)
-    for macro, entry in _macro_names(parameters, entries):
-        if macro in macros:
-            raise entry.error(f"the macro {macro} would be defined twice; rename the parameter or the value")
-        macros.add(macro)
-    return parameters
-
-
-def _macro_names(
-    parameters: Iterable[Parameter], entries: Mapping[str, Element]
-) -> Iterable[tuple[str, Element]]:
-    for parameter in parameters:
-        yield parameter.name, entries[parameter.name]
-        if isinstance(parameter.values[0], str):
-            for value, item in zip(parameter.values, entries[parameter.name].items(), strict=True):
-                yield macro_name(parameter.name, str(value)), item
-
-
-def _domain(element: Element) -> tuple[Value, ...]:
-    """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value.
-
-    Whole numbers may be a `range(32, 513, 32)`, or `powers_of_two(32, 1024)` with both ends.
-    """
-    if element.is_scalar:
-        return _series(element)
-    values: list[Value] = []
-    seen: set[Value] = set()
-    for item in element.items():
-        value = item.value()
-        if isinstance(value, str) and not is_word(value):
-            raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
-        if values and isinstance(value, str) != isinstance(values[0], str):
-            raise item.error(f"expected only names or only numbers, found {values[0]!r} and {value!r}")
-        if value in seen:
-            raise item.error(f"the value {value!r} appears twice")
-        values.append(value)
-        seen.add(value)
-    return tuple(values)
-
-
-_SERIES = re.compile(r"(range|powers_of_two)\((-?\d{1,9}), *(-?\d{1,9})(?:, *(-?\d{1,9}))?\)")
-MAX_VALUES = 10_000  # of one parameter that is given as a series
-
-
-def _series(element: Element) -> tuple[Value, ...]:
-    """The whole numbers of a series."""
-    text = str(element.value("a list of values"))
-    found = _SERIES.fullmatch(text.strip())
-    if found is None or (found[1] == "powers_of_two" and found[4]):
-        raise element.error(
-            "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
-            f"found {text!r}"
-        )
-    first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
-    numbers: Sequence[int] = range(first, last, step) if step else ()
-    if found[1] == "powers_of_two":
-        numbers = [2**power for power in range(31) if first <= 2**power <= last]
-    if not 0 < len(numbers) <= MAX_VALUES:
-        raise element.error(f"expected 1 to {MAX_VALUES:,} values, {text} has {len(numbers):,}")
-    return tuple(numbers)
+def _implied(parameter: Parameter, condition: Element, names: Collection[str]) -> Constraint:
+    """A parameter that does not matter has its first value, so that such configurations count once."""
+    first = parameter.values[0]
+    value = f'"{first}"' if isinstance(first, str) else str(first)
+    return Constraint(f"{parameter.name} == {value} or ({condition.expression(names)})", condition.line)
 
 
 def _expressions(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, str]:
@@ -322,7 +255,7 @@ def _derived(element: Element, names: Collection[str]) -> dict[str, str]:
     derived: dict[str, str] = {}
     for name, entry in element.mapping().items():
         readable = {*names, *derived}
-        derived[_name(entry, name, readable)] = entry.expression(readable)
+        derived[new_name(entry, name, readable)] = entry.expression(readable)
     return derived
 
 

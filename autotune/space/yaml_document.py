@@ -48,6 +48,11 @@ class Element:
         """Whether it is a single value, and neither a list nor a mapping."""
         return isinstance(self.node, yaml.ScalarNode)
 
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list."""
+        return isinstance(self.node, yaml.SequenceNode)
+
     def mapping(self, *, may_be_empty: bool = False) -> dict[str, Element]:
         """The entries by name, in the order of the file; a repeated name is an error."""
         if not isinstance(self.node, yaml.MappingNode):

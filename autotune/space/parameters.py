@@ -1,0 +1,110 @@
+"""Read the parameters of a space file: their values, and when they matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from autotune.core.expressions import parse
+from autotune.core.json_values import is_name, is_word
+from autotune.core.launch_plan import DTYPE_MACROS, RESERVED_NAMES, macro_name
+from autotune.core.records import Parameter, Value
+from autotune.space.yaml_document import Element
+
+
+def new_name(entry: Element, name: str, taken: Collection[str]) -> str:
+    """Check the name of a new size, parameter or derived name."""
+    if not is_name(name):
+        raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
+    if name in RESERVED_NAMES:
+        raise entry.error(f"the name {name!r} is reserved; choose another")
+    if name in taken:
+        raise entry.error(f"the name {name!r} is already taken by a size, parameter or derived name")
+    return name
+
+
+def read_parameters(element: Element, taken: Collection[str]) -> tuple[Parameter, ...]:
+    """The parameters in the order of the file; `taken` names cannot be theirs."""
+    entries = element.mapping()
+    entries = {name: entry if entry.is_list else _values(entry) for name, entry in entries.items()}
+    parameters = tuple(
+        Parameter(new_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()
+    )
+    macros = set(DTYPE_MACROS)
+    for macro, entry in _macro_names(parameters, entries):
+        if macro in macros:
+            raise entry.error(f"the macro {macro} would be defined twice; rename the parameter or the value")
+        macros.add(macro)
+    return parameters
+
+
+def _values(element: Element) -> Element:
+    """The values of a parameter, which a condition may stand beside."""
+    return element if element.is_scalar else element.record(("values",), ("when",))["values"]
+
+
+def read_conditions(element: Element, names: Collection[str]) -> dict[str, Element]:
+    """When a parameter matters, for each that has such a condition; conditions may read `names`."""
+    conditions = {}
+    for name, entry in element.mapping().items():
+        if entry.is_scalar or entry.is_list or "when" not in (keys := entry.mapping()):
+            continue
+        when = keys["when"]
+        if name in parse(when.expression(names)).names:
+            raise when.error(f"{name} cannot depend on itself")
+        conditions[name] = when
+    return conditions
+
+
+def _macro_names(
+    parameters: Iterable[Parameter], entries: Mapping[str, Element]
+) -> Iterable[tuple[str, Element]]:
+    for parameter in parameters:
+        yield parameter.name, entries[parameter.name]
+        if isinstance(parameter.values[0], str):
+            for value, item in zip(parameter.values, entries[parameter.name].items(), strict=True):
+                yield macro_name(parameter.name, str(value)), item
+
+
+def _domain(element: Element) -> tuple[Value, ...]:
+    """The values of a parameter: only names, or only numbers and booleans. 1, 1.0 and true are one value.
+
+    Whole numbers may be a `range(32, 513, 32)`, or `powers_of_two(32, 1024)` with both ends.
+    """
+    if element.is_scalar:
+        return _series(element)
+    values: list[Value] = []
+    seen: set[Value] = set()
+    for item in element.items():
+        value = item.value()
+        if isinstance(value, str) and not is_word(value):
+            raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
+        if values and isinstance(value, str) != isinstance(values[0], str):
+            raise item.error(f"expected only names or only numbers, found {values[0]!r} and {value!r}")
+        if value in seen:
+            raise item.error(f"the value {value!r} appears twice")
+        values.append(value)
+        seen.add(value)
+    return tuple(values)
+
+
+_SERIES = re.compile(r"(range|powers_of_two)\((-?\d{1,9}), *(-?\d{1,9})(?:, *(-?\d{1,9}))?\)")
+MAX_VALUES = 10_000  # of one parameter that is given as a series
+
+
+def _series(element: Element) -> tuple[Value, ...]:
+    """The whole numbers of a series."""
+    text = str(element.value("a list of values"))
+    found = _SERIES.fullmatch(text.strip())
+    if found is None or (found[1] == "powers_of_two" and found[4]):
+        raise element.error(
+            "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
+            f"found {text!r}"
+        )
+    first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
+    numbers: Sequence[int] = range(first, last, step) if step else ()
+    if found[1] == "powers_of_two":
+        numbers = [2**power for power in range(31) if first <= 2**power <= last]
+    if not 0 < len(numbers) <= MAX_VALUES:
+        raise element.error(f"expected 1 to {MAX_VALUES:,} values, {text} has {len(numbers):,}")
+    return tuple(numbers)
