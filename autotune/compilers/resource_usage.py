@@ -52,9 +52,9 @@ def read_resources(cubin: bytes) -> dict[str, Resources]:
     try:
         numbered = list(_sections(cubin))
         sections = dict(numbered)
-        symbols = _symbols(numbered)
-        figures = _figures(sections[".nv.info"].content, [name for name, _ in symbols])
-        kernels = [name for name, is_kernel in symbols if is_kernel and _DEVICE_RUNTIME not in name]
+        symbols = _symbol_table(numbered)
+        figures = _figures(sections[".nv.info"].content, [name for name, *_ in symbols])
+        kernels = [name for name, is_kernel, *_ in symbols if is_kernel and _DEVICE_RUNTIME not in name]
         return {name: _resources(name, sections, figures) for name in kernels}
     except (struct.error, IndexError, KeyError, OverflowError, UnicodeDecodeError):
         raise ValueError("not a cubin, or not one whose sections can be read") from None
@@ -102,11 +102,6 @@ def _sections(file: bytes) -> Iterator[tuple[str, _Section]]:
             _text(file, heads[names][4] + name),
             _Section(file[offset : offset + size_bytes], size_bytes, link),
         )
-
-
-def _symbols(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool]]:
-    """The symbols in order: name, and whether it is a kernel."""
-    return [(name, is_kernel) for name, is_kernel, _, _ in _symbol_table(sections)]
 
 
 def _symbol_table(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool, int, int]]:

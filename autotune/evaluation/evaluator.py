@@ -44,15 +44,6 @@ class _Ready:
     is_journaled: bool  # the trial is an earlier run's
 
 
-@dataclass(frozen=True)
-class _Pending:
-    """A configuration that runs on the device."""
-
-    ready: _Ready
-    instance: KernelInstance
-    binary: Binary
-
-
 class Evaluator:
     """The function that a searcher receives: `evaluate(configs) -> trials`."""
 
@@ -82,7 +73,7 @@ class Evaluator:
         self._binaries: dict[tuple[str, str], Trial] = {}
         self._charged = 0
         self._started = self._lap_began = time.perf_counter()
-        self._pending: _Pending | None = None
+        self._pending: tuple[_Ready, KernelInstance, Binary] | None = None  # what runs on the device
         self._shares_cores = maker.space.device.kind == "cpu"
         self._resumed_s = 0.0
         self.trials: dict[Config, Trial] = {}
@@ -107,7 +98,8 @@ class Evaluator:
                 answers[config] = Trial(config, "", Status.PRUNED, "; ".join(reasons))
             else:
                 fresh[config] = None
-        affordable = list(fresh)[: self._trials_left()]
+        limit = self._budget.trials
+        affordable = list(fresh)[: None if limit is None else max(0, limit - self._charged)]
         if fresh and not affordable:
             raise BudgetSpent
         self._charged += len(affordable)
@@ -155,11 +147,7 @@ class Evaluator:
             self._record(self._trial(instance, compiled, outcome, detail), ready)
             return
         item = instance.work_item(compiled, self._policy, self._incumbent, self._journal.batch)
-        failure = self._worker.prepare(*item.checks, item.problem)
-        if failure is not None:
-            self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
-            return
-        failure = self._verified_here(instance, compiled)
+        failure = self._worker.prepare(*item.checks, item.problem) or self._verified_here(instance, compiled)
         if failure is not None:
             self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
             return
@@ -169,7 +157,7 @@ class Evaluator:
         self._worker.begin(
             run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,)
         )
-        self._pending = _Pending(ready, instance, compiled)
+        self._pending = ready, instance, compiled
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """What a caller's own function finds wrong; None where there is none, or nothing is wrong."""
@@ -187,7 +175,7 @@ class Evaluator:
         """Wait for the configuration on the device, if any, and record its trial."""
         if self._pending is None:
             return
-        pending, self._pending = self._pending, None
+        (ready, instance, binary), self._pending = self._pending, None
         answer: Outcome | Failure = self._worker.finish()
         outcome = Outcome(answer) if isinstance(answer, Failure) else answer
         if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
@@ -195,7 +183,7 @@ class Evaluator:
         cost_s = self._lap_s()
         if self.best is None and outcome.failure is None:
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        self._record(self._trial(pending.instance, pending.binary, outcome, "", cost_s), pending.ready)
+        self._record(self._trial(instance, binary, outcome, "", cost_s), ready)
 
     def _trial(
         self,
@@ -289,9 +277,6 @@ class Evaluator:
                 return _Ready(instance, None, earlier, is_journaled=True)
         compilation = self._pool.submit(instance.source, instance.options, instance.names)
         return _Ready(instance, compilation, None, is_journaled=False)
-
-    def _trials_left(self) -> int | None:
-        return None if self._budget.trials is None else max(0, self._budget.trials - self._charged)
 
 
 def _short(binary: Binary) -> str:
