@@ -52,3 +52,11 @@ class History:
     def failed(self) -> NDArray[np.bool_]:
         """Which trials have no score."""
         return np.isnan(self.log_ms)
+
+
+def training_sample(fastest_first: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """At most `count` results to fit a model to: the fastest half and a sample of the others."""
+    if len(fastest_first) <= count:
+        return fastest_first
+    half = count // 2
+    return np.concatenate([fastest_first[:half], rng.choice(fastest_first[half:], half, replace=False)])

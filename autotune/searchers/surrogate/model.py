@@ -11,7 +11,7 @@ from scipy.special import erfcx, ndtr
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions, positions_of
 from autotune.searchers.surrogate.gaussian_process import Kernel, Posterior, default_hyper_prior, fit
-from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.transfer import TransferModel, TransferPrediction
 from autotune.space.enumeration import Rows
 
@@ -48,7 +48,9 @@ class Model:
         rng: np.random.Generator,
     ) -> None:
         """Fit both processes to a history in which at least two trials have a time."""
-        training = _training_sample(history, rng)
+        training = training_sample(
+            np.argsort(history.log_ms, kind="stable"), MAX_TRAINING, rng
+        )  # failures last
         required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS)])
         self.rows = candidate_set(rows, axes, required, rng)
         self._positions = positions_of(rows[self.rows], axes)
@@ -191,15 +193,6 @@ class _TimeFit:
         targets, basis = residuals - self.offset, prediction.basis[points]
         self.kernel, evidence = fit(kernel, prediction.prior, positions[points], targets, basis)
         self.evidence = evidence - len(log_ms) * math.log(self.scale)
-
-
-def _training_sample(history: History, rng: np.random.Generator) -> Indices:
-    """The trials to fit a model to, fastest first."""
-    order = np.argsort(history.log_ms, kind="stable")  # nan last
-    if len(order) <= MAX_TRAINING:
-        return order
-    half = MAX_TRAINING // 2
-    return np.concatenate([order[:half], rng.choice(order[half:], half, replace=False)])
 
 
 def log_expected_improvement(best: float, mean: Floats, deviation: Floats) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions, positions_of
 from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
-from autotune.searchers.surrogate.history import MIN_SCORE
+from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
 from autotune.space import Space
 
 MIN_RESULTS = 3  # timed results that a source's model needs
@@ -37,7 +37,7 @@ class SourceModel:
         self.rows, self.log_ms = rows, log_ms
         timed = np.flatnonzero(~np.isnan(log_ms))
         self.best = float(log_ms[timed].min())
-        chosen = _training_sample(timed[np.argsort(log_ms[timed], kind="stable")], rng)
+        chosen = training_sample(timed[np.argsort(log_ms[timed], kind="stable")], MAX_RESULTS, rng)
         self._centre, self._scale = log_ms[chosen].mean(), max(float(log_ms[chosen].std()), 1e-3)
         self._positions = positions_of(space.rows[rows[chosen]], axes)
         targets = (log_ms[chosen] - self._centre) / self._scale
@@ -231,11 +231,3 @@ def _results_in_space(space: Space, source: SourceResults) -> tuple[Indices, Flo
             found.setdefault(row, math.nan if time_ms is None else math.log(max(time_ms, MIN_SCORE)))
     rows = sorted(found)
     return np.array(rows, dtype=np.intp), np.array([found[row] for row in rows])
-
-
-def _training_sample(fastest_first: Indices, rng: np.random.Generator) -> Indices:
-    """At most MAX_RESULTS of them: the fastest half and a sample of the others."""
-    if len(fastest_first) <= MAX_RESULTS:
-        return fastest_first
-    half = MAX_RESULTS // 2
-    return np.concatenate([fastest_first[:half], rng.choice(fastest_first[half:], half, replace=False)])
