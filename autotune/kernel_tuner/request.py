@@ -73,8 +73,7 @@ def read_request(
     dialect = _dialect(lang, text)
     _check_kernel(kernel_name, dialect, cmem_args)
     known = read_arguments(arguments, kernel_name, text, constants=cmem_args or {})
-    names = (*(block_size_names or ()), *BLOCK_NAMES[len(block_size_names or ()) :])
-    rule = LaunchRule(problem_size, grid_div, names, (smem_args or {}).get("size", 0))
+    rule = _launch_rule(problem_size, grid_div, block_size_names, smem_args)
     rule.check(first)
     listed = _listed(restrictions)
     constraints = [one for one in listed if as_constraint(one, parameters) is not None]
@@ -119,8 +118,8 @@ def read_request(
         work={},
         functions=functions,
     )
-    contents = [content_sha256(array) for array in (*known.arrays.values(), *expected.values())]
-    identity = (shown.sha256, parameters.given, known.specs, contents, repr(listed), sizes, atol, defines)
+    arrays = [content_sha256(array) for array in (*known.arrays.values(), *expected.values())]
+    identity = (shown.sha256, parameters.given, known.specs, arrays, repr(listed), sizes, atol, defines)
     return Request(
         space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
         parameters=parameters,
@@ -138,6 +137,19 @@ def _check_kernel(name: str, dialect: str, cmem_args: Mapping[str, Any] | None) 
         raise InputError(
             "cmem_args: only CUDA has them; pass the array as a `__constant` argument of the kernel"
         )
+
+
+def _launch_rule(
+    problem_size: Any,
+    grid_div: tuple[Any, Any, Any],
+    block_size_names: Sequence[str] | None,
+    smem_args: Mapping[str, Any] | None,
+) -> LaunchRule:
+    """The rule of launches, with Kernel Tuner's names for the sizes of a block that are not given."""
+    given = tuple(block_size_names or ())
+    return LaunchRule(
+        problem_size, grid_div, (*given, *BLOCK_NAMES[len(given) :]), (smem_args or {}).get("size", 0)
+    )
 
 
 def _fits(rule: LaunchRule, parameters: Parameters) -> Callable[[Values], bool]:

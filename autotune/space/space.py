@@ -12,7 +12,7 @@ from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, parse
 from autotune.core.launch_plan import C_TYPES
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
-from autotune.core.text import hint
+from autotune.core.text import hint, nearest
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.space.enumeration import Rows, find_row
@@ -57,7 +57,10 @@ def problem_of(
     dtype = spec.dtypes[0] if dtype is None else dtype
     if dtype not in spec.dtypes:
         if dtype not in C_TYPES:
-            raise InputError(f"{spec.path}: unknown dtype {dtype!r}{hint(dtype, spec.dtypes)}")
+            raise InputError(
+                f"{spec.path}: unknown dtype {dtype!r}; the space's dtypes are {', '.join(spec.dtypes)}"
+                f"{nearest(dtype, C_TYPES)}"
+            )
         raise InputError(
             f"{spec.path}: dtype {dtype} is not among the space's dtypes: {', '.join(spec.dtypes)}; "
             "if the kernel can take it, add it there"
