@@ -25,7 +25,7 @@ from autotune.processes.files import remove_oldest, user_folder
 LIMIT_BYTES = 512 * 2**20
 _MAGIC = b"autotune binary\n"
 _CHECKSUM_BYTES = 32
-# stored with each binary; part of the key, so that a file that is found has all of them
+# fields stored with each binary; their names are part of the key, so a file that is found has all of them
 _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_bytes", "cached")
 _CHECKS = 64  # size checks while writing as many bytes as the limit
 _READS_FILES = re.compile(r"-I|--?i(nclude|system|quote|macros|dirafter)|--?pre-include|--?options?-file|@")
@@ -77,7 +77,7 @@ class BinaryCache:
 
 
 class CachedCompiler:
-    """A compiler in front of which a cache is consulted."""
+    """A compiler that looks for a binary in a cache before it compiles."""
 
     def __init__(self, compiler: Compiler, cache: BinaryCache) -> None:
         self.identity = compiler.identity
@@ -99,8 +99,8 @@ class CachedCompiler:
 
 def content_key(identity: str, source: str, options: Sequence[str], names: Sequence[str] = ()) -> str:
     """The name under which the binary of this source, compiler, options and C++ names is kept."""
-    looked_up = [list(names)] if names else []
-    text = json.dumps([["data", *_FACTS], identity, list(options), source, *looked_up])
+    symbols = [list(names)] if names else []
+    text = json.dumps([["data", *_FACTS], identity, list(options), source, *symbols])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -122,7 +122,7 @@ def _own_content(path: Path) -> bytes:
 def _require_own(status: os.stat_result) -> None:
     """Raise PermissionError for a file or folder that another user owns or may write to."""
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError("not this user's alone")
+        raise PermissionError("another user may write to it")
 
 
 def _encode(binary: Binary, key: str) -> bytes:

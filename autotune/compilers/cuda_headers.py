@@ -1,4 +1,4 @@
-"""The headers that CUDA sources include: where those of the toolkit lie, and what stands for the host's.
+"""The headers that CUDA sources include: find the toolkit's, and replace the host's.
 
 NVRTC has no headers of its own. Those of the CUDA toolkit and of CCCL (CUB, Thrust, libcu++) are found in
 NVIDIA's wheels, in a toolkit or by CUDA_HOME. A header of the host's libraries is replaced by what device
@@ -98,7 +98,7 @@ _FLOAT = "".join(
     }.items()
 )
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
-# What nvcc's own first header brings in unasked.
+# Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
 _STAND_INS = {
     **dict.fromkeys(
@@ -139,13 +139,13 @@ _STAND_INS = {
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
     PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES,
 }
-# Of the toolkit: NVRTC knows what device code uses of them, so they may be missing.
+# Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
 _BUILT_IN = (
     *("cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h"),
     *("vector_types.h", "vector_functions.h", "math_functions.h", "device_atomic_functions.h"),
     *("driver_types.h", "host_defines.h", "builtin_types.h"),
 )
-# Of libcu++: the standard library's own for device code.
+# Headers of the standard library that libcu++ has for device code.
 _FOR_DEVICES = (
     "limits",
     "type_traits",
@@ -161,7 +161,7 @@ _FOR_DEVICES = (
 
 @cache
 def include_dirs() -> tuple[Path, ...]:
-    """The folders of the toolkit's and CCCL's headers, as far as they are installed."""
+    """The folders of the toolkit's and CCCL's headers that are installed."""
     try:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:
@@ -176,13 +176,13 @@ def find_header(name: str) -> Path | None:
 
 
 def is_cuda_header(name: str) -> bool:
-    """Whether a CUDA compiler finds a header that is in no folder of the source's."""
+    """Whether a CUDA compiler has a header itself, so that no folder of the source needs to have it."""
     return name in _STAND_INS or name in _BUILT_IN or name in _FOR_DEVICES or find_header(name) is not None
 
 
 @cache
 def stand_ins() -> dict[str, str]:
-    """Headers by name that take the place of the host's for NVRTC."""
+    """The headers that replace the host's for NVRTC: their texts, by name."""
     found = dict(_STAND_INS)
     found |= {name: _EMPTY for name in _BUILT_IN if find_header(name) is None}
     for name in _FOR_DEVICES:
@@ -196,7 +196,7 @@ def stand_ins() -> dict[str, str]:
 
 @cache
 def identity() -> str:
-    """What a binary depends on of the headers: those that stand for others, and the version of the rest."""
+    """Identify the headers that a binary may depend on: the replacements' texts, and the others' versions."""
     lines = [f"{name}\0{text}" for name, text in sorted(stand_ins().items())]
     for name in _FOLDERS.values():
         if (path := find_header(name)) is not None:
@@ -206,7 +206,7 @@ def identity() -> str:
 
 
 def missing_header(log: str) -> str:
-    """Which header a compiler did not find, and what to install; empty where that is not its error."""
+    """Say which header a compiler did not find and what to install; empty for a log of another error."""
     match = _MISSING.search(log)
     if match is None:
         return ""

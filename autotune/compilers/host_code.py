@@ -1,7 +1,7 @@
-"""The part of a CUDA source that a GPU runs: functions for the host are cut away, lines keep their numbers.
+"""Cut the host's functions from a CUDA source; lines keep their numbers.
 
-A file with a kernel often has the program around it, too, whose libraries a compiler of device code does not
-have. Nothing of it can be called by a kernel, so nothing is lost.
+A kernel's file often also holds a host program, whose libraries a compiler of device code does not have.
+Kernels cannot call host functions, so they lose nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPE = re.compile(r"\b(?:struct|class|union|enum)\b")
 
 
 def device_part(source: str) -> str:
-    """The source with spaces in the place of functions and types that are for the host only."""
+    """The source with functions and types that only the host uses replaced by spaces."""
     masked = _MASKED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
     for_device = re.compile("|".join((_FOR_DEVICE, *(rf"\b{name}\b" for name in _ALIAS.findall(source)))))
     kept = list(source)
@@ -40,7 +40,7 @@ def device_part(source: str) -> str:
                 kept[begin:position] = _blank(source[begin:position])
             begin = position
         elif re.search(r"\bnamespace\b|\bextern\s*$", head) and "(" not in head:
-            begin = position  # what is in it is looked at, too
+            begin = position  # its contents are examined one by one
         else:
             end = _closing(masked, found.start()) + 1
             body = masked[found.start() : end]
@@ -57,7 +57,7 @@ def device_part(source: str) -> str:
 
 
 def _blank(text: str) -> str:
-    """The ends of lines and the directives of a text, spaces in the place of the rest."""
+    """Replace a text by spaces, except line ends and preprocessor directives."""
     kept, start = [], 0
     for directive in _DIRECTIVE.finditer(text):
         kept += [re.sub(r"[^\n]", " ", text[start : directive.start()]), directive[0]]

@@ -1,4 +1,4 @@
-"""Read kernel sources: put includes in place, prepend macros, hash the text.
+"""Read kernel sources: inline their includes, prepend macros, hash the text.
 
 Compilers get one text, so that a kernel in any folder finds `portable.h` without an include path. `#line`
 directives make error messages point at the user's file.
@@ -44,7 +44,7 @@ def packaged(folder: str) -> Path:
 
 
 def source_of_text(text: str, name: str) -> SourceText:
-    """A source that is no file; its includes are looked for in the current folder. Raises InputError."""
+    """A source that is not a file; its includes are searched in the current folder. Raises InputError."""
     whole = text if name.endswith(".py") else _Reader().place(text, Path(name))
     return SourceText(Path(name), whole, hashlib.sha256(whole.encode()).hexdigest())
 
@@ -55,7 +55,7 @@ def include_dir() -> str:
 
 
 def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
-    """Read a kernel file and put in place what it includes from its own folder or from `include_dirs`.
+    """Read a kernel file and inline what it includes from its own folder or from `include_dirs`.
 
     Raises InputError when it or one of its includes cannot be read.
     """
@@ -64,7 +64,7 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
 
 
 class _Reader:
-    """Puts includes in place, each where it first stands under no condition; headers of compilers stay."""
+    """Inlines includes: a file once, at its first include outside `#if`. Compilers' own headers stay."""
 
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self._folders = folders
@@ -116,7 +116,7 @@ def _content(path: Path) -> str:
 
 
 def _depths(text: str) -> list[int]:
-    """Under how many conditions each line stands; the guard around a whole header is none."""
+    """How many preprocessor conditions surround each line, not counting a header's include guard."""
     first = _CONDITION.findall(text)[:1]
     depth = -1 if first and _GUARD.search(text) else 0
     depths = []
@@ -128,7 +128,7 @@ def _depths(text: str) -> list[int]:
 
 
 def _guarded(text: str) -> str:
-    """A guard in the place of `#pragma once`, which counts for whole files, and this is a part of one."""
+    """Replace `#pragma once`, which has no effect on inlined text, by an include guard."""
     name = f"AUTOTUNE_ONCE_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return f"#ifndef {name}\n#define {name}\n{_ONCE.sub('', text)}\n#endif"
 
@@ -136,7 +136,8 @@ def _guarded(text: str) -> str:
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     """The text a compiler gets: a definition per macro, the type `half` where it is used, then the source.
 
-    A name that the source gives to a parameter of a template is no macro: the launch plan's entry passes it.
+    A macro with the name of a template parameter of the source is left out: it would replace that parameter,
+    whose value the launch plan's entry gives.
     """
     if source.path.suffix == ".py":
         head = "".join(f"{name} = {_python(value, macros)}\n" for name, value in macros.items())

@@ -66,7 +66,7 @@ class NvccCompiler:
 
 
 def _pointers(names: Sequence[str]) -> str:
-    """A variable for each name that points to it: the linker's notes on the variable tell the symbol."""
+    """Declare a pointer to each name: the relocation of the pointer's variable names the symbol."""
     lines = []
     for number, name in enumerate(names):
         variable, value = f"{_POINTER}{number}", name_expression(name)

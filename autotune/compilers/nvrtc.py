@@ -34,8 +34,9 @@ _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 class CudaCompiler:
     """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32.
 
-    `--minimal` omits textures, surfaces and launches from kernels: it is faster, and binaries are the same.
-    A source that fails with it, or that has a host program around its kernels, is compiled with all there is.
+    A source is first compiled with `--minimal`, which omits textures, surfaces and launches from kernels: it
+    is faster and gives the same binary. If that fails, it is compiled again without its host code, with all
+    headers.
     """
 
     def __init__(self, architecture: str) -> None:
@@ -49,7 +50,7 @@ class CudaCompiler:
         return _name()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """Compile one source and look names of C++ up; raises CompileError with NVRTC's log."""
+        """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
         flags = (*self._options, *options)
         found = None
@@ -70,7 +71,10 @@ def _run(
     size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
     read: _Read = nvrtc.nvrtcGetCUBIN,
 ) -> tuple[bytes, str, dict[str, str]]:
-    """Output, by default the cubin, log and symbols of one run of NVRTC; raises CompileError."""
+    """Run NVRTC once; return its output (the cubin unless `read` says otherwise), its log and the symbols.
+
+    Raises CompileError.
+    """
     headers: Mapping[str, str] = {}
     if "#" in source and _INCLUDES.search(source):
         headers = cuda_headers.stand_ins()
@@ -92,8 +96,8 @@ def _run(
         text = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
         log = text.decode(errors="replace").strip("\0\n")
         if result != _OK:
-            told = _why_unknown(log, names, source) or cuda_headers.missing_header(log)
-            raise CompileError(told or log or result.name)
+            explanation = _why_unknown(log, names, source) or cuda_headers.missing_header(log)
+            raise CompileError(explanation or log or result.name)
         found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
         symbols = {name: symbol.decode() for name, symbol in found.items()}
         return _text(size_of, read, program), log, symbols
@@ -110,7 +114,7 @@ def name_expression(name: str) -> str:
 
 
 def _why_unknown(log: str, names: Sequence[str], source: str) -> str:
-    """What is wrong with a name that NVRTC could not look up; empty where that is not the error."""
+    """Say why NVRTC could not look up a name; empty for a log of another error."""
     reason = _BAD_NAME.search(log)
     if reason is None:
         return ""

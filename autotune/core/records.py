@@ -209,7 +209,7 @@ class Entry:
     work_bytes: float | None = None  # bytes that a run has to move; None where the space does not say
     work_flops: float | None = None  # floating-point operations of a run
     uncompared: tuple[str, ...] = ()  # outputs that the reference does not return
-    noise: float | None = None  # of the last round: relative difference of two entries of one binary
+    noise: float | None = None  # relative difference of the times of a finalist that was timed as two
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
     data: str = ""  # name of the inputs' content; empty where the space has only one
     data_sha256: str = ""  # of that content, where it comes from a file or from `inputs`

@@ -116,7 +116,7 @@ class Measurement:
         None  # the incumbent's time, measured again beside this one, over its earlier time
     )
     chosen_from: int = 1  # number of finalists that a winner was chosen from; widens its interval
-    noise: float | None = None  # of the last round: relative difference of two entries of one binary
+    noise: float | None = None  # relative difference of the times of a finalist that was timed as two
 
     @property
     def median_ms(self) -> float:

@@ -21,7 +21,7 @@ Difference = tuple[int, int]  # index of the first element that differs, and how
 class ArrayComparison:
     """Two arrays in device memory to compare.
 
-    The first and last `ends` elements are guard zones, compared bit by bit. Without `inside` only guard zones
+    The first and last `ends` elements are guard zones, compared bit by bit. If `inside` is false, only these
     are compared.
     """
 

@@ -117,11 +117,11 @@ class Device(Protocol):
         ...
 
     def conditions(self) -> Mapping[str, Value]:
-        """The device's present conditions, as far as known: clocks, throttling, other processes."""
+        """What may affect times at present, as far as known: clocks, throttling, other processes."""
         ...
 
     def energy_j(self) -> float | None:
-        """The energy that the device has used, in J, from some start on; None if it has no counter."""
+        """The reading of the device's energy counter in J, of which only differences count; None without."""
         ...
 
 

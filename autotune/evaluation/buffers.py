@@ -20,14 +20,14 @@ from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
-SMALL_SHARE = 2**-10  # of the memory: arrays up to this size stay allocated beside others of the same name,
-MAX_SMALL = 4  # at most this many of them
+SMALL_SHARE = 2**-10  # of device memory; smaller arrays stay allocated beside others of the same name
+MAX_SMALL = 4  # small arrays of the same name that stay allocated
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
 # The byte that fills an output before a run; the problem's seed chooses one. A kernel that sets no
 # initial value for a maximum, a minimum or a sum may be right by luck under one of them, but not under all.
 POISON_FLOAT = (0xFF, 0x7B, 0xFB)  # NaN, huge and huge negative: finite in every precision, half included
-POISON_INTEGER = (0xA5, 0x5A, 0x00)  # negative where there is a sign, positive, and no more than any unsigned
+POISON_INTEGER = (0xA5, 0x5A, 0x00)  # negative if signed, positive, and the smallest unsigned value
 WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
 
 
@@ -108,7 +108,7 @@ class GuardedBuffer:
         return self._guards(self._memory)
 
     def is_trustworthy(self) -> bool:
-        """Whether the images are as they were made; a write far from any array may have hit them."""
+        """Whether the pristine and expected images are intact; a stray write may have hit them."""
         return self._holds(self._pristine, self._initial) and (
             self._expected_bytes is None or self._holds(self._expected, self._expected_bytes)
         )
@@ -150,7 +150,7 @@ class GuardedBuffer:
         return all(np.array_equal(zone, self.guard) for zone in self._guards(image))
 
     def _page(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> tuple[int, Bytes]:
-        """Read from the start of the page of an offset; also return the number of bytes before the offset."""
+        """Read from the start of the page that holds an offset; also return how many bytes precede it."""
         skip = offset_bytes % PAGE_BYTES
         page = self._device.region(buffer, offset_bytes - skip, skip + size_bytes)
         return skip, self._device.read(page, skip + size_bytes)
@@ -194,7 +194,7 @@ class GuardedBuffer:
 
 
 def wrong_bytes(array: Array) -> int:
-    """Device memory of an output's wrong values."""
+    """Size in bytes of the wrong values that `GuardedBuffer.spoil` writes into an output."""
     item_bytes = np.dtype(array.dtype).itemsize
     return item_bytes * min(math.prod(array.shape), WRONG_BYTES // item_bytes)
 

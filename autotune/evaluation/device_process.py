@@ -46,7 +46,7 @@ class DeviceState:
     ) -> None:
         """Open the device and prepare the problems; raises SetupError when the reference is broken.
 
-        `wrong` gets the arrays of wrong results, `kept` has the results of slow references.
+        `wrong` saves the arrays of wrong results, `kept` the results of slow references; None saves none.
         """
         self._reference = reference
         self._kept = kept
@@ -83,8 +83,8 @@ class DeviceState:
     def _data(self, problem: ProblemInstance) -> ProblemData:
         return prepare(problem, self._reference, self._kept)
 
-    def kept(self, failure: Failure, problem: ProblemInstance) -> Failure:
-        """The failure that a check just found; the arrays of a wrong result are written if asked for."""
+    def save_arrays(self, failure: Failure, problem: ProblemInstance) -> Failure:
+        """Save the arrays of a wrong result that a check just found, if asked to; the failure says where."""
         if self._wrong is None or failure.status is not Status.WRONG_RESULT:
             return failure
         where = self._wrong.write(failure.detail, wrong_arrays(problem, self.buffers(problem)))
@@ -125,17 +125,17 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         for problem in item.checks:
             verdict = verify(program, problem, state.buffers(problem))
             if verdict.failure is not None:
-                return Outcome(state.kept(verdict.failure, problem))
+                return Outcome(state.save_arrays(verdict.failure, problem))
         buffers = state.buffers(item.problem)
         verdict = attempt(program, item.problem, buffers, inputs=False)
         if verdict.failure is not None:
-            return Outcome(state.kept(verdict.failure, item.problem))
+            return Outcome(state.save_arrays(verdict.failure, item.problem))
         stopwatch = Stopwatch(state.device, program, item.problem, buffers, repeatable=verdict.repeatable)
         measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(item.problem, buffers) or _impossible(measurement, item.floor_ms)
-        return Outcome(failure and state.kept(failure, item.problem), measurement)
+        return Outcome(failure and state.save_arrays(failure, item.problem), measurement)
     except LaunchError as error:
         is_doubtful = control is not None and control.is_running
         return Outcome(replace(_refused(error), is_doubtful=is_doubtful))
@@ -164,7 +164,7 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
     """Verify a configuration on one problem without timing it; its program stays loaded."""
     try:
         verdict = verify(state.program(binary, keep=True), problem, state.buffers(problem))
-        return replace(verdict, failure=verdict.failure and state.kept(verdict.failure, problem))
+        return replace(verdict, failure=verdict.failure and state.save_arrays(verdict.failure, problem))
     except LaunchError as error:
         return Verdict(_refused(error), repeatable=False)
 
@@ -172,25 +172,25 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
 def arrays_after_run(
     state: DeviceState, binary: Binary, problem: ProblemInstance
 ) -> dict[str, str] | Failure:
-    """Run a configuration once over its inputs; files with what its arrays hold then, by name."""
+    """Run a configuration once, and return the files that its arrays were saved to, by argument name."""
     try:
         buffers = state.buffers(problem)
-        guarded = buffers.guarded_buffers(problem)
-        for one in guarded:
-            one.restore()
+        guarded_buffers = buffers.guarded_buffers(problem)
+        for guarded in guarded_buffers:
+            guarded.restore()
         buffers.run(state.program(binary), problem)
         files = {}
-        for one in guarded:
+        for guarded in guarded_buffers:
             with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
-                np.save(file, one.content())
-            files[one.array.name] = file.name
+                np.save(file, guarded.content())
+            files[guarded.array.name] = file.name
         return files
     except LaunchError as error:
         return _refused(error)
 
 
 def read_and_remove(path: str) -> NDArray[Any]:
-    """The array in a file that nobody else needs."""
+    """Load the array in a .npy file and delete the file."""
     found: NDArray[Any] = np.load(path)
     Path(path).unlink()
     return found
@@ -226,12 +226,12 @@ def energy(
     """Measure the energy of one run of a verified configuration, in J.
 
     Args:
-        state: Of the device process.
-        binary: The configuration's.
+        state: The state of the device process.
+        binary: The compiled configuration.
         problem: What it runs on.
         run_ms: How long a run takes.
         seconds: How long to measure.
-        repeatable: Whether runs can follow each other without a restore.
+        repeatable: Whether it can run again without restoring its arrays.
 
     Returns:
         None if the device has no energy counter; a Failure when the configuration cannot be launched or the

@@ -41,7 +41,7 @@ class _Ready:
     instance: KernelInstance | None
     compilation: Future[Compilation] | None
     trial: Trial | None
-    is_journaled: bool  # the trial is an earlier run's
+    is_journaled: bool  # the trial was read from the journal
 
 
 class Evaluator:
@@ -109,7 +109,7 @@ class Evaluator:
         return [self.trials.get(config) or answers[config] for config in configs]
 
     def admit(self, config: Config, *, charged: bool) -> Trial:
-        """Evaluate one valid configuration, even beyond the budget."""
+        """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
         if config not in self.trials:
             self._charged += charged
             self._evaluate([config], None)
@@ -160,14 +160,14 @@ class Evaluator:
         self._pending = ready, instance, compiled
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
-        """What a caller's own function finds wrong; None where there is none, or nothing is wrong."""
+        """The failure that the caller's function `verify` reports; None if it passes, or without one."""
         verify = self._maker.space.spec.functions.verify
         if verify is None:
             return None
-        left = self._worker.run(arrays_after_run, binary, instance.problem, timeout_s=self._timeout_s)
-        if isinstance(left, Failure):
-            return left
-        if verify({name: read_and_remove(path) for name, path in left.items()}):
+        files = self._worker.run(arrays_after_run, binary, instance.problem, timeout_s=self._timeout_s)
+        if isinstance(files, Failure):
+            return files
+        if verify({name: read_and_remove(path) for name, path in files.items()}):
             return None
         return Failure(Status.WRONG_RESULT, f"{function_name(verify)} says that the result is wrong")
 

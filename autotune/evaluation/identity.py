@@ -28,7 +28,7 @@ def trial_key(
     problems: Iterable[ProblemInstance],
     environment: Mapping[str, str],
 ) -> str:
-    """Return the key of a trial, version 1; a change of its words invalidates every journal.
+    """Return the key of a trial, version 1; renaming what is hashed would invalidate every journal.
 
     Args:
         source_sha256: Of the kernel's source and all that it includes.

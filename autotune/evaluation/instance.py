@@ -45,7 +45,7 @@ class KernelInstance:
 
     @cached_property
     def runs(self) -> str:
-        """Identifies what runs with the binary: launches, scalars and arrays of every problem."""
+        """Identifies the runs of the binary: launches, scalars and arrays of every problem."""
         return json.dumps([item.identity for item in (*self.checks, self.problem)])
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
@@ -73,7 +73,15 @@ class InstanceMaker:
         compiler: str,
         stored: StoredInputs | None = None,
     ) -> None:
-        """`compiler` is its name and version; `stored` has what no seed says, None where nothing is run."""
+        """Prepare to make instances.
+
+        Args:
+            space: The bound space.
+            source: The kernel's source.
+            dialect: The dialect of the device's compiler.
+            compiler: The compiler's name and version.
+            stored: Inputs and results that come from files and functions; None if nothing will run.
+        """
         self.space = space
         self._stored = stored
         self._source = source

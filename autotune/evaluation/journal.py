@@ -82,7 +82,7 @@ class Journal:
         self._syncer.join()
         self._sync()  # a row may have been added during the last sync
         self._file.close()
-        self._tell_of_sync()
+        self._raise_sync_error()
 
     def _keep_synced(self) -> None:
         """Sync in the background: a disk may take longer than a trial."""
@@ -97,7 +97,7 @@ class Journal:
         except OSError as error:
             self._sync_error = error
 
-    def _tell_of_sync(self) -> None:
+    def _raise_sync_error(self) -> None:
         error, self._sync_error = self._sync_error, None
         if error is not None:
             raise _unwritable(self.path, error)
@@ -120,7 +120,7 @@ class Journal:
             return
         header, self.trials, self.finals = _rows(lines, self.path)
         if not any(trial.status is Status.OK for trial in self.trials.values()):
-            # the default runs first and failed: nothing is lost, and it may be repaired by now
+            # the default runs first, and it failed: nothing is lost, and the cause may be mended by now
             if self.trials:
                 self.warning = f"{self.path}: held no trial that succeeded and is started over"
             self.trials.clear()
@@ -128,7 +128,7 @@ class Journal:
             self._write({"journal": VERSION, **self._header})
         elif differences := self._differences(header):
             raise JournalError(
-                f"{self.path}: its trials are not true of this search: {differences}. "
+                f"{self.path}: its trials belong to another search: {differences}. "
                 "Start over with --fresh, or keep both with --journal FILE"
             )
 
@@ -138,7 +138,7 @@ class Journal:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         """Write a whole row; if the disk is full, remove the part that was written."""
-        self._tell_of_sync()
+        self._raise_sync_error()
         data = (json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n").encode()
         whole_bytes = os.fstat(self._file.fileno()).st_size
         try:

@@ -38,8 +38,8 @@ class Stopwatch:
     ) -> None:
         self._device = device
         self._program = program
-        self._case = problem
-        self._workspace = buffers
+        self._problem = problem
+        self._buffers = buffers
         guarded_buffers = buffers.guarded_buffers(problem)
         changed = [guarded for guarded in guarded_buffers if guarded.array.role == "inout"]
         self._restored: Sequence[GuardedBuffer] = [] if repeatable else changed
@@ -59,7 +59,7 @@ class Stopwatch:
         self._put_back()
         if self._cold:
             self._device.flush_cache()
-        return self._workspace.run(self._program, self._case, self.batch) / self.batch
+        return self._buffers.run(self._program, self._problem, self.batch) / self.batch
 
     def _put_back(self) -> None:
         """Restore what runs change and make every output wrong, so that no kernel finds its work done."""
@@ -113,7 +113,7 @@ class Stopwatch:
 
     def _restore_and_run(self, repeats: int) -> None:
         self._put_back()
-        self._workspace.run(self._program, self._case, repeats)
+        self._buffers.run(self._program, self._problem, repeats)
 
     def _restore_alone(self) -> None:
         for guarded in self._restored:
@@ -121,15 +121,15 @@ class Stopwatch:
             guarded.restore()
             guarded.guards()  # waits, as a run does
 
-    def choose_batch(self, run_ms: float, batch_ms: float, agreed: int | None) -> None:
-        """Set the number of runs per sample: the one `agreed` on, else as many as fill `batch_ms`.
+    def choose_batch(self, run_ms: float, batch_ms: float, search_batch: int | None) -> None:
+        """Set the number of runs per sample: the search's, or if it has none yet, as many as fill `batch_ms`.
 
         Only the first run of a sample finds cold caches, so times are comparable only with equal batches. A
         plan whose arrays need a restore between runs is not batched.
         """
         if not self._restored and run_ms > 0:
             needed = min(100, math.ceil(batch_ms / run_ms))
-            self.batch = bounded_batch(needed if agreed is None else agreed, run_ms)
+            self.batch = bounded_batch(needed if search_batch is None else search_batch, run_ms)
 
 
 def bounded_batch(batch: int, run_ms: float) -> int:
@@ -169,14 +169,13 @@ def measure(
     """Time a configuration until a rule of the policy stops it.
 
     Args:
-        stopwatch: The configuration's.
-        item: Has the policy, and the batch of the search.
+        stopwatch: Takes the samples.
+        item: The policy, and the batch of the search.
         verified_ms: Time of the verification's run.
         control: The incumbent; None if there is none.
 
     Returns:
-        The samples; the last run is always the configuration's own.
-
+        The samples. The last run is the configuration's, not the incumbent's, so its result can be checked.
     """
     policy = item.policy
     hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
@@ -185,17 +184,15 @@ def measure(
     warmups = stopwatch.warm_up(policy.warmups)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
-    is_paired = False  # with a run of the incumbent just before the latest sample
+    is_paired = False  # whether the incumbent ran just before the latest sample
     began = time.perf_counter()
     samples: list[float] = []
     while True:
         samples.append(stopwatch.sample_ms())
         rule = _stop(samples, policy, limit_ms, time.perf_counter() - began)
         if control and rule in (Rule.SCREENED, Rule.BEATEN) and not is_paired:
-            limit_ms, is_paired = (
-                control.slower_ms(control.measurement.median_ms, control.measurement.batch),
-                True,
-            )
+            limit_ms = control.slower_ms(control.measurement.median_ms, control.measurement.batch)
+            is_paired = True
             stopwatch.start_over()
             continue
         if rule is not None:
@@ -229,7 +226,7 @@ def _hopeless(
 def _stop(
     samples: list[float], policy: MeasurementPolicy, incumbent_ms: float | None, elapsed_s: float
 ) -> Rule | None:
-    """The rule that ends sampling; SCREENED one sample early, so that the control precedes the last."""
+    """The rule that ends sampling; SCREENED one sample early, so that the incumbent runs before the last."""
     if len(samples) < policy.screen - 1:
         return None
     if incumbent_ms is not None and min(samples) > policy.screen_factor * incumbent_ms:

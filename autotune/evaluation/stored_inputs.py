@@ -67,7 +67,7 @@ class StoredInputs:
     def expected(
         self, problem: Problem, arrays: tuple[Array, ...]
     ) -> tuple[tuple[str, StoredArray], ...] | None:
-        """What a Python function expects of a problem; None where a reference file is run later.
+        """The results of the Python function that is the reference; None if a reference file is run later.
 
         What the function raises passes through. Raises SetupError where its results do not fit the arrays.
         """

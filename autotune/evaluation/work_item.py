@@ -37,7 +37,7 @@ class Array:
     shape: tuple[int, ...]
     role: str  # "in", "out", "inout" or "scratch"
     fill: tuple[Value, ...] | None
-    path: str = field(default="", compare=False)  # where the content lies says nothing of what it is
+    path: str = field(default="", compare=False)  # not compared: the hash identifies the content
     symbol: str = ""  # the variable of the source that it is copied to
 
     @property
@@ -179,7 +179,7 @@ class WorkItem:
     policy: MeasurementPolicy
     incumbent: Incumbent | None
     batch: int | None  # runs per sample, the same in a whole search; None: nothing has been timed yet
-    floor_ms: float  # the work's bytes at the memory's bandwidth: no correct run is faster
+    floor_ms: float  # the time to move the work's bytes at the memory's bandwidth: no correct run is faster
 
     def alone(self) -> WorkItem | None:
         """The same item without a run of the incumbent beside it; None if it has none."""

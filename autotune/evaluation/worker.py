@@ -90,8 +90,8 @@ class Worker:
     def prepare(self, *problems: ProblemInstance) -> Failure | None:
         """Place problems in device memory for the next run; return a Failure if that goes wrong.
 
-        Other problems are freed first, unless these are in place already. A failure that the machine may have
-        caused is repeated once in a fresh child. Raises SetupError or NoMemory when the first problems fail.
+        All other problems are freed first, unless these are in place already. If the machine may have caused
+        a failure, try once more in a fresh child. Raises SetupError or NoMemory when the first problems fail.
         """
         self._problems = problems
         return self._place()
@@ -120,7 +120,7 @@ class Worker:
             function: What the child runs.
             arguments: Its positional arguments after the child's state.
             timeout_s: Time limit of the run.
-            alone: The arguments to repeat the run with, where `arguments` run a second configuration, too.
+            alone: Arguments to repeat the run with, if `arguments` also run a second configuration.
             options: Its keyword arguments.
         """
         self._timeout_s = timeout_s

@@ -76,17 +76,19 @@ def _errors(
 
 @dataclass(frozen=True)
 class WrongArrays:
-    """The folder that gets the arrays of the first wrong results, and the number of the first one."""
+    """Saves the arrays of the first MAX_KEPT wrong results in a folder, numbered from `first` on."""
 
     folder: Path
     first: int
 
     @classmethod
     def into(cls, folder: Path) -> WrongArrays:
-        """Continue after what a folder has; raises WriteError where nothing can be written."""
+        """Number after the results that a folder already has; raises WriteError if it cannot be written."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            numbers = [int(found[1]) for one in folder.iterdir() if (found := _NUMBERED.fullmatch(one.name))]
+            numbers = [
+                int(found[1]) for path in folder.iterdir() if (found := _NUMBERED.fullmatch(path.name))
+            ]
         except OSError as error:
             raise WriteError(f"--dump-wrong {folder}: cannot be written: {error.strerror}") from None
         return cls(folder.absolute(), max(numbers, default=0) + 1)

@@ -32,7 +32,7 @@ class Launcher(Protocol):
 
     dialect: str  # of the device's compiler
     device: DeviceInfo
-    place: object  # programs compiled for equal places are interchangeable
+    place: object  # identifies device and context: a program runs wherever this is equal
 
     def view(self, array: Any) -> View:
         """View an array; raises ValueError with the reason when it cannot be passed to a kernel."""
@@ -51,7 +51,7 @@ class Launcher(Protocol):
         ...
 
     def set_variable(self, program: Any, name: str, content: Any, size_bytes: int) -> None:
-        """Put a copy to a variable of the program into the stream; raises LaunchError."""
+        """Queue a copy of `content` to a variable of the program; raises LaunchError."""
         ...
 
     def launch(self, program: Any, step: Launch, arguments: Mapping[str, Any]) -> None:

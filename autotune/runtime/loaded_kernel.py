@@ -76,7 +76,7 @@ class LoadedKernel:
             NoConfig: The cache has no result that may be served.
             SetupError: The kernel does not compile or launch.
         """
-        given, numbers = self._sort(arrays, named)
+        given, numbers = self._split_arguments(arrays, named)
         launcher = open_launcher(list(given.values()), stream)
         views = {name: self._view(launcher, name, array) for name, array in given.items()}
         sizes = self._sizes(views, numbers)
@@ -104,10 +104,10 @@ class LoadedKernel:
             event = launcher.finish()
         return event
 
-    def _sort(
+    def _split_arguments(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Sort the arguments of a call into arrays by name, and sizes and scalars by name."""
+        """Split the arguments of a call into arrays, and sizes and scalars; both by name."""
         names = [item.name for item in self._record.arguments if item.role not in ("scratch", "scalar")]
         scalars = {item.name for item in self._record.arguments if item.role == "scalar"}
         if len(arrays) > len(names):
@@ -150,7 +150,9 @@ class LoadedKernel:
                         f"and is {sizes[name]}"
                     )
         if missing := sorted(self._size_names - sizes.keys()):
-            raise InputError(f"{self.kernel}: no array tells {', '.join(missing)}; give it: {missing[0]}=...")
+            raise InputError(
+                f"{self.kernel}: no array's shape gives {', '.join(missing)}; pass {missing[0]}=..."
+            )
         return sizes
 
     def _best(self, launcher: Launcher, views: Mapping[str, View], sizes: Sizes) -> Best:
@@ -172,10 +174,10 @@ class LoadedKernel:
         self, launcher: Launcher, argument: Argument, views: Mapping[str, View], numbers: Mapping[str, Any]
     ) -> Any:
         """The value of an argument for a launch; raises InputError for a missing or unsuitable array."""
-        kind = np.dtype(argument.dtype)
+        dtype = np.dtype(argument.dtype)
         if argument.role == "scalar":
-            return self._scalar(argument, kind, numbers.get(argument.name, argument.value))
-        size_bytes = prod(argument.shape) * kind.itemsize
+            return self._scalar(argument, dtype, numbers.get(argument.name, argument.value))
+        size_bytes = prod(argument.shape) * dtype.itemsize
         if argument.role == "scratch":
             return launcher.scratch(size_bytes)
         expected = f"{self.kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
@@ -191,14 +193,14 @@ class LoadedKernel:
             raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
         return view.handle
 
-    def _scalar(self, argument: Argument, kind: np.dtype[Any], value: Any) -> Any:
+    def _scalar(self, argument: Argument, dtype: np.dtype[Any], value: Any) -> Any:
         """Convert a number to the argument's type; raises InputError if the type cannot hold it."""
         if isinstance(value, int | float | np.integer | np.floating):
             with suppress(ValueError, OverflowError):
-                number = kind.type(value)
-                if number == value or kind.kind == "f":
+                number = dtype.type(value)
+                if number == value or dtype.kind == "f":
                     return number
-        raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {kind}")
+        raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {dtype}")
 
     def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
         options = best.options(launcher.dialect)

@@ -15,8 +15,8 @@ from autotune.hardware.names import Traits
 from autotune.space import Space
 
 Evaluate = Callable[[Sequence[Config]], list[Trial]]
-"""Returns one trial per configuration, in order. A configuration outside the space is PRUNED; that, or asking
-for one again, costs no budget. Raises BudgetSpent: let it pass through."""
+"""Returns one trial per configuration, in order. A configuration outside the space is PRUNED; neither it nor
+a repeated one costs budget. Raises BudgetSpent: let it pass through."""
 
 _UNKNOWN = Traits()
 

@@ -1,9 +1,10 @@
-"""Few-shot search: a good configuration within some ten runs, by results of other devices or sizes.
+"""Few-shot search: find a good configuration within some ten runs, from results of other devices or sizes.
 
-The times here are taken to be those of one of the source devices, nobody knows which, times a constant factor
-and a difference that is similar for similar configurations. How large differences are, and which parameters
-cause them, is estimated from how the sources differ from each other. Each run has the greatest expected
-improvement among the sources' local optima and neighbours of the best so far.
+The model: a configuration takes as long here as on one of the sources, times a constant factor, times a
+deviation that is similar for similar configurations. Which source that is, is unknown: all are weighted by
+their likelihood. How large deviations are, and which parameters cause them, is estimated from how the sources
+differ from each other. Each run tries the configuration with the greatest expected improvement among the
+sources' local optima and the neighbours of the best so far.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space import Space
 
-LESS_WEIGHT = 0.25  # of a source of another architecture, and once more of another vendor
+LESS_WEIGHT = 0.25  # weight of a source of another architecture; squared for another vendor
 MAX_BESTS = 4  # sources whose best is always tried
 MAX_OPTIMA = 8  # local optima of a source
 MAX_FASTEST = 2000  # configurations of a source among which local optima are searched
@@ -35,7 +36,7 @@ DEFAULT_SPREAD = 0.3  # of log times between two devices, where no sources can b
 MIN_SPREAD = 0.05
 NOISE = 0.02  # of log times
 RATES = (0.02, 3.0)  # bounds of a parameter's correlation decay, from hardly any to immediate
-PRIOR_SUCCESSES = 0.5  # successful similar runs that are assumed of every configuration
+PRIOR_SUCCESSES = 0.5  # successful runs of similar configurations that are assumed in addition
 
 
 class AdoptionSearch:
@@ -55,7 +56,7 @@ class AdoptionSearch:
 
 
 class _Source:
-    """The results of one source by row; `log` is each time's logarithm over the best's, nan where unknown."""
+    """The results of one source by row; `log` is the logarithm of the time relative to the best, else nan."""
 
     def __init__(self, space: Space, results: SourceResults) -> None:
         self.weight = _source_weight(space.device, results.traits)
@@ -73,7 +74,7 @@ class _Source:
 
     @property
     def complete_log(self) -> Floats:
-        """`log` with the slowest time where it is unknown."""
+        """`log`, with the slowest known time in place of unknown ones."""
         return np.where(np.isnan(self.log), np.nanmax(self.log), self.log)
 
     def local_optima(self, positions: Positions) -> list[int]:
@@ -97,7 +98,7 @@ class _Difference:
     rates: Floats
 
     def covariance(self, axes: Sequence[Axis], positions: Positions, place: Positions) -> Floats:
-        """Of the difference at every position with that at `place`."""
+        """Covariance of the difference at every position with the difference at `place`."""
         distances = [  # half for being different at all, half by distance
             0.5 * (axis.distances[at][column] + (column != at))
             for axis, column, at in zip(axes, positions.T, place, strict=True)
@@ -149,7 +150,7 @@ class _Run:
         return rows if len(rows) else np.flatnonzero(self._left)
 
     def _expected_improvement(self, candidates: Indices) -> Floats:
-        """Expected improvement of each candidate, averaged over the sources by how likely each is the one."""
+        """Expected improvement of each candidate, averaged over the sources by their likelihood."""
         covariances = np.column_stack(self._covariances)
         failed = self._history.failed
         success = self._success[candidates] * (1.0 - self._failure(covariances[candidates], failed))
@@ -177,13 +178,13 @@ class _Run:
         return np.asarray((likely / likely.sum()) @ np.array(improvements) * success)
 
     def _failure(self, covariances: Floats, failed: NDArray[np.bool_]) -> Floats:
-        """Probability to fail by what became of similar configurations; 0 without similar ones."""
+        """Probability of failure, from the outcomes of similar configurations; 0 without similar ones."""
         correlation = covariances / self._difference.variance
         return np.asarray(correlation[:, failed].sum(axis=1) / (correlation.sum(axis=1) + PRIOR_SUCCESSES))
 
 
 def _source_weight(here: DeviceInfo, there: Traits) -> float:
-    """How much a source counts before anything was tried."""
+    """The weight of a source before any run: how alike the two devices are."""
     traits = traits_of(here)
     if traits.vendor is None or traits.vendor != there.vendor:
         return LESS_WEIGHT**2
@@ -193,7 +194,7 @@ def _source_weight(here: DeviceInfo, there: Traits) -> float:
 def _estimate_difference(
     sources: Sequence[_Source], optima: Sequence[list[int]], positions: Positions
 ) -> _Difference:
-    """How pairs of sources differ; with too little in common, how single ones vary."""
+    """Estimate from pairs of sources how devices differ; without enough in common, from how each varies."""
     fast = [source.fastest[:MAX_COMPARED] for source in sources]
     at = np.unique(np.concatenate([*fast, *(np.array(rows) for rows in optima)]))
     pairs = [one.log - other.log for one, other in combinations(sources, 2)]

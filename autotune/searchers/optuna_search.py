@@ -27,7 +27,7 @@ MIN_MS = 1e-6  # keeps the logarithm finite
 
 @dataclass(frozen=True)
 class _SamplerSettings:
-    """How to make one of Optuna's samplers, of a seed, and how to use it."""
+    """How to make one of Optuna's samplers from a seed, and how to use it."""
 
     make: Callable[[int], BaseSampler]
     startup: int = 0  # first points, drawn uniformly and evaluated in one batch
@@ -98,7 +98,7 @@ class OptunaSearch:
 
 
 def _objective_values(trial: Trial, objectives: int) -> list[float] | None:
-    """The values to minimise: the logarithm of the score, or with two objectives of time and energy.
+    """The values to minimise: the logarithm of the score or, with two objectives, those of time and energy.
 
     Logarithms make models precise where scores are low. Without an energy counter all energies are equal.
     """

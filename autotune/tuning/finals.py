@@ -124,19 +124,19 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
     context.worker.close()
-    field: dict[str, Finalist] = {}
+    by_key: dict[str, Finalist] = {}
     rejected: dict[str, Failure] = {}
     for trial, instance, binary in _compile(context, trials):
         if isinstance(binary, Failure):
             rejected[instance.key] = binary
         else:
-            field[instance.key] = Finalist(instance, binary, trial, repeatable=False)
+            by_key[instance.key] = Finalist(instance, binary, trial, repeatable=False)
     # seeds outermost: memory holds the arrays of one problem at a time
     for number in range(len(_SEEDS)):
-        _verify_all(context, field, rejected, number)
-    measurements = _time_all(context, field, rejected, until_s)
+        _verify_all(context, by_key, rejected, number)
+    measurements = _time_all(context, by_key, rejected, until_s)
     if context.policy.energy_s > 0 and not rejected:
-        measurements = _add_energy(context, field, measurements, rejected)
+        measurements = _add_energy(context, by_key, measurements, rejected)
     return Finals(measurements, rejected)
 
 
@@ -155,16 +155,16 @@ def _compile(
 
 def _verify_all(
     context: TuningContext,
-    field: dict[str, Finalist],
+    by_key: dict[str, Finalist],
     rejected: dict[str, Failure],
     number: int,
 ) -> None:
     """Verify every finalist on the inputs of one of the seeds; the last seed is the one that is timed."""
     worker, seed = context.worker, _SEEDS[number]
-    for done, (key, finalist) in enumerate(field.items(), number * len(field) + 1):
+    for done, (key, finalist) in enumerate(by_key.items(), number * len(by_key) + 1):
         if key in rejected:
             continue
-        context.observer.stage(Stage("last round: verifying", done, len(_SEEDS) * len(field)))
+        context.observer.stage(Stage("last round: verifying", done, len(_SEEDS) * len(by_key)))
         definition = finalist.instance.problem.definition
         problem = context.maker.problem_instance(
             finalist.instance.config, replace(definition, seed=definition.seed + seed)
@@ -178,14 +178,14 @@ def _verify_all(
             rejected[key] = verdict.failure
             worker.close()  # it may have written anywhere
         else:
-            field[key] = replace(finalist, repeatable=verdict.repeatable)
+            by_key[key] = replace(finalist, repeatable=verdict.repeatable)
 
 
 def _time_all(
-    context: TuningContext, field: Mapping[str, Finalist], rejected: dict[str, Failure], until_s: float
+    context: TuningContext, by_key: Mapping[str, Finalist], rejected: dict[str, Failure], until_s: float
 ) -> dict[str, Measurement]:
     """Time the other finalists in turns; the first of them takes part twice, which gives the noise."""
-    series = _with_batches([finalist for key, finalist in field.items() if key not in rejected])
+    series = _with_batches([finalist for key, finalist in by_key.items() if key not in rejected])
     control = [Series(one.finalist, one.batch) for one in series[:1]]
     turns = Turns(context, series + control, rejected)
     _run_rounds(turns, series, rejected, until_s)
@@ -208,17 +208,20 @@ def _time_all(
     }
 
 
-def _with_batches(field: Sequence[Finalist]) -> list[Series]:
+def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
     """Give all finalists the search's batch, so that equally many runs find a warm cache.
 
     The batch is 1 if a finalist cannot be repeated without restoring its arrays.
     """
-    measured = [finalist.trial.measurement for finalist in field if finalist.trial.measurement]
-    repeatable = all(finalist.repeatable for finalist in field)
+    measured = [finalist.trial.measurement for finalist in chosen if finalist.trial.measurement]
+    repeatable = all(finalist.repeatable for finalist in chosen)
     shared = max((found.batch for found in measured), default=1) if repeatable else 1
     return [
-        Series(one, bounded_batch(shared, found.median_ms) if (found := one.trial.measurement) else shared)
-        for one in field
+        Series(
+            finalist,
+            bounded_batch(shared, found.median_ms) if (found := finalist.trial.measurement) else shared,
+        )
+        for finalist in chosen
     ]
 
 
@@ -236,7 +239,7 @@ def _run_rounds(
 
 def _add_energy(
     context: TuningContext,
-    field: Mapping[str, Finalist],
+    by_key: Mapping[str, Finalist],
     measurements: Mapping[str, Measurement],
     rejected: dict[str, Failure],
 ) -> dict[str, Measurement]:
@@ -244,7 +247,7 @@ def _add_energy(
     worker, policy = context.worker, context.policy
     found = {}
     for key, measurement in measurements.items():
-        finalist = field[key]
+        finalist = by_key[key]
         problem = finalist.instance.problem
         answer: float | Failure | None = worker.prepare(problem) or worker.run(
             energy,

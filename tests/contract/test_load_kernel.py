@@ -106,7 +106,7 @@ def test_arrays_and_scalars_may_be_named_and_buffers_need_sizes_and_a_queue(rows
     event = kernel(out=target, x=source, factor=5, rows=4, columns=16, stream=queue)
     cl.enqueue_copy(queue, out, target, wait_for=[event])
     assert (out == 5 * x.sum(axis=1)).all()
-    with pytest.raises(InputError, match="rows: no array tells columns, rows; give it: columns="):
+    with pytest.raises(InputError, match="rows: no array's shape gives columns, rows; pass columns="):
         kernel(source, target, stream=queue)
     with pytest.raises(InputError, match=r"rows: x: expected int32 of shape \(9, 16\), 576 bytes, found 256"):
         kernel(source, target, rows=9, columns=16, stream=queue)

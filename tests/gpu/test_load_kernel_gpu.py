@@ -105,7 +105,7 @@ def test_buffers_of_cuda_core_need_sizes():
     x.copy_from(host, stream=stream)
     ticket.fill(0, stream=stream)
     reduce = load_kernel("reduce", dtype="float32")
-    with pytest.raises(InputError, match="no array tells n"):
+    with pytest.raises(InputError, match="no array's shape gives n"):
         reduce(x, work, total, ticket, stream=stream)
     reduce(x, work, total, ticket, n=N, stream=stream)
     answer = np.empty(1, np.float32)

@@ -63,9 +63,12 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
 
 
 def improvement(model: Model, history: History, log_floor: float = -math.inf) -> tuple[float, float]:
-    """Improvement probability and expected improvement, the same for the same model.
+    """Improvement probability and expected improvement; equal models give equal values.
 
-    log_floor: of the best possible score over the best one so far.
+    Args:
+        model: The fitted model.
+        history: The trials that it was fitted to.
+        log_floor: Logarithm of the best possible score relative to the best so far.
     """
     logs = np.maximum(model.sample_best(history, DRAWS, np.random.default_rng(0)), log_floor)
     saved = -np.expm1(np.minimum(logs, 0.0))

@@ -70,7 +70,7 @@ class TransferPrediction:
         mean: mean of the basis functions.
         relative_speed: each source's best time over that of the candidate, shape (candidates, sources).
         observed: whether at least one source ran the candidate.
-        failure_probability: by how many sources saw the candidate fail.
+        failure_probability: estimated from the share of sources on which the candidate failed.
         prior: of the hyperparameters of a kernel with this basis.
     """
 
@@ -126,7 +126,7 @@ class TransferModel:
         return np.unique(np.concatenate(fastest)) if fastest else np.empty(0, dtype=np.intp)
 
     def predict(self, rows: Indices, positions: Positions) -> TransferPrediction:
-        """What the sources predict for these candidates."""
+        """Predict times and failures of these candidates from all sources."""
         if not self.models:
             zeros, no_basis = np.zeros(len(rows)), np.empty((len(rows), 0))
             return TransferPrediction(1.0, no_basis, zeros, no_basis, zeros > 0, zeros, self._prior)
