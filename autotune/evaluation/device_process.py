@@ -23,7 +23,7 @@ from autotune.devices.base import Program
 from autotune.errors import LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import ProblemData, prepare
-from autotune.evaluation.kept_results import KeptResults
+from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, measure
 from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -194,6 +194,39 @@ def read_and_remove(path: str) -> NDArray[Any]:
     found: NDArray[Any] = np.load(path)
     Path(path).unlink()
     return found
+
+
+def run_for_results(
+    state: DeviceState,
+    binary: Binary,
+    checks: tuple[ProblemInstance, ...],
+    problem: ProblemInstance,
+    path: Path,
+) -> Failure | None:
+    """Verify a configuration at the sizes to verify, then write what it computes on a problem.
+
+    Args:
+        state: Of the device process.
+        binary: The configuration's.
+        checks: Those of the sizes to verify.
+        problem: One without expected results.
+        path: The file for the arrays that the reference returns.
+    """
+    try:
+        program, buffers = state.program(binary), state.buffers(problem)
+        for check_ in checks:
+            verdict = verify(program, check_, state.buffers(check_))
+            if verdict.failure is not None:
+                return verdict.failure
+        verdict = attempt(program, problem, buffers)
+    except LaunchError as error:
+        return _refused(error)
+    if verdict.failure is not None:
+        return verdict.failure
+    compared = [one for one in buffers.guarded_buffers(problem) if one.array.name in state.compared]
+    with path.open("wb") as file:
+        save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
+    return None
 
 
 def sample(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from autotune.core.records import Value
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
-from autotune.evaluation.kept_results import KeptResults
+from autotune.evaluation.kept_results import KeptResults, load_results
 from autotune.evaluation.reference import run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
 
@@ -42,6 +42,11 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
     if problem.expected is not None:
         stored = {name: np.asarray(np.load(array.path, mmap_mode="r")) for name, array in problem.expected}
         return ProblemData(definition, inputs, stored)
+    if problem.trusted:
+        results = load_results(Path(problem.trusted))
+        if results is None:
+            raise SetupError(f"{problem.trusted}: the trusted results are gone; start the search again")
+        return ProblemData(definition, inputs, results)
     run = partial(run_reference, reference, inputs, definition, problem.arrays)
     results = run() if kept is None else kept.of(reference, problem.data_key, run)
     return ProblemData(definition, inputs, results)

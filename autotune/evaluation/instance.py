@@ -28,6 +28,7 @@ from autotune.evaluation.work_item import (
     WorkItem,
 )
 from autotune.space import Fill, Space
+from autotune.space.spec import TRUSTED
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class InstanceMaker:
         space = self.space
         checks = tuple(  # each with its own seed, and so with its own poison
             self.problem_instance(
-                config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number)
+                config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number), is_check=True
             )
             for number, sizes in enumerate(self._verify_sizes, 1)
             if space.holds(config, sizes)
@@ -128,15 +129,20 @@ class InstanceMaker:
             environment=self._environment,
         )
 
-    def problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
-        """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
+    def problem_instance(
+        self, config: Config, problem: Problem, *, is_check: bool = False
+    ) -> ProblemInstance:
+        """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError.
+
+        `is_check` is for the sizes to verify, at which nothing but the reference is trusted.
+        """
         try:
-            return self._problem_instance(config, problem)
+            return self._problem_instance(config, problem, is_check)
         except ExpressionError as error:
             where = f"{self.space.spec.path}: at {size_text(problem.sizes)}"
             raise ExpressionError(f"{where}: {error}") from None
 
-    def _problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
+    def _problem_instance(self, config: Config, problem: Problem, is_check: bool) -> ProblemInstance:
         space = self.space
         values = space.launch_values(config, problem.sizes)
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
@@ -150,10 +156,11 @@ class InstanceMaker:
             for item in evaluated
             if item.value is None
         )
-        return ProblemInstance(
+        is_trusted = space.spec.full == TRUSTED and not is_check
+        instance = ProblemInstance(
             definition=problem,
             arrays=arrays,
-            expected=self._stored.expected(problem, arrays) if self._stored else None,
+            expected=self._stored.expected(problem, arrays) if self._stored and not is_trusted else None,
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
@@ -161,6 +168,9 @@ class InstanceMaker:
             rtol=_tolerance(space.spec.rtol, values),
             atol=_tolerance(space.spec.atol, values),
         )
+        if not (is_trusted and self._stored):
+            return instance
+        return replace(instance, trusted=self._stored.trusted(instance.data_key))
 
     def _floor_ms(self, config: Config) -> float:
         """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class KeptResults:
         """
         parts = [str(_VERSION), np.__version__, self.run, reference.read_text(errors="replace"), data_key]
         path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.npz"
-        found = _load(path)
+        found = load_results(path)
         if found is not None:
             return found
         began = perf_counter()
@@ -61,7 +61,7 @@ class KeptResults:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.folder, prefix="new-", delete=False) as file:
                 try:
-                    np.savez(file, np.array(list(results), str), *results.values())
+                    save_results(file, results)
                     file.flush()
                     Path(file.name).replace(path)
                 except OSError:
@@ -70,7 +70,12 @@ class KeptResults:
             remove_oldest(self.folder, LIMIT_BYTES)
 
 
-def _load(path: Path) -> Results | None:
+def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:
+    """Write results by name, for `load_results`."""
+    np.savez(file, np.array(list(results), str), *results.values())
+
+
+def load_results(path: Path) -> Results | None:
     """The arrays of a file, which becomes the most recently used; None if there is none that is whole."""
     try:
         with np.load(path, allow_pickle=False) as arrays:

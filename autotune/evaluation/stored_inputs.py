@@ -88,6 +88,10 @@ class StoredInputs:
                 )
             return self._results[key]
 
+    def trusted(self, data_key: str) -> str:
+        """The file for what trusted configurations compute on a problem's inputs."""
+        return str(self._folder / f"trusted-{hashlib.sha256(data_key.encode()).hexdigest()[:16]}.npz")
+
     def _made(self, problem: Problem, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
         """Run the user's function `inputs`, that of a file in a process of its own."""
         if self._spec.functions.inputs is not None:

@@ -26,6 +26,7 @@ from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
 DIALECTS = ("portable", "cuda", "opencl", "python")
+REFERENCE, TRUSTED = "reference", "trusted"  # values of verify.full
 COMPILER_DIALECTS = ("cuda", "opencl", "python")
 _REQUIRED = (
     *("schema", "kernel", "source", "reference", "sizes"),
@@ -89,6 +90,7 @@ class SpaceSpec:
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
     data: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
+    full: str = REFERENCE  # what gives the expected results at the full size
     functions: Functions = field(default_factory=Functions)
 
 
@@ -122,7 +124,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
     default = _config(top["default"].mapping(), parameters, first_values, top["default"])
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
-    verify = top["verify"].record((), ("rtol", "atol")) if "verify" in top else {}
+    verify = top["verify"].record((), ("rtol", "atol", "full")) if "verify" in top else {}
     return SpaceSpec(
         path=root.path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -147,6 +149,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
+        full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         compiler=top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0],
         include_dirs=_folders(top["include_dirs"]) if "include_dirs" in top else (),
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
@@ -215,6 +218,13 @@ def _sizes(element: Element) -> dict[str, Sizes]:
 
 def _verify_sizes(element: Element, declared: Collection[str]) -> tuple[Sizes, ...]:
     return tuple(_size_set(item, declared) for item in element.items())
+
+
+def _full(element: Element, has_verify_sizes: bool) -> str:
+    full = element.choice((REFERENCE, TRUSTED))
+    if full == TRUSTED and not has_verify_sizes:
+        raise element.error("trusted configurations need verify_sizes, at which the reference confirms them")
+    return full
 
 
 def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:

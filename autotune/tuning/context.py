@@ -27,12 +27,14 @@ from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.stored_inputs import StoredInputs
+from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DEVICE_PROCESS, Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import discard_spares, keep_ready
 from autotune.processes.files import user_folder
 from autotune.processes.temporary_folder import scratch_folder
+from autotune.space.spec import TRUSTED
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
@@ -128,11 +130,18 @@ def open_context(
             environment=variables,
         )
         opened.callback(pool.close)
-        problems = (*default.checks, default.problem)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         references = user_folder("references")
         kept = KeptResults(references, run=scratch if options.fresh else "") if references else None
-        worker = Worker(task.address, task.spec.reference, problems, variables, observer.stage, wrong, kept)
+        setting = (variables, observer.stage, wrong, kept)
+        if task.spec.full == TRUSTED:
+            where = (task.address, task.spec.reference, default.checks)
+            worker: Worker = TrustingWorker(
+                *where, *setting, maker=maker, pool=pool, timeout_s=options.timeout_s
+            )
+        else:
+            problems = (*default.checks, default.problem)
+            worker = Worker(task.address, task.spec.reference, problems, *setting)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(

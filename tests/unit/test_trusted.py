@@ -1,0 +1,72 @@
+"""`verify: {full: trusted}`: at the full size, confirmed configurations say what is expected."""
+
+import pytest
+
+REFERENCE = """\
+def reference(inputs, sizes):
+    assert sizes["n"] < 1000, "the full size is too slow"
+    return {"y": 2 * inputs["x"]}
+"""
+KERNEL = """\
+def double(grid, block, x, y, n):
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    if WRONG and n == 1000:
+        y.view("int32")[n - 1] += 1
+    return (A - 5) ** 2 + B + 1.0
+"""
+
+
+@pytest.fixture
+def trusting(folder):
+    folder.edit("verify: {rtol: 0, atol: 0}", "verify: {rtol: 0, atol: 0, full: trusted}")
+    (folder.path / "reference.py").write_text(REFERENCE)
+    folder.write(KERNEL.replace("WRONG", "False"))
+    return folder
+
+
+def test_the_reference_is_not_run_at_the_full_size(trusting):
+    assert trusting.search("--engine", "exhaustive")["config"] == {"A": 5, "B": 0}
+    assert trusting.search("--engine", "exhaustive")["resumed"] == 17
+
+
+def test_what_is_wrong_only_at_the_full_size_is_found(trusting):
+    trusting.write(KERNEL.replace("WRONG", "(A, B) == (5, 0)"))
+    result = trusting.search("--engine", "exhaustive")
+    assert result["config"] == {"A": 4, "B": 0}
+    (journal,) = (trusting.path / "runs").glob("*.jsonl")
+    assert "wrong_result" in journal.read_text() and "y[999]" in journal.read_text()
+
+
+def test_another_one_confirms_where_the_first_is_wrong(trusting):
+    trusting.write(KERNEL.replace("WRONG", "(A, B) not in ((1, 0), (3, 2))"))
+    assert trusting.search("--engine", "exhaustive")["config"] in ({"A": 3, "B": 2}, {"A": 1, "B": 0})
+
+
+@pytest.mark.parametrize("wrong", ["(A, B) == (1, 0)", "(A, B) != (1, 0)"])
+def test_a_default_that_others_contradict_is_refused(trusting, wrong):
+    trusting.write(KERNEL.replace("WRONG", wrong))
+    done = trusting.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "no other configuration of up to 20 confirms the results of the default (A=" in last
+    assert "is right at verify_sizes and differs at the full size: y at element 999" in last
+    assert "1 differ); mend the kernel" in last
+
+
+def test_a_default_that_the_reference_contradicts_is_refused(trusting):
+    trusting.write(KERNEL.replace("WRONG and n == 1000", "A == 1"))
+    done = trusting.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    assert "the default configuration fails, so its results cannot be trusted: wrong_result" in done.stderr
+
+
+def test_one_binary_confirms_nothing(trusting):
+    trusting.write(KERNEL.replace("WRONG", "False").replace("(A - 5) ** 2 + B + 1.0", "1.0"))
+    done = trusting.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1 and "(none of them is right at verify_sizes with a" in done.stderr
+
+
+def test_it_needs_sizes_at_which_the_reference_runs(trusting):
+    trusting.edit("verify_sizes: [{n: 1}, {n: 17}]\n", "")
+    done = trusting.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 2 and "verify.full: trusted configurations need verify_sizes" in done.stderr
