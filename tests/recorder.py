@@ -86,7 +86,10 @@ def run(folder, *arguments):
     """Exit code and output of a command in a folder, JSON as values; the folder's name is left out."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = place("main")(list(map(str, arguments)))
+        try:
+            code = place("main")(list(map(str, arguments)))
+        except SystemExit as error:  # a command that answers no
+            code = error.code
     text = out.getvalue().replace(str(folder), "DIR")
     try:
         return [code, masked(json.loads(text))]
