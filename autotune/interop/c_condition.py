@@ -112,19 +112,13 @@ class Translator:
                 return ALWAYS if parse(ast.unparse(node))(self.values) else NEVER
             except ExpressionError:
                 return _FAIL
-        match node:
-            case ast.BoolOp(op=connective, values=operands):
-                decisive, neutral = (ALWAYS, NEVER) if isinstance(connective, ast.Or) else (NEVER, ALWAYS)
-                parts = [text for text in map(self.truth, operands) if text != neutral]
-                if len(parts) < 2 or parts[0] in (decisive, _FAIL):
-                    return parts[0] if parts else neutral
-                return f"({(' || ' if decisive == ALWAYS else ' && ').join(parts)})"
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return f"(!{self.truth(operand)})"
-            case ast.Compare(left=left, ops=comparisons, comparators=rights):
-                pairs = zip([left, *rights], comparisons, rights, strict=False)
-                return f"({' && '.join(self._compared(*pair) for pair in pairs)})"
-        return f"({self.number(node)} != 0)"
+        if not isinstance(node, ast.BoolOp):
+            return self.number(node)
+        decisive, neutral = (ALWAYS, NEVER) if isinstance(node.op, ast.Or) else (NEVER, ALWAYS)
+        parts = [text for text in map(self.truth, node.values) if text != neutral]
+        if len(parts) < 2 or parts[0] in (decisive, _FAIL):
+            return parts[0] if parts else neutral
+        return f"({(' || ' if decisive == ALWAYS else ' && ').join(parts)})"
 
     def number(self, node: ast.expr) -> str:
         """Translate an expression used as a whole number."""
@@ -133,8 +127,11 @@ class Translator:
         match node:
             case ast.Name(id=name):
                 return self.terms[name]
-            case ast.Compare() | ast.UnaryOp(op=ast.Not()):
-                return self.truth(node)
+            case ast.Compare(left=left, ops=comparisons, comparators=rights):
+                pairs = zip([left, *rights], comparisons, rights, strict=False)
+                return f"({' && '.join(self._compared(*pair) for pair in pairs)})"
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return f"(!{self.truth(operand)})"
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return f"(-{self.number(operand)})"
             case ast.IfExp(test=test, body=body, orelse=orelse):
