@@ -70,6 +70,14 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dic
     )
 
 
+def journal_notes(spec: SpaceSpec) -> dict[str, str]:
+    """Parts of what the header's `arguments` covers, in words; journals of before have none."""
+    return {
+        "verify_sizes": "; ".join(map(sizes_text, spec.verify_sizes)) or "none",
+        "tolerance": f"rtol {spec.rtol} and atol {spec.atol}",
+    }
+
+
 def sizes_text(sizes: Sizes) -> str:
     """Sizes as in a journal's header, sorted by name: `[('m', 8), ('n', 4096)]`."""
     return "[" + ", ".join(f"('{name}', {size})" for name, size in sorted(sizes.items())) + "]"

@@ -24,14 +24,26 @@ from autotune.evaluation.journal_rows import decode_trial, encode_measurement, e
 from autotune.processes.files import hold
 
 VERSION = 1
+_HASHED = {  # what the hashes in a header are of
+    "source": "the kernel's source or a file that it includes",
+    "reference": "the reference's file",
+    "arguments": "arguments, verify_sizes or tolerances in the space file",
+}
 _Finals = dict[tuple[str, ...], dict[str, Measurement]]
 
 
 class Journal:
     """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists."""
 
-    def __init__(self, path: Path, header: Mapping[str, str], *, fresh: bool = False) -> None:
-        """Open or create the file.
+    def __init__(
+        self,
+        path: Path,
+        header: Mapping[str, str],
+        *,
+        notes: Mapping[str, str] | None = None,
+        fresh: bool = False,
+    ) -> None:
+        """Open or create the file; `notes` are kept in it only to say in words what a header's hash covers.
 
         Raises JournalError when it belongs to another search or is damaged, and WriteError when it cannot be
         written.
@@ -40,7 +52,7 @@ class Journal:
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
-        self._header = dict(header)
+        self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
         self._unsynced = threading.Event()
         self._sync_error: OSError | None = None  # not raised yet
@@ -116,7 +128,7 @@ class Journal:
             whole_bytes = os.fstat(self._file.fileno()).st_size - len(torn.encode(errors="surrogateescape"))
             self._file.truncate(whole_bytes)
         if not lines:
-            self._write({"journal": VERSION, **self._header})
+            self._write({"journal": VERSION, **self._header, **self._notes})
             return
         header, self.trials, self.finals = _rows(lines, self.path)
         if not any(trial.status is Status.OK for trial in self.trials.values()):
@@ -125,16 +137,26 @@ class Journal:
                 self.warning = f"{self.path}: held no trial that succeeded and is started over"
             self.trials.clear()
             self._file.truncate(0)
-            self._write({"journal": VERSION, **self._header})
+            self._write({"journal": VERSION, **self._header, **self._notes})
         elif differences := self._differences(header):
             raise JournalError(
-                f"{self.path}: its trials belong to another search: {differences}. "
-                "Start over with --fresh, or keep both with --journal FILE"
+                f"{self.path}: its trials do not hold for this search, because something has changed: "
+                f"{differences}. Start over with --fresh, or keep both with --journal FILE"
             )
 
     def _differences(self, found: Mapping[str, Any]) -> str:
+        """What has changed since the journal was begun, in words."""
         changed = [name for name, value in self._header.items() if found.get(name) != value]
-        return "; ".join(f"{name} was {found.get(name)!r}, is {self._header[name]!r}" for name in changed)
+        texts = []
+        for name in changed:
+            noted = [note for note in self._notes if found.get(note, self._notes[note]) != self._notes[note]]
+            if name == "arguments" and noted:
+                texts += [f"{note} was {found[note]}, is {self._notes[note]}" for note in noted]
+            elif name in _HASHED:
+                texts.append(_HASHED[name])
+            else:
+                texts.append(f"{name} was {found.get(name)!r}, is {self._header[name]!r}")
+        return "; ".join(texts)
 
     def _write(self, row: Mapping[str, Any]) -> None:
         """Write a whole row; if the disk is full, remove the part that was written."""

@@ -20,7 +20,7 @@ from autotune.core.trials import Objective, Trial
 from autotune.devices import cold_environment
 from autotune.evaluation.compiler_pool import COMPILER_PROCESS, CompilerPool, compiler_opener
 from autotune.evaluation.evaluator import Evaluator
-from autotune.evaluation.identity import journal_header
+from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.kept_results import KeptResults
@@ -120,7 +120,7 @@ def open_context(
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         path = options.journal or default_journal(task)
-        journal = Journal(path, _header(task), fresh=options.fresh)
+        journal = Journal(path, _header(task), notes=journal_notes(task.spec), fresh=options.fresh)
         opened.callback(journal.close)
         pool = CompilerPool(
             compiler_opener(task.address, task.device, task.spec.compiler),
