@@ -18,7 +18,7 @@ MARGIN = 0.05  # how much slower than a device's best a portfolio may be
 
 
 @dataclass(frozen=True)
-class Tuned:
+class DeviceResult:
     """One device's result for the compared problem; `folder` is the device's folder in the cache."""
 
     folder: str
@@ -80,17 +80,17 @@ class KernelComparison:
         kernel: The kernel's name.
         tuned: The result of each device.
         cpu_time_ms: Of the best CPU for the same problem.
-        flips: By parameter and device, best values that differ between devices.
-        agreed: By parameter, best values that are the same on all devices.
-        matrix: Share of the best speed, by the device a best was tuned on and the one it runs on; None: not
-            measured.
-        portable: The least worst configuration, which tier PORTABLE would serve.
+        flips: The best value on each device, for every parameter whose best values differ.
+        agreed: The best value, for every parameter for which it is the same on all devices.
+        matrix: Share of the best speed, by the device that a configuration was tuned on, then by the device
+            that it runs on; None: not measured.
+        portable: The one with the smallest worst-case slowdown, which tier PORTABLE would serve.
         most_portable: The one with the highest portability, of those measured everywhere.
         portfolio: Configurations for all devices, with the devices that each is for.
     """
 
     kernel: str
-    tuned: tuple[Tuned, ...]
+    tuned: tuple[DeviceResult, ...]
     cpu_time_ms: float | None
     flips: Mapping[str, Mapping[str, Value]]
     agreed: Mapping[str, Value]
@@ -116,10 +116,14 @@ def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str 
         for entry in device_record.record.entries
         if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
     )
-    return min(counts, key=lambda one: (-counts[one], -prod(size for _, size in one[1]), one), default=None)
+    return min(
+        counts,
+        key=lambda problem: (-counts[problem], -prod(size for _, size in problem[1]), problem),
+        default=None,
+    )
 
 
-def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[Tuned]:
+def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
     """The results for the problem that `problem_of` finds; raises InputError when there is none."""
     entries = [
         (device_record, entry) for device_record in device_records for entry in device_record.record.entries
@@ -129,7 +133,7 @@ def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | No
         known = dict.fromkeys(_problem_text(entry) for _, entry in entries)
         raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
     return [
-        Tuned(device_record.folder, device_record.device, entry)
+        DeviceResult(device_record.folder, device_record.device, entry)
         for device_record, entry in entries
         if entry.problem == chosen
     ]
@@ -146,9 +150,9 @@ def require_one_kernel(device_records: Sequence[DeviceRecord]) -> None:
             )
 
 
-def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[Tuned]) -> dict[str, str]:
+def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[DeviceResult]) -> dict[str, str]:
     """The devices without a selected result, with the problems that they have results for."""
-    compared = {one.folder for one in selected}
+    compared = {result.folder for result in selected}
     return {
         device_record.folder: " and ".join(_problem_text(entry) for entry in device_record.record.entries)
         for device_record in device_records
@@ -156,12 +160,12 @@ def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[Tuned]) 
     }
 
 
-def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
+def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
     """Compare at least one result for a problem; CPUs are compared only if there is no GPU."""
-    cpus = [one for one in results if one.device.kind == "cpu"]
-    tuned = [one for one in results if one.device.kind != "cpu"] or cpus
-    known = {one.folder: one.entry.relative_times for one in tuned}
-    best = {one.folder: one.entry.config for one in tuned}
+    cpus = [result for result in results if result.device.kind == "cpu"]
+    tuned = [result for result in results if result.device.kind != "cpu"] or cpus
+    known = {result.folder: result.entry.relative_times for result in tuned}
+    best = {result.folder: result.entry.config for result in tuned}
     names = dict.fromkeys(name for config in best.values() for name in config)
     values = {
         name: {folder: config[name] for folder, config in best.items() if name in config} for name in names
@@ -174,7 +178,7 @@ def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
     return KernelComparison(
         kernel=kernel,
         tuned=tuple(tuned),
-        cpu_time_ms=min((one.entry.time_ms for one in cpus), default=None),
+        cpu_time_ms=min((result.entry.time_ms for result in cpus), default=None),
         flips=flips,
         agreed={name: next(iter(row.values())) for name, row in values.items() if name not in flips},
         matrix={
@@ -182,7 +186,7 @@ def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
             for source, config in best.items()
         },
         portable=_portable(next(ranked(list(known.values()))), known),
-        most_portable=max(everywhere, key=lambda one: one.portability or 0.0, default=None),
+        most_portable=max(everywhere, key=lambda portable: portable.portability or 0.0, default=None),
         portfolio=portfolio(known),
     )
 
@@ -190,7 +194,8 @@ def compare(kernel: str, results: Sequence[Tuned]) -> KernelComparison:
 def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config, tuple[str, ...]], ...]:
     """A few configurations of which one is within MARGIN of the best on every device, with these devices.
 
-    Greedy set cover: each configuration covers most of the devices left; of a tie the least worst one does.
+    Greedy set cover: each configuration covers most of the remaining devices; ties are broken by the smallest
+    worst-case slowdown.
 
     Args:
         known: relative times by device, each with its own best.

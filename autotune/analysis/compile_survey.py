@@ -67,7 +67,7 @@ class Settings:
     seed: int = 0
     timeout_s: float = 60.0
     workers: int | None = None  # None: one per core
-    kept: Path | None = None  # cache of binaries
+    binaries: Path | None = None  # the cache of binaries; None keeps none
 
 
 class SurveyObserver(Protocol):
@@ -147,7 +147,7 @@ def _check(
             partial(cuda_compiler, architecture.name, space.spec.compiler),
             workers=workers,
             timeout_s=settings.timeout_s,
-            binaries=settings.kept,
+            binaries=settings.binaries,
             environment=cold_environment(opened.enter_context(scratch_folder())),
         )
         opened.callback(pool.close)

@@ -51,7 +51,9 @@ def _device_record(recording: Recording, path: Path, sizes: Sizes, dtype: str) -
     best = recording.best
     if best is None or best.time_ms is None:
         raise InputError(f"{path}: no configuration has a time: there is nothing to compare")
-    times = tuple((one.config, one.time_ms) for one in recording.results if one.time_ms is not None)
+    times = tuple(
+        (result.config, result.time_ms) for result in recording.results if result.time_ms is not None
+    )
     entry = Entry(
         sizes=dict(sizes if recording.sizes is None else recording.sizes),
         dtype=dtype,

@@ -27,7 +27,7 @@ _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
 
 
 class State(Enum):
-    """How a finding is to be taken."""
+    """How serious a finding is."""
 
     GOOD = "good"
     WARNING = "warning"
@@ -36,12 +36,12 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class HealthFinding:
-    """One thing that was looked at; `mend` says what to do unless it is good."""
+    """One thing that was looked at; `advice` says what to do unless it is good."""
 
     subject: str
     state: State
     detail: str
-    mend: str = ""
+    advice: str = ""
 
 
 def examine(
@@ -93,8 +93,8 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
     try:
         yield HealthFinding("nvcc", State.GOOD, find_nvcc())
     except AutotuneError:
-        mend = "only spaces with `compiler: nvcc` need it: install the CUDA toolkit"
-        yield HealthFinding("nvcc", State.WARNING, "not found", mend)
+        advice = "only spaces with `compiler: nvcc` need it: install the CUDA toolkit"
+        yield HealthFinding("nvcc", State.WARNING, "not found", advice)
 
 
 def _needed(devices: Sequence[tuple[Address, DeviceInfo]]) -> State:
@@ -125,21 +125,21 @@ def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFind
             yield HealthFinding(name, State.GOOD, path)
     restricted = _DRIVER_SETTINGS.exists() and "RmProfilingAdminOnly: 1" in _DRIVER_SETTINGS.read_text()
     if restricted and os.geteuid() != 0:
-        mend = "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
-        yield HealthFinding("GPU counters", State.WARNING, "only root may read them", mend)
+        advice = "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
+        yield HealthFinding("GPU counters", State.WARNING, "only root may read them", advice)
 
 
 def _steadiness() -> Iterator[HealthFinding]:
     """Whether something else makes times unsteady."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     if load > cores * LOAD_SHARE:
-        mend = "stop other programs while you tune for a CPU, and for short kernels on a GPU"
-        yield HealthFinding("load", State.WARNING, f"{load:.1f} on {cores} cores", mend)
+        advice = "stop other programs while you tune for a CPU, and for short kernels on a GPU"
+        yield HealthFinding("load", State.WARNING, f"{load:.1f} on {cores} cores", advice)
     else:
         yield HealthFinding("load", State.GOOD, f"{load:.1f} on {cores} cores")
     if set(governors()) - {"performance"}:
-        mend = "sudo cpupower frequency-set -g performance"
-        yield HealthFinding("CPU clocks", State.WARNING, f"governor {', '.join(governors())}", mend)
+        advice = "sudo cpupower frequency-set -g performance"
+        yield HealthFinding("CPU clocks", State.WARNING, f"governor {', '.join(governors())}", advice)
 
 
 def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
@@ -154,8 +154,8 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
     stale = sum(bool(result.stale) for result in found.results)
     detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {len(found.journals)} journals"
     if stale:
-        mend = "autotune list says why; search again"
-        yield HealthFinding("stored results", State.WARNING, f"{detail}, {stale} stale", mend)
+        advice = "autotune list says why; search again"
+        yield HealthFinding("stored results", State.WARNING, f"{detail}, {stale} stale", advice)
     else:
         yield HealthFinding("stored results", State.GOOD, detail)
 

@@ -1,4 +1,4 @@
-"""What there is in a folder: the results of caches and the journals of searches, each with its age."""
+"""List the results of caches and the journals of searches, each with its age."""
 
 from __future__ import annotations
 

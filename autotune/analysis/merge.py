@@ -146,9 +146,9 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
     if into.is_dir():
         _read_folder(into, found)
     for place, devices in found.devices.items():
-        for one in devices:
-            if not same_device(one, devices[0]):
-                raise CacheError(f"{place}: is {devices[0].name} in one cache and {one.name} in another")
+        for device in devices:
+            if not same_device(device, devices[0]):
+                raise CacheError(f"{place}: is {devices[0].name} in one cache and {device.name} in another")
     try:
         return _write(found, into)
     except OSError as error:
@@ -165,7 +165,7 @@ def _read_folder(folder: Path, found: _Found) -> None:
         elif path.suffix == ".json" and is_name(path.stem) and (path.parent / _DEVICE).exists():
             found.records.setdefault(place, []).append(read_record(str(path)))
         elif path.name == MISSES:
-            found.misses.setdefault(place, set()).update(one.line for one in read_misses(path.parent))
+            found.misses.setdefault(place, set()).update(miss.line for miss in read_misses(path.parent))
         elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
             header, *rows = lines
             plain = place.with_name(place.name.replace(f".{_mark(header)}.jsonl", ".jsonl"))

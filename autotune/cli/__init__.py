@@ -37,7 +37,7 @@ COMMANDS = {
     "feasible": "compile a space for GPUs that you do not have",
     "run": "verify and time one configuration",
     "ladder": "time the landmarks of a space beside the tuned best",
-    "list": "list the results and journals there are, with their ages",
+    "list": "list stored results and journals, with their ages",
     "show": "list and filter the trials of a search",
     "plot": "draw one figure of a search or of the cache",
     "report": "write one HTML file with charts of searches",

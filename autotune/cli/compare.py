@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autotune.analysis.compare import MARGIN, KernelComparison, Portable, Tuned
+from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
 from autotune.cli import options as opt
 from autotune.cli._tables import console, sizes_text, table
 from autotune.cli.output import emit
@@ -117,7 +117,7 @@ def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
         "kernel": comparison.kernel,
         "sizes": dict(first.sizes),
         "dtype": first.dtype,
-        "devices": [_device_json(one, comparison.cpu_time_ms) for one in comparison.tuned],
+        "devices": [_device_json(result, comparison.cpu_time_ms) for result in comparison.tuned],
         "flips": {name: dict(row) for name, row in comparison.flips.items()},
         "agreed": dict(comparison.agreed),
         "matrix": {source: dict(row) for source, row in comparison.matrix.items()},
@@ -153,32 +153,32 @@ def _sections(comparison: KernelComparison) -> Iterator[_Section]:
 
 def _times(title: str, comparison: KernelComparison) -> _Section:
     columns = ("device", "ms", "GB/s", "of bandwidth", "GFLOP/s", "over default", "over CPU", "found by")
-    rows = [_times_row(one, comparison.cpu_time_ms) for one in comparison.tuned]
+    rows = [_times_row(result, comparison.cpu_time_ms) for result in comparison.tuned]
     known = [place for place in range(len(columns)) if any(row[place] != _UNKNOWN for row in rows)]
     notes = []
-    if all(one.bytes_per_s is None and one.flops_per_s is None for one in comparison.tuned):
+    if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
         notes = ["Rates are unknown: these results do not say how much work was done."]
     return _Section(
         title, [columns[place] for place in known], [[row[place] for place in known] for row in rows], notes
     )
 
 
-def _times_row(one: Tuned, cpu_time_ms: float | None) -> tuple[str, ...]:
-    origin = one.entry.provenance
+def _times_row(result: DeviceResult, cpu_time_ms: float | None) -> tuple[str, ...]:
+    origin = result.entry.provenance
     return (
-        one.folder,
-        f"{one.entry.time_ms:.4g}",
-        _rate(one.bytes_per_s),
-        _number(one.bandwidth_share, "{:.0%}"),
-        _rate(one.flops_per_s),
-        _number(one.speedup, "{:.3g} x"),
-        _number(_over_cpu(one, cpu_time_ms), "{:.3g} x"),
+        result.folder,
+        f"{result.entry.time_ms:.4g}",
+        _rate(result.bytes_per_s),
+        _number(result.bandwidth_share, "{:.0%}"),
+        _rate(result.flops_per_s),
+        _number(result.speedup, "{:.3g} x"),
+        _number(_over_cpu(result, cpu_time_ms), "{:.3g} x"),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
     )
 
 
 def _flips(comparison: KernelComparison) -> _Section:
-    devices = [one.folder for one in comparison.tuned]
+    devices = [result.folder for result in comparison.tuned]
     rows = [
         (name, *(str(row.get(device, _UNKNOWN)) for device in devices))
         for name, row in comparison.flips.items()
@@ -205,19 +205,19 @@ def _matrix(comparison: KernelComparison) -> _Section:
 
 def _portability(comparison: KernelComparison) -> _Section:
     least, best = comparison.portable, comparison.most_portable
-    rows = [_portable_row("least worst", least, comparison)]
-    notes = [f"Least worst: {least.config}, at most {least.worst:.3g} times as slow."]
+    rows = [_portable_row("best worst case", least, comparison)]
+    notes = [f"Best worst case: {least.config}, at most {least.worst:.3g} times as slow as the best."]
     if best is None:
         notes.append("No configuration was measured on every device, so no portability is known.")
     elif best.config != least.config:
         rows.append(_portable_row("most portable", best, comparison))
         notes.append(f"Most portable: {best.config}")
-    columns = ("one for all", "portability", *(one.folder for one in comparison.tuned))
+    columns = ("one for all", "portability", *(result.folder for result in comparison.tuned))
     return _Section("One configuration for all, times as slow as the best", columns, rows, notes)
 
 
 def _portable_row(name: str, portable: Portable, comparison: KernelComparison) -> tuple[str, ...]:
-    factors = (portable.slowdowns[one.folder] for one in comparison.tuned)
+    factors = (portable.slowdowns[result.folder] for result in comparison.tuned)
     return (name, _number(portable.portability, "{:.1%}"), *(_number(factor, "{:.3g}") for factor in factors))
 
 
@@ -230,25 +230,25 @@ def _rate(per_s: float | None) -> str:
     return _number(per_s and per_s * 1e-9, "{:.3g}" if (per_s or 0.0) < 1e11 else "{:,.0f}")
 
 
-def _over_cpu(one: Tuned, cpu_time_ms: float | None) -> float | None:
-    if cpu_time_ms is None or one.device.kind == "cpu" or one.entry.time_ms <= 0:
+def _over_cpu(result: DeviceResult, cpu_time_ms: float | None) -> float | None:
+    if cpu_time_ms is None or result.device.kind == "cpu" or result.entry.time_ms <= 0:
         return None
-    return cpu_time_ms / one.entry.time_ms
+    return cpu_time_ms / result.entry.time_ms
 
 
-def _device_json(one: Tuned, cpu_time_ms: float | None) -> dict[str, Any]:
+def _device_json(result: DeviceResult, cpu_time_ms: float | None) -> dict[str, Any]:
     return {
-        "device": one.folder,
-        "name": one.device.name,
-        "config": dict(one.entry.config),
-        "time_ms": one.entry.time_ms,
-        "bytes_per_s": one.bytes_per_s,
-        "bandwidth_share": one.bandwidth_share,
-        "flops_per_s": one.flops_per_s,
-        "speedup": one.speedup,
-        "speedup_over_cpu": _over_cpu(one, cpu_time_ms),
-        "engine": one.entry.provenance.engine,
-        "trials": one.entry.provenance.trials,
+        "device": result.folder,
+        "name": result.device.name,
+        "config": dict(result.entry.config),
+        "time_ms": result.entry.time_ms,
+        "bytes_per_s": result.bytes_per_s,
+        "bandwidth_share": result.bandwidth_share,
+        "flops_per_s": result.flops_per_s,
+        "speedup": result.speedup,
+        "speedup_over_cpu": _over_cpu(result, cpu_time_ms),
+        "engine": result.entry.provenance.engine,
+        "trials": result.entry.provenance.trials,
     }
 
 

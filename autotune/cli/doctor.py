@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([asdict(finding) | {"state": finding.state.value} for finding in findings])
     else:
-        rows = [(item.state.value, item.subject, item.detail, item.mend) for item in findings]
+        rows = [(item.state.value, item.subject, item.detail, item.advice) for item in findings]
         console().print(table(("", "what", "found", "to do"), rows))
     problems = [finding.subject for finding in findings if finding.state is State.PROBLEM]
     if problems:

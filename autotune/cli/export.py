@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         required=True,
-        help=f"where to write; a name in .gz is compressed; for {STUDY} also the URL of a database",
+        help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also the URL of a database",
     )
     opt.add_cache(parser, f"where to look for the results of {HEADER}")
 

@@ -61,7 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
         seed=parsed.seed,
         timeout_s=parsed.compile_timeout,
         workers=parsed.workers,
-        kept=default_folder() if parsed.binary_cache else None,
+        binaries=default_folder() if parsed.binary_cache else None,
     )
     target = Target(parsed.space, None, opt.sizes(parsed), parsed.dtype)
     with SurveyProgress() as progress:

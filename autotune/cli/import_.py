@@ -41,12 +41,16 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.interop import journals, read_recordings, read_t1
 
     spaces = {path: read_t1(path) for path in parsed.files}
-    found = [one for path, space in spaces.items() if space is None for one in read_recordings(path)]
+    found = [
+        recording for path, space in spaces.items() if space is None for recording in read_recordings(path)
+    ]
     if parsed.journal and len(found) > 1:
         raise InputError("--journal FILE takes the results of one device and problem; leave it out")
     done = []
-    for one in found:
-        named = replace(one, kernel=parsed.kernel or one.kernel, device=parsed.device or one.device)
+    for recording in found:
+        named = replace(
+            recording, kernel=parsed.kernel or recording.kernel, device=parsed.device or recording.device
+        )
         done.append((named, journals.store(named, parsed.journal, fresh=parsed.fresh)))
     for space in filter(None, spaces.values()):
         emit(space_text(space))

@@ -1,4 +1,4 @@
-"""List the results and journals there are: kernels, devices, problems, ages, and what is stale."""
+"""List stored results and journals: kernels, devices, problems, ages, and what is stale."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Merge the folders and say what came together."""
+    """Merge the folders and print how many results and rows the merged files have."""
     from autotune.analysis.merge import merge_folders
 
     merged = merge_folders(parsed.folders, parsed.into)

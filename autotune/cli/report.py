@@ -12,7 +12,7 @@ EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of `autotune report`."""
     parser.add_argument(
         "names",
         metavar="JOURNAL|KERNEL",
@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the command."""
+    """Write the report and print how many trials it shows."""
     from autotune.interop.files import write_text
     from autotune.report.gather import gather
     from autotune.report.page import report_html

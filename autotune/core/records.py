@@ -107,7 +107,7 @@ class Parameter:
 
     def takes(self, value: Value) -> bool:
         """Whether a value is listed with the same type: True is not 1."""
-        return any(type(value) is type(one) and value == one for one in self.values)
+        return any(type(value) is type(listed) and value == listed for listed in self.values)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class InstanceMaker:
             config=config,
             source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
-            names=space.symbol_names(step for one in (*checks, problem) for step in one.launches),
+            names=space.symbol_names(step for item in (*checks, problem) for step in item.launches),
             checks=checks,
             problem=problem,
             floor_ms=self._floor_ms(config),

@@ -37,7 +37,7 @@ class KeptResults:
     kept_from_s: float = KEPT_FROM_S
 
     def of(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
-        """Look up the results of a reference, or compute and keep them; what `compute` raises passes.
+        """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
 
         Args:
             reference: The reference file; its content counts, that of modules which it imports does not.
@@ -76,7 +76,7 @@ def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:
 
 
 def load_results(path: Path) -> Results | None:
-    """The arrays of a file, which becomes the most recently used; None if there is none that is whole."""
+    """The arrays of a file, which becomes the most recently used; None if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {str(name): arrays[f"arr_{number}"] for number, name in enumerate(arrays["arr_0"], 1)}

@@ -84,7 +84,7 @@ def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -
         file = str(path.absolute())  # as Python names the module's file
         said = " ".join(str(error).split())[:_MAX_LETTERS]
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == file]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         if isinstance(error, SyntaxError) and error.filename == file:
             raise BrokenReference(f"{path}:{error.lineno}: not valid Python: {error.msg}") from None
         if not frames:  # it could not be called as it should be

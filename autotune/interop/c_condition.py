@@ -1,4 +1,6 @@
-"""Conditions on sizes for a configuration to run, as C: what `best.check` cannot check without sizes.
+"""Translate to C the conditions on sizes under which a configuration may run.
+
+These are what `best.check` leaves unchecked when it does not know the sizes.
 
 What does not depend on sizes is evaluated here. The rest becomes integer arithmetic on `long long`. Where
 Python would raise an error, the C code sets the flag `*ok` to 0.
@@ -59,28 +61,28 @@ def condition(
     values = known_values(device, None, dtype, config, record.derived)
     translator = Translator(values, {name: f"size_{name}" for name in sizes})
     try:
-        parts = dict.fromkeys(_open_parts(record, device, registers, translator))
+        parts = dict.fromkeys(_conditions_on_sizes(record, device, registers, translator))
     except ExpressionError as error:
         raise InputError(f"{record.kernel}: {error}") from None
     parts.pop(ALWAYS, None)
     return None if {NEVER, _FAIL} & parts.keys() else " && ".join(parts) or ALWAYS
 
 
-def _open_parts(
+def _conditions_on_sizes(
     record: KernelRecord, device: DeviceInfo | None, registers: int | None, translator: Translator
 ) -> Iterator[str]:
     """The conditions that depend on sizes, each in C."""
     values, terms = translator.values, translator.terms
 
-    def is_open(text: str) -> bool:
+    def depends_on_sizes(text: str) -> bool:
         names = parse(text).names - values.keys()
         return bool(names) and (device is not None or names <= terms.keys())
 
     for name, text in record.derived.items():
-        if is_open(text):
+        if depends_on_sizes(text):
             terms[name] = translator.number(tree(text))
             yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
-    yield from (translator.truth(tree(text)) for text in record.constraints if is_open(text))
+    yield from (translator.truth(tree(text)) for text in record.constraints if depends_on_sizes(text))
     for step in record.launch if device else ():
         texts = (*step.block, step.shared_bytes, step.when)
         names = {name for text in texts for name in parse(text).names} - values.keys()

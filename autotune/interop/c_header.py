@@ -36,7 +36,7 @@ _KEYWORDS = """
 
 
 class _Target(NamedTuple):
-    """A device that the header can be asked for, with its records, cache by cache."""
+    """A device that the header has answers for, with its records in the order of the caches."""
 
     slug: str
     device: DeviceInfo | None
@@ -99,24 +99,24 @@ def _tuned_targets(kernel: str, cache: Folder | None) -> list[_Target]:
     """The devices with results, each with its records in the order of the caches."""
     roots = read_roots(cache)
     found: dict[str, list[DeviceRecord]] = {}
-    for holder in walk(CacheReader(), roots, kernel):
-        found.setdefault(holder.folder, []).append(holder)
+    for device_record in walk(CacheReader(), roots, kernel):
+        found.setdefault(device_record.folder, []).append(device_record)
     if not found:
         raise InputError(no_results(kernel, roots))
     return [
-        _Target(folder, items[0].device, traits_of(items[0].device), tuple(one.record for one in items))
+        _Target(folder, items[0].device, traits_of(items[0].device), tuple(item.record for item in items))
         for folder, items in found.items()
     ]
 
 
-def _other_targets(tuned: Iterable[_Target]) -> Iterator[_Target]:
+def _other_targets(tuned: Sequence[_Target]) -> Iterator[_Target]:
     """Targets for devices without results: by architecture, by vendor, and any other."""
-    traits = [target.traits for target in tuned]
-    vendors = {one.vendor: Traits(one.kind, one.vendor) for one in reversed(traits) if one.vendor}
-    architectures = {one.architecture: one for one in reversed(traits) if one.architecture}
+    known = [target.traits for target in reversed(tuned)]
+    vendors = {traits.vendor: Traits(traits.kind, traits.vendor) for traits in known if traits.vendor}
+    architectures = {traits.architecture: traits for traits in known if traits.architecture}
     others = {**vendors, **architectures, "other": Traits("gpu")}
-    known = {target.slug for target in tuned}
-    return (_Target(slug, None, one) for slug, one in others.items() if slug not in known)
+    tuned_slugs = {target.slug for target in tuned}
+    return (_Target(slug, None, traits) for slug, traits in others.items() if slug not in tuned_slugs)
 
 
 def _common_sizes(kernel: str, records: Sequence[KernelRecord], newest: KernelRecord) -> list[str]:
@@ -139,7 +139,9 @@ def _declarations(
 ) -> Iterator[str]:
     """Declare devices, element types, constants of named values, and the struct of macros."""
     yield "enum { /* devices: those with results, then others by architecture, vendor, or neither */"
-    yield from (f"    {name}_{''.join(c if c.isalnum() else '_' for c in one.slug)}," for one in targets)
+    yield from (
+        f"    {name}_{''.join(c if c.isalnum() else '_' for c in target.slug)}," for target in targets
+    )
     yield f"    {name}_DEVICES"
     yield "};"
     yield f"#define {name}_OTHER {name}_other"
@@ -212,11 +214,15 @@ class _Tables:
         if dtype not in record.dtypes:
             return
         known = [
-            KnownDevice(one.slug, one.traits, tuple(e for e in one.records[0].entries if e.dtype == dtype))
-            for one in self.tuned
+            KnownDevice(
+                tuned.slug, tuned.traits, tuple(e for e in tuned.records[0].entries if e.dtype == dtype)
+            )
+            for tuned in self.tuned
         ]
-        listed = {tuple(sorted(e.sizes.items())): e.sizes for one in known for e in one.entries}.values()
-        for tier, scope in scopes(target.traits, [one for one in known if one.entries]):
+        listed = {
+            tuple(sorted(e.sizes.items())): e.sizes for device in known for e in device.entries
+        }.values()
+        for tier, scope in scopes(target.traits, [device for device in known if device.entries]):
             run(tier, self.newest, ((sizes, self._order(dtype, scope, sizes)) for sizes in listed))
         default = _Choice(record.default, -1, None)
         run(Tier.DEFAULT, record, [(dict.fromkeys(self.sizes, 1), [default])])
@@ -250,10 +256,10 @@ class _Tables:
 
     def _order(self, dtype: str, scope: Sequence[KnownDevice], sizes: Sizes) -> list[_Choice]:
         """The configurations in the order in which a tier tries them, each with the device it is best on."""
-        key = (dtype, *sizes.items(), *(one.folder for one in scope))
+        key = (dtype, *sizes.items(), *(device.folder for device in scope))
         if key not in self.orders:
-            slugs = [one.slug for one in self.tuned]
-            entries = [nearest(one.entries, sizes) for one in scope]
+            slugs = [target.slug for target in self.tuned]
+            entries = [nearest(device.entries, sizes) for device in scope]
             self.orders[key] = order = []
             for config in ranked([entry.relative_times for entry in entries]):
                 factors = [entry.relative_times.get(config, inf) for entry in entries]

@@ -54,7 +54,7 @@ def read(text: str, path: Path) -> Recording:
 
 
 def write(recording: Recording) -> str:
-    """The text of a journal, from which `read` makes the same recording."""
+    """The text of a journal, which `read` turns into the same recording."""
     is_own = recording.format == NAME
     header = {"journal": VERSION, "kernel": recording.kernel, "device": recording.device}
     if recording.sizes is not None:

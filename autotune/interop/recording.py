@@ -1,6 +1,6 @@
 """Recorded results of one kernel on one device, independent of the tool that measured them.
 
-Each format's module reads and writes a `Recording`. What a format says and no field holds stays in `extras`:
+Each format's module reads and writes a `Recording`. Its `extras` keep whatever no other field holds, so that
 a file that is read and written again does not change.
 """
 
@@ -53,7 +53,7 @@ class RecordedResult:
 
     @property
     def cost_s(self) -> float:
-        """Time of all phases but the search; the runs count if the benchmark's time is not recorded."""
+        """Time of all phases but the search; without a recorded benchmark time, the samples' sum counts."""
         costs = self.costs
         benchmark_ms = sum(self.samples_ms) if costs.benchmark_ms is None else costs.benchmark_ms
         phases = (costs.compile_ms, costs.framework_ms, costs.verification_ms)

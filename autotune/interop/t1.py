@@ -1,8 +1,7 @@
 """T1, the auto-tuning community's input format: its configuration space as a space of autotune.
 
 Parameters and conditions are read; the launch is not. Conditions in Python or C become expressions of
-autotune, or are refused. Source: the input schema, version 1.0.0, that the kernel_tuner
-package carries.
+autotune, or are refused. Source: the input schema, version 1.0.0, in the kernel_tuner package.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
             "[1, 2, 4], range(1, 9) or [32 * i for i in range(1, 33)]"
         ) from None
     if not found or not all(isinstance(value, _TYPES[kind]) for value in found):
-        raise InputError(f"{path}: parameter {name}: Values {text[:60]!r}: expected some of type {kind}")
+        raise InputError(f"{path}: parameter {name}: Values {text[:60]!r}: expected values of type {kind}")
     if kind in ("float", "bool"):
         found = [_TYPES[kind][-1](value) if kind == "float" else bool(value) for value in found]
     return Parameter(name, tuple(dict.fromkeys(found)))

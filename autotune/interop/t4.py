@@ -1,6 +1,6 @@
 """T4, the auto-tuning community's results format: JSON, one entry per configuration.
 
-Source: the results schema, version 1.0.0, that the kernel_tuner package carries.
+Source: the results schema, version 1.0.0, in the kernel_tuner package.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
 
 
 def write(recording: Recording) -> str:
-    """The text of a file, from which `read` makes the same recording under any path."""
+    """The text of a file, which `read` turns into the same recording, whatever its path."""
     own = recording.extras if recording.format == NAME else {}
     metadata: dict[str, Any] = {"timeunit": "milliseconds"}
     metadata |= {"kernel": recording.kernel, "device": recording.device}

@@ -29,7 +29,7 @@ class DeviceRecord(NamedTuple):
 
 def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
     """Whether a record is of the same kernel as the records of an earlier cache."""
-    return any(record.parameter_names == one.parameter_names for one in earlier)
+    return any(record.parameter_names == other.parameter_names for other in earlier)
 
 
 def walk(

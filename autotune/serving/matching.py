@@ -137,7 +137,7 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
         device: The device with its present driver and runtime; None where unknown.
     """
     origin = entry.provenance
-    newest = max((one.provenance for one in record.entries), key=lambda provenance: provenance.tuned_at)
+    newest = max((other.provenance for other in record.entries), key=lambda provenance: provenance.tuned_at)
     now = [("kernel source", origin.source_sha256, newest.source_sha256)]
     now += [("space", origin.space_sha256, newest.space_sha256)]
     if device is not None:

@@ -24,7 +24,7 @@ def new_name(entry: Element, name: str, taken: Collection[str]) -> str:
 
 
 def read_parameters(element: Element, taken: Collection[str]) -> tuple[Parameter, ...]:
-    """The parameters in the order of the file; `taken` names cannot be theirs."""
+    """The parameters in the order of the file; none may have a name that is in `taken`."""
     entries = element.mapping()
     entries = {name: entry if entry.is_list else _values(entry) for name, entry in entries.items()}
     parameters = tuple(
@@ -39,7 +39,7 @@ def read_parameters(element: Element, taken: Collection[str]) -> tuple[Parameter
 
 
 def _values(element: Element) -> Element:
-    """The values of a parameter, which a condition may stand beside."""
+    """The element with a parameter's values, which may stand alone or beside a condition."""
     return element if element.is_scalar else element.record(("values",), ("when",))["values"]
 
 

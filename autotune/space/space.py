@@ -162,7 +162,9 @@ class Space:
         rules = (*self._constraints, *self._limits)
         broken = [_violation(rule, values) for rule in rules if not rule.holds(values)]
         functions = self.spec.functions.constraints
-        broken += [f"{function_name(one)} does not hold" for one in functions if not one(values)]
+        broken += [
+            f"{function_name(function)} does not hold" for function in functions if not function(values)
+        ]
         return tuple(broken)
 
     def satisfies_functions(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from autotune.core.trials import Trial
 from autotune.processes.machine_load import CpuTimes, cores, cpu_times, governors
 
-# of all cores in use by others, above which times are unsteady: a CPU's kernels need the cores themselves
+# share of the cores that other programs use, above which times are unsteady; a CPU's kernels need the cores
 BUSY_SHARE = {"cpu": 0.25, "gpu": 0.75}
 
 

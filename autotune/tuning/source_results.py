@@ -60,17 +60,17 @@ def summary(sources: Sequence[SourceResults]) -> str:
     """Say in one line what a search starts from; empty if there is nothing."""
     if not sources:
         return ""
-    named = "; ".join(f"{one.source} ({len(one.results):,})" for one in sources)
+    named = "; ".join(f"{source.source} ({len(source.results):,})" for source in sources)
     return f"started from {len(sources)} other result{'s'[: len(sources) > 1]}: {named}"
 
 
 def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
     records = walk(CacheReader(), read_roots(cache), task.spec.kernel, skip_damaged=True)
-    for one in first_of_each(records):
-        traits = traits_of(one.device)
-        for entry in one.record.entries:
-            source = _source(one.device.name, entry.sizes, entry.dtype, entry.data)
-            yield source, traits, _entry_times(entry, one.record.default)
+    for device_record in first_of_each(records):
+        traits = traits_of(device_record.device)
+        for entry in device_record.record.entries:
+            source = _source(device_record.device.name, entry.sizes, entry.dtype, entry.data)
+            yield source, traits, _entry_times(entry, device_record.record.default)
 
 
 def _entry_times(entry: Entry, default: Config) -> _Times:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.analysis.compare import MARGIN, Tuned, compare, portfolio, select
+from autotune.analysis.compare import MARGIN, DeviceResult, compare, portfolio, select
 from autotune.cli import main
 from autotune.core.records import Config
 from autotune.errors import InputError
@@ -31,7 +31,7 @@ def result(device, best, best_ms, measured=(), **changes):
     known = replace(
         entry(1024), config=best, time_ms=best_ms, default_time_ms=4.0, measured=tuple(measured), **changes
     )
-    return Tuned(device.slug, device, known)
+    return DeviceResult(device.slug, device, known)
 
 
 @pytest.fixture

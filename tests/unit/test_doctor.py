@@ -21,8 +21,8 @@ def test_the_command_shows_what_there_is(folder):
     assert done.returncode == 0, done.stderr
     assert "opencl:0" in done.stdout and "NVRTC" in done.stdout
     rows = json.loads(folder.run("doctor", "--cache", "cache", "--json").stdout)
-    assert {"subject", "state", "detail", "mend"} == rows[0].keys()
-    assert all(row["mend"] for row in rows if row["state"] != "good")
+    assert {"subject", "state", "detail", "advice"} == rows[0].keys()
+    assert all(row["advice"] for row in rows if row["state"] != "good")
 
 
 def test_an_extra_that_is_not_installed_is_named_in_full(folder):

@@ -83,7 +83,7 @@ def outcome(found, **config):
 
 
 def test_every_configuration_is_judged_by_the_limits_of_each_architecture(space, tmp_path):
-    (turing, hopper), seen = look(space, "sm_75", "sm_90", workers=2, kept=tmp_path / "kept")
+    (turing, hopper), seen = look(space, "sm_75", "sm_90", workers=2, binaries=tmp_path / "kept")
     # no block has 2048 threads; a T4 has 40 units, and with them no 8 KiB; nor does it have 200 KiB a block
     assert (turing.valid, hopper.valid) == (9, 18)
     assert seen.totals == {"sm_75": 9, "sm_90": 18} and len(seen.results) == 27
@@ -98,7 +98,7 @@ def test_every_configuration_is_judged_by_the_limits_of_each_architecture(space,
     broken = outcome(hopper, BROKEN=True)
     assert broken.failure.status is Status.COMPILE_ERROR and "nothing" in broken.failure.detail
     assert broken.registers is None and broken.occupancy is None
-    again, _ = look(space, "sm_90", workers=1, kept=tmp_path / "kept")
+    again, _ = look(space, "sm_90", workers=1, binaries=tmp_path / "kept")
     assert [item.cached for item in again[0].checked] == [
         item.config["RANK"] == 1 and not item.config["BROKEN"] for item in hopper.checked
     ]
