@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from autotune.core.text import count_text
 from autotune.interop import Recording
 from autotune.space import SpaceSpec
 
@@ -23,7 +24,7 @@ def imported_text(recording: Recording, journal: Path) -> str:
     best = recording.best
     found = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none has a time"
     return (
-        f"{recording.kernel} on {recording.device}: {len(recording.results):,} results, "
+        f"{recording.kernel} on {recording.device}: {count_text(len(recording.results), 'result')}, "
         f"{timed:,} with a time; {found}; recorded in {journal}"
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.text import count_text
 from autotune.errors import InputError
 
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
@@ -55,7 +56,7 @@ def run(parsed: argparse.Namespace) -> None:
     recording = read_recording(source)
     if parsed.format == STUDY:
         name = optuna_study.export(recording, parsed.output)
-        emit(f"{len(recording.results):,} trials in the study {name!r} of {parsed.output}")
+        emit(f"{count_text(len(recording.results), 'trial')} in the study {name!r} of {parsed.output}")
     else:
         write_text(Path(parsed.output), WRITERS[parsed.format](recording))
-        emit(f"{len(recording.results):,} results in {parsed.output}")
+        emit(f"{count_text(len(recording.results), 'result')} in {parsed.output}")

@@ -12,6 +12,7 @@ from autotune.cli import options as opt
 from autotune.cli._tables import sizes_text
 from autotune.cli.output import emit
 from autotune.core.records import Entry
+from autotune.core.text import count_text
 
 EXAMPLE = "autotune merge node1/cache node2/cache --into cache"
 
@@ -47,8 +48,8 @@ def merged_text(merged: Merged) -> str:
     """Counts, and a line for each problem with several results, which names the served one first."""
     results = sum(len(record.entries) for record in merged.records.values())
     lines = [
-        f"{merged.into}: {results:,} results in {len(merged.records):,} records, "
-        f"{sum(merged.journals.values()):,} rows in {len(merged.journals):,} journals"
+        f"{merged.into}: {count_text(results, 'result')} in {count_text(len(merged.records), 'record')}, "
+        f"{count_text(sum(merged.journals.values()), 'row')} in {count_text(len(merged.journals), 'journal')}"
     ]
     for place, entry in _contested(merged):
         rivals = "; ".join(map(_result_text, entry.rivals))

@@ -74,6 +74,11 @@ def open_launcher(arrays: Sequence[object], stream: Any) -> Launcher:
             except ImportError:
                 raise MissingExtra(package, extra) from None
             return cast(Launcher, opened)
+    if any(type(array).__module__.partition(".")[0] == "numpy" for array in arrays):
+        raise InputError(
+            "numpy arrays need a CPU device, through pyopencl: pass pyopencl.array.to_device(queue, array); "
+            "for a GPU, copy them with cupy.asarray or torch.as_tensor"
+        )
     raise InputError(
         "expected arrays on a GPU: of cupy, torch, pycuda, cuda.core or pyopencl; found "
         + (", ".join(sorted({type(array).__qualname__ for array in arrays})) or "none")

@@ -131,6 +131,11 @@ class LoadedKernel:
         return {name for entry in self._record.entries for name in entry.sizes}
 
     def _view(self, launcher: Launcher, name: str, array: Any) -> View:
+        if isinstance(array, np.ndarray):
+            raise InputError(
+                f"{self.kernel}: {name}: a numpy array is not on the device; copy it there first, with "
+                "pyopencl.array.to_device (a CPU device, too), cupy.asarray or torch.as_tensor"
+            )
         try:
             return launcher.view(array)
         except (ValueError, AttributeError) as error:

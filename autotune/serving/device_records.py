@@ -84,10 +84,15 @@ def latest(records: Iterable[KernelRecord]) -> KernelRecord:
 
 def no_results(kernel: str, roots: Iterable[str]) -> str:
     """The message for a kernel without results, with the kernels that have some."""
-    known = sorted({name for root in roots for name in kernels(root)})
+    from pathlib import Path  # only for messages
+
+    places = [Path(root).absolute() for root in roots]
+    known = sorted({name for place in places for name in kernels(str(place))})
+    found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
     return (
-        f"no results for a kernel {kernel!r} in {' or '.join(roots)}; "
-        f"there are: {', '.join(known) or 'none; run autotune search'}"
+        f"no results for a kernel {kernel!r} in {' or '.join(found)}; "
+        f"there are: {', '.join(known) or 'none; run autotune search'}; "
+        "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
     )
 
 

@@ -11,10 +11,17 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.core.records import Config, Entry
+from autotune.core.text import hint
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
 from autotune.errors import BudgetSpent, ExpressionError, InputError, Overtaken, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
-from autotune.searchers import default_strategy, learns_from_sources, make_searcher
+from autotune.searchers import (
+    default_strategy,
+    engine_names,
+    learns_from_sources,
+    make_searcher,
+    strategy_names,
+)
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate import StoppingEstimate, stopping_estimate
 from autotune.serving.cache import (
@@ -153,7 +160,11 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     if options.engine is not None:
         return options.engine, options.strategy
     if options.strategy is not None:
-        raise InputError(f"--strategy {options.strategy} needs --engine kernel_tuner or --engine optuna")
+        owners = [name for name in engine_names() if options.strategy in strategy_names(name)]
+        if owners:
+            raise InputError(f"--strategy {options.strategy}: add --engine {' or --engine '.join(owners)}")
+        known = [strategy for name in engine_names() for strategy in strategy_names(name)]
+        raise InputError(f"--strategy {options.strategy}: no engine has it{hint(options.strategy, known)}")
     if options.budget.trials is not None and options.budget.trials >= valid:
         return "exhaustive", None
     return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)

@@ -134,10 +134,10 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
     assert complaint(x, out, speed=3).startswith("rows: speed was not expected")
     assert "takes the arrays x, out, unused; 4 were given" in complaint(x, out, None, None)
     assert "dtype 'float64': expected one of int32, float32" in complaint(x.astype(np.float64), out)
-    assert (
-        "expected arrays on a GPU: of cupy, torch, pycuda, cuda.core or pyopencl; found ndarray"
-        in complaint(matrix(8, 32), np.zeros(8, np.int32))
-    )
+    hosts = complaint(matrix(8, 32), np.zeros(8, np.int32))
+    assert hosts.startswith("numpy arrays need a CPU device, through pyopencl: pass pyopencl.array.to_device")
+    mixed = complaint(x, np.zeros(8, np.int32))
+    assert mixed.startswith("rows: out: a numpy array is not on the device; copy it there first")
     assert "expected arrays on a GPU" in complaint()
 
 
@@ -232,7 +232,9 @@ def test_a_kernel_that_does_not_compile_or_is_not_there_is_named(rows, queue, tm
     (tmp_path / "kernels/rows.cu").unlink()
     with pytest.raises(InputError, match=r"rows: no source at kernels/rows\.cu or .*; name it as source="):
         load_kernel("rows")
-    with pytest.raises(NoConfig, match=r"no results for a kernel 'cows' in cache or .*; there are: .*rows"):
+    with pytest.raises(
+        NoConfig, match=r"no results for a kernel 'cows' in .*/cache.* or .*; there are: .*rows"
+    ):
         load_kernel("cows", source=tmp_path / "broken.cu")
 
 

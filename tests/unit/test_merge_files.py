@@ -53,7 +53,7 @@ def test_caches_journals_and_wishes_are_united(two, tmp_path, capsys):
     assert merge(*two, into=tmp_path / "c") == 0
     assert [contents(folder) for folder in two] == before
     text = capsys.readouterr().out
-    assert "3 results in 2 records, 3 rows in 1 journals" in text
+    assert "3 results in 2 records, 3 rows in 1 journal" in text
     assert "cache/example-gpu-100/reduce.json, n=64, int32: 6.4e-05 ms (40 trials of random" in text
     path = tmp_path / "c/cache/example-gpu-100"
     merged = read_record(str(path / "reduce.json"))

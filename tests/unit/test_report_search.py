@@ -74,7 +74,7 @@ MANY = tuple(trial(Config({"A": 1 + n % 6, "B": n // 6}), 1 + n / 100) for n in 
 SAME_A = tuple(trial(Config({"A": 5 if n < 10 else 1, "B": n}), 1.0 + 0.01 * n) for n in range(24))
 
 LINES = [
-    ({}, {"default": "3 ms: the best is 3 times as fast", "best": "1 ms (1 to 1), 0.008 GB/s"}),
+    ({}, {"default": "3 ms: the best is 3 times as fast", "best": "1 ms (1 to 1), 8 MB/s"}),
     (
         {},
         {"kept": "cache/c.json (trials: runs/j.jsonl)", "tried": "4 of 17 valid configurations with random"},
@@ -160,7 +160,7 @@ LINES = [
         {"was_served": True},
         {"kept": "cache/c.json, which had this configuration before (trials: runs/j.jsonl)"},
     ),
-    ({"trials": (trial(DEFAULT, 3.0),)}, {"best": "8 GB/s, of an earlier search\n"}),
+    ({"trials": (trial(DEFAULT, 3.0),)}, {"best": "8 MB/s, of an earlier search\n"}),
     # the rest of the space
     (
         {},

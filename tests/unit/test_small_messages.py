@@ -1,0 +1,56 @@
+"""Messages that once sent a newcomer to the source: each says what to do."""
+
+import numpy as np
+import pytest
+
+from autotune.cli._tables import per_second
+from autotune.core.text import count_text
+from autotune.errors import InputError
+from autotune.runtime.launchers import open_launcher
+
+
+def test_best_elsewhere_names_its_folders_in_full_and_those_that_are_missing(folder):
+    elsewhere = folder.run("best", "double", "-d", "fake")
+    assert (
+        f"{folder.path / 'cache'} (no such folder)" in elsewhere.stderr and "--cache DIR" in elsewhere.stderr
+    )
+    folder.search("--budget", "1")
+    mistyped = folder.run("best", "double", "-d", "fake", "--cache", "cahce")
+    assert mistyped.returncode != 0 and f"{folder.path / 'cahce'} (no such folder)" in mistyped.stderr
+    unknown = folder.run("best", "doubel", "-d", "fake")
+    assert f"{folder.path / 'cache'} or " in unknown.stderr
+
+
+def test_a_strategy_names_its_engine(folder):
+    search = ("search", "double.yaml", "-d", "fake", "--strategy")
+    assert "add --engine kernel_tuner\n" in folder.run(*search, "genetic_algorithm").stderr
+    assert "add --engine optuna\n" in folder.run(*search, "tpe").stderr
+    unknown = folder.run(*search, "genetic_algoritm").stderr
+    assert "no engine has it; did you mean genetic_algorithm?" in unknown
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (4.48e12, "4.48 TB/s"),
+        (82.92e9, "82.92 GB/s"),
+        (8e6, "8 MB/s"),
+        (1234, "1.234 KB/s"),
+        (5, "0.005 KB/s"),
+    ],
+)
+def test_rates_have_the_unit_that_suits_them(rate, text):
+    assert per_second(rate, "B/s") == text
+
+
+def test_one_thing_is_not_said_in_the_plural():
+    assert [count_text(count, "record") for count in (0, 1, 2000)] == [
+        "0 records",
+        "1 record",
+        "2,000 records",
+    ]
+
+
+def test_numpy_arrays_are_told_where_they_have_to_be():
+    with pytest.raises(InputError, match=r"numpy arrays need a CPU device.*to_device"):
+        open_launcher([np.zeros(3)], None)
