@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
 from autotune.cli import options as opt
-from autotune.cli._tables import console, sizes_text, table
+from autotune.cli._tables import console, per_second, sizes_text, table
 from autotune.cli.output import emit
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
@@ -68,6 +68,10 @@ def run(parsed: argparse.Namespace) -> None:
         emit(comparison_markdown(comparison))
     else:
         print_comparison(comparison)
+        print_others(
+            [DeviceResult(one.folder, one.device, entry) for one in found for entry in one.record.entries],
+            comparison,
+        )
     if others := left_out(found, selected):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         print(f"not compared, because of another problem: {listed}", file=sys.stderr)
@@ -96,6 +100,25 @@ def print_comparison(comparison: KernelComparison) -> None:
             out.print(table(section.columns, section.rows))
         for note in section.notes:
             out.print(note)
+
+
+def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) -> None:
+    """Print a table of all results if some are of CPUs or sizes that the comparison has not."""
+    if all(one in comparison.tuned for one in results):
+        return
+    rows = [
+        (
+            one.folder,
+            sizes_text(one.entry.sizes),
+            one.entry.dtype,
+            f"{one.entry.time_ms:.4g}",
+            _UNKNOWN if one.bytes_per_s is None else per_second(one.bytes_per_s, "B/s"),
+        )
+        for one in results
+    ]
+    out = console()
+    out.print("\nAll results, on CPUs and GPUs and at every size", style="bold")
+    out.print(table(("device", "sizes", "dtype", "ms", "rate"), rows))
 
 
 def comparison_markdown(comparison: KernelComparison) -> str:

@@ -170,3 +170,16 @@ def test_a_single_device_says_what_is_missing(tmp_path, three, capsys):
     assert "Only this device has results" in text and "Rates are unknown" in text
     assert main(["compare", "other", "--cache", str(tmp_path)]) == 1
     assert "no results for a kernel 'other'" in capsys.readouterr().err
+
+
+def test_all_sizes_and_cpus_are_listed_where_the_comparison_leaves_some_out(folder):
+    for size in (500, 1000):
+        folder.search("--budget", "2", "--size", f"n={size}")
+    shown = folder.run("compare", "double", "--cache", "cache").stdout
+    table = shown.split("All results, on CPUs and GPUs and at every size\n")[1].splitlines()
+    assert [row.split()[:2] for row in table[1:]] == [["fake-gpu", "n=500"], ["fake-gpu", "n=1,000"]]
+
+
+def test_nothing_is_listed_twice_if_everything_is_compared(folder):
+    folder.search("--budget", "2")
+    assert "All results" not in folder.run("compare", "double", "--cache", "cache").stdout
