@@ -192,9 +192,9 @@ def _noise(noise: float | None) -> list[str]:
     if noise is None:
         return []
     if noise <= NOISY:
-        return [f"noise   {noise:.2%} between two entries of the same binary"]
+        return [f"noise   {noise:.2%} between two timings of the same binary"]
     return [
-        f"warning the machine was unsteady: {noise:.0%} noise between two entries of the same binary; "
+        f"warning the machine was unsteady: {noise:.0%} noise between two timings of the same binary; "
         "run the search again on a quiet machine"
     ]
 

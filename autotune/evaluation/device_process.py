@@ -293,7 +293,5 @@ def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
     median_ms = measurement.median_ms
     if median_ms > 0 and median_ms >= floor_ms:
         return None
-    detail = (
-        f"{median_ms:.6f} ms is less than the {floor_ms:.6f} ms that moving its bytes takes: not believed"
-    )
+    detail = f"impossible time: {median_ms:.6f} ms, but moving its bytes takes at least {floor_ms:.6f} ms"
     return Failure(Status.MEASUREMENT_ERROR, detail)

@@ -134,7 +134,7 @@ class Journal:
         if not any(trial.status is Status.OK for trial in self.trials.values()):
             # the default runs first, and it failed: nothing is lost, and the cause may be mended by now
             if self.trials:
-                self.warning = f"{self.path}: held no trial that succeeded and is started over"
+                self.warning = f"{self.path}: none of its trials succeeded; it is started over"
             self.trials.clear()
             self._file.truncate(0)
             self._write({"journal": VERSION, **self._header, **self._notes})

@@ -103,7 +103,7 @@ def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = T
         return None
     for guarded in guarded_buffers:
         if not guarded.is_trustworthy():
-            detail = f"wrote far from any array: over what {guarded.array.name} is compared with"
+            detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
             return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})", is_doubtful=True)
     reasons = (_outside(guarded) or _inside(guarded, problem, buffers) for guarded in guarded_buffers)
     failure = next(reason for reason in reasons if reason is not None)

@@ -112,8 +112,10 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
             series.append(Series(Finalist(instance, binary, trial, batch > 1), batch))
     Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, until_s)
     failed = [trial for trial in trials if trial.key in rejected]
-    times_ms = {one.key: median(one.values_ms) for one in series if one.key not in rejected}
-    ranked = sorted((trial for trial in trials if trial.key in times_ms), key=lambda one: times_ms[one.key])
+    times_ms = {timed.key: median(timed.values_ms) for timed in series if timed.key not in rejected}
+    ranked = sorted(
+        (trial for trial in trials if trial.key in times_ms), key=lambda trial: times_ms[trial.key]
+    )
     return failed + ranked[:MAX_FINALISTS]
 
 
@@ -184,27 +186,27 @@ def _verify_all(
 def _time_all(
     context: TuningContext, by_key: Mapping[str, Finalist], rejected: dict[str, Failure], until_s: float
 ) -> dict[str, Measurement]:
-    """Time the other finalists in turns; the first of them takes part twice, which gives the noise."""
+    """Time the finalists that are left in turns; the first one is timed as two, which gives the noise."""
     series = _with_batches([finalist for key, finalist in by_key.items() if key not in rejected])
-    control = [Series(one.finalist, one.batch) for one in series[:1]]
+    control = [Series(timed.finalist, timed.batch) for timed in series[:1]]
     turns = Turns(context, series + control, rejected)
     _run_rounds(turns, series, rejected, until_s)
     found = context.worker.run(conditions, timeout_s=context.timeout_s)
-    left = [one for one in series if one.key not in rejected]
+    left = [timed for timed in series if timed.key not in rejected]
     noise = None
     if control and control[0].key not in rejected:
         remove_shifts(left if rejected else series + control)
         noise = round(abs(median(control[0].values_ms) / median(series[0].values_ms) - 1), 5)
     return {
-        one.key: Measurement(
-            tuple(one.values_ms),
+        timed.key: Measurement(
+            tuple(timed.values_ms),
             Rule.FINALS,
-            batch=one.batch,
+            batch=timed.batch,
             conditions={} if isinstance(found, Failure) else dict(found),
             chosen_from=len(left),
             noise=noise,
         )
-        for one in left
+        for timed in left
     }
 
 

@@ -69,7 +69,7 @@ class Turns:
         self._what = what
         self._order, self._random, self._rounds = list(series), Random(0), 0
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
-        context.worker.prepare(*(one.finalist.instance.problem for one in series))
+        context.worker.prepare(*(timed.finalist.instance.problem for timed in series))
 
     def run(self, rounds: int, until_s: float = math.inf) -> None:
         """Time that many more rounds, but once MIN_ROUNDS are done none after `until_s` of the clock."""
@@ -102,7 +102,7 @@ class Turns:
 
 def is_precise(series: Sequence[Series]) -> bool:
     """Whether the median time of the fastest series is known to PRECISION."""
-    fastest = min((one.values_ms for one in series), key=median, default=[])
+    fastest = min((timed.values_ms for timed in series), key=median, default=[])
     if not fastest:
         return True
     low, high = median_interval(fastest, len(series))
@@ -111,9 +111,9 @@ def is_precise(series: Sequence[Series]) -> bool:
 
 def remove_shifts(series: Sequence[Series]) -> None:
     """Scale back every round that was slower or faster as a whole, for example after a clock change."""
-    medians = [median(one.values_ms) for one in series]
-    for number, values in enumerate(zip(*(one.values_ms for one in series), strict=True)):
+    medians = [median(timed.values_ms) for timed in series]
+    for number, values in enumerate(zip(*(timed.values_ms for timed in series), strict=True)):
         shift = median(value / usual for value, usual in zip(values, medians, strict=True))
         if abs(shift - 1) > SHIFT:
-            for one in series:
-                one.values_ms[number] /= shift
+            for timed in series:
+                timed.values_ms[number] /= shift

@@ -68,7 +68,7 @@ def plain(tmp_path_factory):
 
 TO_DEFAULT = {"winner": trial(DEFAULT, 3.0), "final": measured(3.0)}
 ENERGY = {"objective": Objective.ENERGY, "final": measured(3.6, 1.0), "default": measured(3.0, 2.0)}
-UNSTEADY = "the machine was unsteady: 101% noise between two entries of the same binary; "
+UNSTEADY = "the machine was unsteady: 101% noise between two timings of the same binary; "
 FAILED = tuple(trial(config, None) for config in (BEST, OTHER, THIRD))
 MANY = tuple(trial(Config({"A": 1 + n % 6, "B": n // 6}), 1 + n / 100) for n in range(24))
 SAME_A = tuple(trial(Config({"A": 5 if n < 10 else 1, "B": n}), 1.0 + 0.01 * n) for n in range(24))
@@ -89,7 +89,7 @@ LINES = [
         {
             "default": "1.4 ms: the best cannot be told from it",
             "ties": "1 more cannot be told from the best; it differs in A",
-            "noise": "5.00% between two entries of the same binary",
+            "noise": "5.00% between two timings of the same binary",
             "warning": None,
         },
     ),
