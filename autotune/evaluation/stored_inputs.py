@@ -45,8 +45,10 @@ class StoredInputs:
         """Arrays by argument name; raises InputError for a wrong file, SetupError for a wrong `inputs`."""
         fills = {item.name: item for item in self._spec.arguments if item.fill is not None}
         files = {name: item for name, item in fills.items() if item.fill and item.fill.kind == "file"}
-        made = {name: item.dtype for name, item in fills.items() if item.fill and item.fill.kind == INPUTS}
-        if not files and not made:
+        returned = {
+            name: item.dtype for name, item in fills.items() if item.fill and item.fill.kind == INPUTS
+        }
+        if not files and not returned:
             return {}
         with self._lock:
             key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, problem.data))
@@ -58,9 +60,9 @@ class StoredInputs:
                     path = self._spec.path.parent / str(item.fill and item.fill.arguments[0])
                     path = Path(str(path).replace(DATA, problem.data))
                     stored[name] = _from_file(path, name, _dtype(item.dtype, problem), folder)
-                if made:
-                    dtypes = {name: _dtype(dtype, problem) for name, dtype in made.items()}
-                    stored |= self._made(problem, dtypes, folder)
+                if returned:
+                    dtypes = {name: _dtype(dtype, problem) for name, dtype in returned.items()}
+                    stored |= self._call_inputs(problem, dtypes, folder)
                 self._by_problem[key] = stored
             return self._by_problem[key]
 
@@ -92,14 +94,16 @@ class StoredInputs:
         """The file for what trusted configurations compute on a problem's inputs."""
         return str(self._folder / f"trusted-{hashlib.sha256(data_key.encode()).hexdigest()[:16]}.npz")
 
-    def _made(self, problem: Problem, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
-        """Run the user's function `inputs`, that of a file in a process of its own."""
+    def _call_inputs(
+        self, problem: Problem, dtypes: Mapping[str, str], folder: Path
+    ) -> dict[str, StoredArray]:
+        """Run the user's function `inputs`; one from a reference file runs in a child process."""
         if self._spec.functions.inputs is not None:
-            return store_made(self._spec.functions.inputs(*_arguments(problem)), dtypes, folder)
+            return store_returned(self._spec.functions.inputs(*_arguments(problem)), dtypes, folder)
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(
-                _call_inputs, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S
+                _inputs_in_child, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S
             )
         except ChildFailed as error:
             if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
@@ -112,12 +116,12 @@ class StoredInputs:
 
 
 def _arguments(problem: Problem) -> tuple[Any, ...]:
-    """Those of a user's `inputs(sizes, rng)`, or `inputs(sizes, rng, data)` if the problem names its data."""
+    """The arguments of `inputs(sizes, rng)`, or of `inputs(sizes, rng, data)` where data has a name."""
     arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
     return (*arguments, problem.data) if problem.data else arguments
 
 
-def store_made(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
+def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
     """Store what `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
     if not isinstance(found, Mapping):
         raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
@@ -130,14 +134,14 @@ def store_made(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str,
     }
 
 
-def _call_inputs(
+def _inputs_in_child(
     _state: object, reference: Path, problem: Problem, dtypes: Mapping[str, str], folder: str
 ) -> dict[str, StoredArray]:
     """Call `inputs` of a reference file and store its arrays; runs in a child."""
     wanted = f"{INPUTS}(sizes, rng{', data' if problem.data else ''})"
     function = load_function(reference, INPUTS, f"{wanted} that fills {', '.join(dtypes)}")
-    made = call(reference, function, wanted, *_arguments(problem))
-    return store_made(made, dtypes, Path(folder))
+    returned = call(reference, function, wanted, *_arguments(problem))
+    return store_returned(returned, dtypes, Path(folder))
 
 
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
