@@ -94,7 +94,9 @@ def choose_finalists(
     """
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
-        return _preselect(context, finalists(trials, MAX_CANDIDATES), until_s)
+        candidates = finalists(trials, MAX_CANDIDATES)
+        left_s = until_s - time.perf_counter()
+        return _preselect(context, affordable(candidates, candidates[:1], left_s), until_s)
     return finalists(trials)
 
 
