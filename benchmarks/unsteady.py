@@ -255,7 +255,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
         )
         patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
         patched.enter_context(patch.object(tuner, "remeasure", noted))
-        patched.enter_context(patch.object(SearchProgress, "_say", lambda *_: None))
+        patched.enter_context(patch.object(SearchProgress, "_say", lambda *_, **__: None))
         with SearchProgress() as progress:
             result = tuner.search(task, options, progress)
     return _judged(result, min(map(true_ms, task.space)), began_final_ms[0], device.now_ms)
