@@ -1,4 +1,4 @@
-"""Write a first space file and reference for a kernel; both run as they are and mark what to check."""
+"""Write a first space file and reference for a kernel; comments mark each guess to check."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> None:
                 out.write(text)
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
-    emit(findings(made, space, reference))
+    emit(findings(made, space, reference, can_run=_can_run(made.source.dialect)))
     if complaint:
         emit(f"note: the default does not compile yet: {_first_error(complaint)}")
 
@@ -151,8 +151,19 @@ def _has_nvrtc() -> bool:
     return True
 
 
-def findings(made: Scaffold, space: Path, reference: Path) -> str:
-    """Say which kernels, arguments and macros were found, what was written and what to do next."""
+def _can_run(dialect: str) -> bool:
+    """Whether a device of this machine takes a dialect."""
+    from autotune.devices import BACKENDS
+    from autotune.tuning.task import find_devices
+
+    return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
+
+
+def findings(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -> str:
+    """Say which kernels, arguments and macros were found, what was written and what to do next.
+
+    What cannot run on this machine can be compiled, unless it is for OpenCL alone.
+    """
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
     lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
     for item in made.guess.arguments:
@@ -172,6 +183,14 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
         "",
         f"wrote {space}: read its comments",
         f"wrote {reference}: {guessed}",
-        f"next  autotune search {space}",
     ]
+    steps = [f"autotune search {space}"]
+    if not can_run and made.source.dialect != "opencl":
+        steps = [
+            f"autotune space {space} --device {_ARCHITECTURE}",
+            f"autotune feasible {space} --architectures {_ARCHITECTURE}",
+        ]
+    if not made.guess.reference:
+        steps.insert(0, f"write {reference}: it says what is expected")
+    lines += [f"{'next' if number == 0 else 'then'}  {step}" for number, step in enumerate(steps)]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`autotune new`, as a user runs it: the files run as they are, and nothing is overwritten."""
+"""`autotune new`, as a user runs it: the files can be searched, and nothing is overwritten."""
 
 import json
 
@@ -43,6 +43,33 @@ def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["counts"] == {"ok": 3} and found["compared"] is (says != "nothing is compared")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "steps"),
+    [
+        ("blend.cu", PORTABLE, ["next  autotune search blend.yaml"]),
+        (
+            "shift.cl",
+            UNCHECKED,
+            ["next  write shift.py: it says what is expected", "then  autotune search shift.yaml"],
+        ),
+        (
+            "zero.cu",
+            "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = 0; }",
+            [
+                "next  autotune space zero.yaml --device sm_90",
+                "then  autotune feasible zero.yaml --architectures sm_90",
+            ],
+        ),
+    ],
+)
+def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text, steps, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (folder.path / name).write_text(text)
+    done = folder.run("new", name)
+    assert done.returncode == 0 and done.stdout.splitlines()[-len(steps) - 1].startswith("wrote ")
+    assert done.stdout.splitlines()[-len(steps) :] == steps
 
 
 def test_a_wrong_reference_of_a_new_space_is_noticed(folder):
