@@ -105,7 +105,9 @@ def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = T
         if not guarded.is_trustworthy():
             detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
             return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})", is_doubtful=True)
-    reasons = (_outside(guarded) or _inside(guarded, problem, buffers) for guarded in guarded_buffers)
+    reasons = (
+        _outside(guarded, problem) or _inside(guarded, problem, buffers) for guarded in guarded_buffers
+    )
     failure = next(reason for reason in reasons if reason is not None)
     inputs_now = [
         buffers.difference(guarded.against_initial())
@@ -128,7 +130,7 @@ def wrong_arrays(problem: ProblemInstance, buffers: ProblemBuffers) -> list[Guar
     ]
 
 
-def _outside(guarded: GuardedBuffer) -> Failure | None:
+def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None:
     below, above = guarded.guards()
     name = guarded.array.name
     for zone, step, where in ((below, -1, "before the start"), (above, 1, "past the end")):
@@ -138,7 +140,7 @@ def _outside(guarded: GuardedBuffer) -> Failure | None:
             detail = (
                 f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where}"
             )
-            return Failure(Status.OUT_OF_BOUNDS, detail)
+            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})")
     return None
 
 

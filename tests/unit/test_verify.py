@@ -62,7 +62,7 @@ def test_a_right_kernel_passes(check):
         (GOOD + 'x.view("float32")[3] += 1', Status.WRONG_RESULT, "changed its input x[3]"),
         (GOOD + "y.base[16384 + 400] = 7", Status.OUT_OF_BOUNDS, "wrote outside y"),
         (GOOD + "y.base[16383] = 0", Status.OUT_OF_BOUNDS, "before the start"),
-        (GOOD + "t.base[16384 + 400 + 9] = 7", Status.OUT_OF_BOUNDS, "byte 10 past the end"),
+        (GOOD + "t.base[16384 + 400 + 9] = 7", Status.OUT_OF_BOUNDS, "byte 10 past the end (at n=100)"),
         ('y.view("float32")[:n] = t.view("float32")[:n]', Status.WRONG_RESULT, "y was never written"),
     ],
 )
