@@ -42,6 +42,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "statuses": view.statuses,
         "details": [cut(detail, MAX_DETAIL) for detail in view.details],
         "limits": view.limits,
+        "hasOrder": not search.is_cached,
         "columns": view.columns(),
         "best": view.best,
         "default": view.place_of(view.default_config),

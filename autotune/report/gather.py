@@ -30,8 +30,9 @@ _MAX_KERNEL = 100  # letters of a kernel's name that a file may be called by
 class Search:
     """Trials of one kernel on one device for one problem, and what else is known of them.
 
-    A cache keeps no failures; `journal` is None for everything but a journal. `device`, `record`
-    and `entry` are what a cache knows of the same device and problem; `cpu` is its fastest CPU result.
+    A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
+    `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
+    is of the same source; `cpu` is its fastest CPU result.
     """
 
     kernel: str
@@ -43,8 +44,9 @@ class Search:
     trials: tuple[Trial, ...]
     finals: Mapping[str, Measurement]
     is_imported: bool = False
-    source_has_failures: bool = True
+    is_cached: bool = False
     journal: Path | None = None
+    source_sha256: str = ""  # or its beginning; empty where it is not known
     device: DeviceInfo | None = None
     record: KernelRecord | None = None
     entry: Entry | None = None
@@ -105,6 +107,7 @@ def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Sea
             trials=tuple(trials),
             finals=finals,
             is_imported="verification" not in header,
+            source_sha256=str(header.get("source", "")),
             journal=path,
         ),
         cache,
@@ -148,9 +151,10 @@ def _of_cache(kernel: str, cache: Path | None, space: Path | None) -> Iterable[S
     """One search for each device and problem; the cache keeps the fastest configurations of each."""
     for known in device_records(kernel, cache):
         for entry in known.record.entries:
-            times = {config: time_ms for config, time_ms in entry.measured if config != entry.config}
-            if entry.default_time_ms is not None and entry.config != known.record.default:
-                times.setdefault(known.record.default, entry.default_time_ms)
+            times = dict(entry.measured)
+            if entry.default_time_ms is not None:
+                times[known.record.default] = entry.default_time_ms
+            times.pop(entry.config, None)
             yield _completed(
                 Search(
                     kernel=kernel,
@@ -164,7 +168,8 @@ def _of_cache(kernel: str, cache: Path | None, space: Path | None) -> Iterable[S
                         *(_timed(config, time_ms) for config, time_ms in times.items()),
                     ),
                     finals={},
-                    source_has_failures=False,
+                    source_sha256=entry.provenance.source_sha256,
+                    is_cached=True,
                 ),
                 cache,
                 space,
@@ -196,7 +201,11 @@ def _completed(found: Search, cache: Path | None, space: Path | None) -> Search:
         for known in records
         if found.device_name == known.device.name or slug(found.device_name) == known.device.slug
     ]
-    entries = [entry for known, entry in of_problem if known in same]
+    entries = [
+        entry
+        for known, entry in of_problem
+        if known in same and entry.provenance.source_sha256.startswith(found.source_sha256)
+    ]
     return replace(
         found,
         device=same[0].device if same else None,

@@ -16,7 +16,7 @@ def headline(view: SearchView) -> list[dict[str, str]]:
     valid = view.search.entry.provenance.valid_configurations if view.search.entry else 0
     of_all = f"of {valid:,} valid configurations; " if valid >= len(view.trials) else ""
     kept = "only the fastest; the cache keeps no failures"
-    note = of_all + (f"{failed:,} failed" if view.search.source_has_failures else kept)
+    note = of_all + (f"{failed:,} failed" if not view.search.is_cached else kept)
     return [*items, _item("Trials", f"{len(view.trials):,}", note)]
 
 
@@ -24,15 +24,16 @@ def _best_items(view: SearchView) -> Iterable[dict[str, str]]:
     if view.best is None:
         yield _item("Best time", "none", "every trial failed")
         return
-    trial, entry = view.trials[view.best], view.search.entry
+    trial = view.trials[view.best]
     low, high = trial.measurement.interval_ms if trial.measurement else (0.0, 0.0)
-    if not view.search.finals and entry and entry.config == trial.config:
-        low, high = entry.interval_ms
-    if low < high:
-        last = "last round" if view.search.finals else "95% interval"
-        note = f"{low:.4g} to {high:.4g} ms, {last}"
-    else:
+    if view.search.is_cached and view.served:
+        low, high = view.served.interval_ms
+    if not low < high:
         note = "one recorded figure, without an interval"
+    elif view.search.is_cached or view.search.finals:
+        note = f"{low:.4g} to {high:.4g} ms, last round"
+    else:
+        note = f"{low:.4g} to {high:.4g} ms, timed once in the search; there was no last round"
     yield _item("Best time", f"{trial.time_ms:.4g} ms", note)
 
 
@@ -60,7 +61,7 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
         return
     place = view.place_of(view.default_config)
     default_ms = view.times_ms[place] if place is not None else None
-    default_ms = default_ms or (view.search.entry.default_time_ms if view.search.entry else None)
+    default_ms = default_ms or (view.served.default_time_ms if view.served else None)
     if default_ms:
         yield _item("Over the default", f"{default_ms / time_ms:.3g} x", f"default: {default_ms:.4g} ms")
     steps = [one for one in view.landmarks() if view.times_ms[one["trial"]]]
@@ -74,13 +75,13 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
 
 
 def _ties(view: SearchView) -> Iterable[dict[str, str]]:
-    entry, best = view.search.entry, None if view.best is None else view.trials[view.best]
+    best = None if view.best is None else view.trials[view.best]
     if best is None:
         return
-    if view.search.finals and best.measurement:
+    if view.served:
+        ties = len(view.served.ties)
+    elif view.search.finals and best.measurement:
         ties = sum(_ties_with(best.measurement, other) for other in view.search.finals.values()) - 1
-    elif entry and entry.config == best.config:
-        ties = len(entry.ties)
     else:
         return
     note = "cannot be told from the best" if ties else "no other finalist is as fast"

@@ -86,7 +86,8 @@
       id: `p${place}`, title: parameter.name, isCategory: true, values: parameter.values.map(shown),
       raw: parameter.values, macros: parameter.macros, data: columns.configs[place],
     }));
-    const measures = MEASURES.filter(([id]) => raw[id]).map(([id, title, isLog]) => ({ id, title, isLog, data: numbers(raw[id]) }));
+    const measures = MEASURES.filter(([id]) => raw[id]).map(([id, title, isLog]) => ({
+      id, title: id === "order" && !search.hasOrder ? "number" : title, isLog, data: numbers(raw[id]) }));
     const status = { id: "status", title: "status", isCategory: true, values: search.statuses, data: columns.status };
     const limit = columns.limit && { id: "limit", title: "occupancy is limited by", isCategory: true, values: search.limits,
       data: columns.limit.map((place) => (place === null ? -1 : place)) };
@@ -486,6 +487,8 @@
 
   function trialTip(row) {
     const lines = [`Trial ${row + 1}: ${outcome(row)}`];
+    const note = view.details[view.columns.detail[row]].split("\n")[0];
+    if (note) lines.push(short(note, 120));
     lines.push(...view.varying.slice(0, 14).map((axis) => `${short(axis.title, 30)} = ${short(text(axis, row), 40)}`));
     return lines.join("\n");
   }
@@ -748,6 +751,7 @@
   }
 
   function addProgress() {
+    if (!view.hasOrder) return;
     const grid = section("progress", "Progress");
     const time = view.axis("time_ms");
     const overs = ["order", "elapsed"].filter((id) => view.axis(id)).map((id) => [id, view.axis(id).title]);
@@ -795,12 +799,14 @@
           above = best[row];
         }
         context.stroke();
+        if (view.best !== null && view.selected[view.best]) markBest(context, colours, box, px[view.best], py[view.best]);
         return pointMarks(px, py, brushed([xAxis, time], [sx, sy]));
       },
       caption: () => {
+        const round = hasLastRound() ? " Trials of the last round stand at their time there." : "";
         const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
         const last = Math.max(0, ...steps);
-        return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}. Drag to select a range.`;
+        return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round} Drag to select a range.`;
       },
       rows: () => {
         const rows = [];
@@ -811,6 +817,21 @@
     });
     addCosts(grid);
     addFailures(grid);
+  }
+
+  const hasLastRound = () => view.columns.final.some(Boolean);
+
+  /** The figure of the headline, beside its ring. */
+  function markBest(context, colours, box, x, y) {
+    const said = `best${hasLastRound() ? ", last round" : ""}: ${number(view.bestTime)} ms`;
+    const width = context.measureText(said).width;
+    const left = x + 12 + width > box.right ? x - 12 - width : x + 12;
+    context.fillStyle = colours.card;
+    context.globalAlpha = 0.85;
+    context.fillRect(left - 3, y - 8, width + 6, 16);
+    context.globalAlpha = 1;
+    context.fillStyle = colours.strong;
+    context.fillText(said, left, y);
   }
 
   function addCosts(grid) {

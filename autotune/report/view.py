@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import isclose
 from typing import Any
 
 from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, number, parse
-from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
@@ -69,9 +70,29 @@ class SearchView:
         return [trial.time_ms for trial in self.trials]
 
     @cached_property
+    def served(self) -> Entry | None:
+        """The entry of the cache that this search was read from or has led to."""
+        search, entry = self.search, self.search.entry
+        if entry is None or search.is_cached:
+            return entry
+        last_ms = (
+            trial.time_ms
+            for trial in self.trials
+            if trial.config == entry.config and trial.key in search.finals and trial.time_ms is not None
+        )
+        return entry if any(isclose(time_ms, entry.time_ms) for time_ms in last_ms) else None
+
+    @cached_property
     def best(self) -> int | None:
-        """The fastest of the last round, else of the search."""
-        finals = self.search.finals
+        """The trial that the cache serves, else the fastest of the last round, else of the search."""
+        served, finals = self.served, self.search.finals
+        if served is not None:
+            found = (
+                place
+                for place, trial in enumerate(self.trials)
+                if trial.config == served.config and (trial.key in finals or self.search.is_cached)
+            )
+            return next(found)
         timed = [place for place, time_ms in enumerate(self.times_ms) if time_ms is not None]
         last = [place for place in timed if self.trials[place].key in finals]
         return min(last or timed, key=lambda place: self.times_ms[place] or 0.0, default=None)
@@ -124,7 +145,26 @@ class SearchView:
     @cached_property
     def details(self) -> list[str]:
         """Every detail once."""
-        return list(dict.fromkeys(trial.detail for trial in self.trials))
+        return list(dict.fromkeys(self._detail_of_each))
+
+    @cached_property
+    def _detail_of_each(self) -> list[str]:
+        """The detail of each trial; one that was faster than the best in the search says why it lost."""
+        best_ms = None if self.best is None else self.times_ms[self.best]
+        is_final = self.search.is_cached or bool(self.search.finals)
+        found = []
+        for place, (once, trial) in enumerate(zip(self.search.trials, self.trials, strict=True)):
+            once_ms, time_ms = once.time_ms, trial.time_ms
+            is_faster = is_final and once_ms and best_ms and once_ms < best_ms
+            if not is_faster or once_ms is None or time_ms is None:
+                found.append(trial.detail)
+            elif trial.key in self.search.finals:
+                found.append(f"{once_ms:.4g} ms in the search, {time_ms:.4g} ms in the last round")
+            elif place == self.best:
+                found.append(trial.detail)
+            else:
+                found.append(f"a time of the search; the best takes {best_ms:.4g} ms in the last round")
+        return found
 
     @cached_property
     def default_config(self) -> Config | None:
@@ -167,7 +207,7 @@ class SearchView:
         always = {
             "configs": [self._positions(parameter) for parameter in self.parameters],
             "status": [statuses[trial.status] for trial in trials],
-            "detail": [details[trial.detail] for trial in trials],
+            "detail": [details[detail] for detail in self._detail_of_each],
             "final": [int(trial.key in finals) for trial in trials],
         }
         return {name: column for name, column in columns.items() if any(column)} | always

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.report.gather import gather
 from autotune.report.page import report_html
+from autotune.serving import cache
+from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.unit.test_report_page import HOSTILE, journal
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
@@ -71,8 +74,8 @@ def show(browser, file: Path, *, width=1300, height=900, dark=False):
 
 
 def requested(browser):
-    for entry in browser.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
+    for one in browser.get_log("performance"):
+        message = json.loads(one["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
             yield message["params"]["request"]["url"]
 
@@ -165,6 +168,24 @@ def test_every_chart_has_its_figures_in_a_table(opened):
         "return [...document.querySelectorAll('figure details')].some((one) => !one.querySelector('td'))"
     )
     assert not empty
+
+
+def test_a_kernel_of_the_cache_has_no_progress(chromium, tmp_path):
+    """A cache does not keep the order of trials."""
+    best = Config({**DEFAULT, "BLOCK": 128})
+    others = tuple((Config({**DEFAULT, "BLOCK": block}), block / 32) for block in (32, 256))
+    known = replace(entry(64), config=best, time_ms=2.0, measured=others)
+    cache.store(tmp_path, DEVICE, record(known))
+    file = tmp_path / "report.html"
+    file.write_text(report_html(gather(["reduce"], tmp_path)))
+    show(chromium, file)
+    scroll_through(chromium)
+    assert chromium.execute_script("return document.getElementById('progress')") is None
+    assert chromium.execute_script("return document.querySelector('#headline .value').textContent") == "2 ms"
+    details = chromium.execute_script(CELLS % 8)
+    assert details[0] == "a time of the search; the best takes 2 ms in the last round"
+    errors = [one for one in chromium.get_log("browser") if one["level"] == "SEVERE"]
+    assert not errors
 
 
 def test_brushing_filters_everything(opened):

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,8 @@ from autotune.evaluation.journal_rows import encode_measurement, encode_trial
 from autotune.report.columns import report_json
 from autotune.report.gather import gather
 from autotune.report.page import embedded, page_html, report_html
+from autotune.serving import cache
+from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import EXCERPT, T4
 
@@ -75,6 +78,71 @@ def test_the_fastest_of_the_last_round_is_the_best(tmp_path, no_cache):
     said = headline(search)
     assert search["best"] == 0 and said["Best time"]["value"] == "1.01 ms"
     assert said["Ties"]["value"] == "0" and said["Best time"]["note"].endswith("last round")
+
+
+def test_a_trial_that_was_faster_in_the_search_than_the_best_says_so(tmp_path, no_cache):
+    trials = [trial(1, time_ms=1.2), trial(2, time_ms=0.8), trial(3, time_ms=0.9), trial(4, time_ms=1.5)]
+    finals = {
+        trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS),
+        trials[2].key: Measurement((1.5, 1.51, 1.52) * 4, Rule.FINALS),
+    }
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
+    assert search["best"] == 0 and search["columns"]["time_ms"] == [1.01, 0.8, 1.51, 1.5]
+    assert [search["details"][place] for place in search["columns"]["detail"]] == [
+        "",
+        "a time of the search; the best takes 1.01 ms in the last round",
+        "0.9 ms in the search, 1.51 ms in the last round",
+        "",
+    ]
+
+
+def test_a_search_without_a_last_round_says_so(tmp_path, no_cache):
+    samples = Measurement((1.0, 1.1, 1.2) * 4, Rule.SAMPLES)
+    path = journal(tmp_path / "a.jsonl", [replace(trial(1), measurement=samples)])
+    (search,) = report_json(gather([path]))["searches"]
+    assert headline(search)["Best time"]["note"].endswith("there was no last round")
+    assert "Ties" not in headline(search)
+
+
+def test_a_kernel_of_the_cache_shows_what_the_cache_serves(tmp_path):
+    """Times of the search may lie below that of the last round."""
+    one, two = (Config({**DEFAULT, "BLOCK": block}) for block in (32, 256))
+    best = Config({**DEFAULT, "BLOCK": 128})
+    served = replace(
+        entry(64),
+        config=best,
+        time_ms=2.0,
+        interval_ms=(1.9, 2.1),
+        default_time_ms=5.0,
+        ties=(two,),
+        measured=((one, 1.0), (two, 2.01), (DEFAULT, 4.0)),
+    )
+    cache.store(tmp_path, DEVICE, record(served))
+    (search,) = report_json(gather(["reduce"], tmp_path))["searches"]
+    said = headline(search)
+    assert said["Best time"] == {"title": "Best time", "value": "2 ms", "note": "1.9 to 2.1 ms, last round"}
+    assert said["Over the default"]["value"] == "2.5 x" and said["Ties"]["value"] == "1"
+    (block,) = [place for place, one in enumerate(search["parameters"]) if one["name"] == "BLOCK"]
+    values = search["parameters"][block]["values"]
+    assert values[search["columns"]["configs"][block][search["best"]]] == 128
+    place = search["columns"]["time_ms"].index(1)
+    detail = search["details"][search["columns"]["detail"][place]]
+    assert detail == "a time of the search; the best takes 2 ms in the last round"
+    assert not search["hasOrder"]
+
+
+def test_an_entry_of_another_source_says_nothing_of_a_journal(tmp_path):
+    config = Config({**DEFAULT, "BLOCK": 128})
+    known = replace(entry(64), config=config, time_ms=1.0, default_time_ms=9.0)
+    cache.store(tmp_path, DEVICE, record(known))
+    origin = known.provenance.source_sha256
+    for source, speedups in ((origin[:16], 1), ("f" * 16, 0)):
+        path = tmp_path / f"{source}.jsonl"
+        header = {"kernel": "reduce", "n": 64, "device": DEVICE.name, "source": source}
+        tried = trial(1, config=config)
+        finals = {tried.key: Measurement((1.0,) * 12, Rule.FINALS)}
+        (search,) = report_json(gather([journal(path, [tried], finals, **header)], tmp_path))["searches"]
+        assert ("Over the default" in headline(search)) == speedups
 
 
 def test_values_of_different_types_are_different_values(tmp_path, no_cache):
