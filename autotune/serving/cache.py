@@ -202,11 +202,12 @@ def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
 
 
 def with_measured(entry: Entry, before: Entry) -> Entry:
-    """Add to a result the times that an earlier one measured for the same problem and the same source.
+    """Add to a result the times that an earlier one measured for the same problem.
 
-    The entry's own times take precedence.
+    The entry's own times take precedence. If the source or the space has changed, so may have the times.
     """
-    if entry.provenance.source_sha256 != before.provenance.source_sha256:
+    now, then = entry.provenance, before.provenance
+    if (now.source_sha256, now.space_sha256) != (then.source_sha256, then.space_sha256):
         return entry
     times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}
     times_ms.pop(entry.config, None)

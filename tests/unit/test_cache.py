@@ -95,7 +95,7 @@ def test_an_entry_for_the_same_problem_replaces_and_others_stay_sorted(tmp_path)
     assert cache.read_record(str(path)) == record(entry(64, "float32"), entry(64), newest)
 
 
-def test_a_new_search_keeps_what_earlier_ones_of_the_same_source_measured(tmp_path):
+def test_a_new_search_keeps_what_earlier_ones_of_the_same_source_and_space_measured(tmp_path):
     one, two, three = (Config({**DEFAULT, "BLOCK": block}) for block in (32, 128, 256))
     cache.store(tmp_path, DEVICE, record(replace(entry(64), measured=((one, 2.0), (two, 5.0)))))
     path = cache.store(
@@ -104,9 +104,10 @@ def test_a_new_search_keeps_what_earlier_ones_of_the_same_source_measured(tmp_pa
     (kept,) = cache.read_record(str(path)).entries
     assert kept.measured == ((DEFAULT, 64 / 1e6), (one, 2.0), (two, 3.0))
     assert kept.relative_times == {three: 1.0, DEFAULT: 1.0, one: 2.0, two: 3.0}
-    changed = replace(PROVENANCE, source_sha256="6" * 64)
-    cache.store(tmp_path, DEVICE, record(replace(entry(64), provenance=changed)))
-    assert cache.read_record(str(path)).entries == (replace(entry(64), provenance=changed),)
+    for change in ({"space_sha256": "b" * 64}, {"source_sha256": "6" * 64}):
+        changed = replace(entry(64), provenance=replace(PROVENANCE, **change))
+        cache.store(tmp_path, DEVICE, record(changed))
+        assert cache.read_record(str(path)).entries == (changed,)
 
 
 def test_each_measured_configuration_has_a_line(tmp_path):
