@@ -12,12 +12,17 @@ import json
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from autotune import __version__
+from autotune.interop.files import read_text
 from autotune.report.columns import report_json
 from autotune.report.gather import Gathered
 from autotune.report.view import cut
+
+_GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
+_HEAD = 2_000  # letters of a report in which that stands
 
 
 def report_html(gathered: Gathered) -> str:
@@ -46,6 +51,12 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
         name, _, after = piece.partition("}}")
         pieces += [parts[name], after]
     return "".join(pieces)
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a report, or empty; raises InputError if it cannot be read."""
+    text = read_text(path)
+    return not text or _GENERATOR in text[:_HEAD]
 
 
 def embedded(data: Mapping[str, Any]) -> str:

@@ -81,6 +81,8 @@ def _title(plot: Plot, view: SearchView) -> str:
 
 def _progress(plot: Plot) -> Figure:
     view = _view(plot)
+    if view.search.is_cached:
+        raise InputError(f"{view.search.kernel}: the cache does not keep the order of trials; name a journal")
     return figures.progress(_title(plot, view), view.times_ms)
 
 

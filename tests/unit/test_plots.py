@@ -156,6 +156,7 @@ def test_the_shipped_figures_are_what_the_command_makes():
         (("sweep", T4), "several sizes"),
         (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
         (("progress", "README.md"), "not JSON"),
+        (("progress", "sine", "--cache", "cache"), "name a journal"),
     ],
 )
 def test_what_cannot_be_drawn_is_told(tmp_path, arguments, said):

@@ -230,6 +230,17 @@ def test_the_folder_of_a_report_is_made(tmp_path):
     assert done.returncode == 0 and (tmp_path / "a/b.html").is_file()
 
 
+def test_a_report_replaces_a_report_and_nothing_else(tmp_path):
+    path = journal(tmp_path / "a.jsonl", [trial(1)])
+    for verb in ("wrote", "replaced"):
+        done = run_in_process(tmp_path, "report", path, "-o", "r.html")
+        assert done.returncode == 0 and done.stdout.startswith(f"{verb} r.html: 1 trial ("), done.stderr
+    before = (tmp_path / "a.jsonl").read_bytes()
+    done = run_in_process(tmp_path, "report", path, "-o", "a.jsonl")
+    assert done.returncode == 2 and "a.jsonl: exists and is not a report" in done.stderr
+    assert (tmp_path / "a.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
