@@ -14,6 +14,7 @@ from autotune.core.records import Value
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source, TemplateParameter
+from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 _BLOCK = re.compile(
@@ -65,12 +66,13 @@ class GuessedArgument:
 class Guess:
     """The guessed parts of a space file.
 
-    `sizes` has the extents for a GPU and a CPU. `reference` holds the lines of a function's body, none where
+    `sizes` has the extents for a GPU and a CPU, `verify_sizes` those of each check.
+    `reference` holds the lines of a function's body, none where
     no formula was found. `fixed_macros` have defaults other than numbers.
     """
 
     sizes: Mapping[str, tuple[int, int]]
-    verify_extents: tuple[int, ...]
+    verify_sizes: tuple[tuple[int, ...], ...]
     parameters: tuple[GuessedParameter, ...]
     fixed_macros: tuple[Macro, ...]
     arguments: tuple[GuessedArgument, ...]
@@ -108,9 +110,11 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
     elements = " * ".join(names * len(axes) if len(names) == 1 else names)
     roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(kernel, roles, names)
+    grid = _grid(block, axes, names, tuned)
+    values = {parameter.name: parameter.values for parameter in parameters}
     return Guess(
         sizes=dict.fromkeys(names, extents),
-        verify_extents=_verify_extents(kernel.body, max(len(names), len(axes))),
+        verify_sizes=verify_sizes(names, grid, block, values, checked=is_checked(kernel.body)),
         parameters=tuple(parameters),
         fixed_macros=tuple(macro for macro in macros if macro not in tuned),
         arguments=tuple(
@@ -121,7 +125,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
             else _scalar(item, kernel.arguments, names)
             for item in kernel.arguments
         ),
-        grid=_grid(block, axes, names, tuned),
+        grid=grid,
         block=block,
         shared_bytes=_shared_bytes(kernel, block),
         elements=elements,
@@ -280,13 +284,6 @@ def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:
         return ""
     size_bytes = 8 if match[1].split()[-1] in ("double", "long", "size_t") else 4
     return " * ".join((str(size_bytes), *(part for part in block if part != "1")))
-
-
-def _verify_extents(body: str, dimensions: int) -> tuple[int, ...]:
-    """Awkward sizes, or one that fills all blocks if the kernel seems not to check bounds."""
-    if re.search(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b", body) is None:
-        return (8_192,) if dimensions == 1 else (512,)
-    return (1, 1_003) if dimensions == 1 else (1, 33)
 
 
 def _scalar(

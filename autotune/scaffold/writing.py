@@ -78,17 +78,13 @@ def _sizes(guess: Guess) -> list[str]:
         return ", ".join(f"{name}: {extent:_}" for name, extent in zip(guess.sizes, extents, strict=True))
 
     gpu, cpu = ([extents[kind] for extents in guess.sizes.values()] for kind in (0, 1))
-    checks = ", ".join(f"{{{mapping([extent] * len(guess.sizes))}}}" for extent in guess.verify_extents)
-    remark = (
-        "awkward ones: 1, a prime, less than a block" if len(guess.verify_extents) > 1 else "no bounds check?"
-    )
-    if len(guess.sizes) > 1:
-        remark += "; let them differ"
+    checks = [f"{{{mapping(extents)}}}" for extents in guess.verify_sizes]
+    remark = "1, and around multiples of the largest tile" if len(checks) > 1 else "no bounds check?"
     return [
         "sizes:",
         f"  default: {{{mapping(gpu)}}}  # what do you tune for?",
         f"  cpu: {{{mapping(cpu)}}}",
-        f"verify_sizes: [{checks}]  # {remark}",
+        *_flow("verify_sizes: [", checks, f"]  # {remark}"),
     ]
 
 

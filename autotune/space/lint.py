@@ -167,9 +167,11 @@ def _untried_edges(space: Space) -> Iterator[Finding]:
         tried = [sizes[name] for sizes in space.spec.verify_sizes if sizes.get(name, 0) >= tile - 1]
         missing = [tile + edge for edge in (-1, 0, 1) if all((size - edge) % tile for size in tried)]
         if missing:
+            *before, last = map(str, missing)
+            added = f"sizes of {', '.join(before)} and {last}" if before else f"a size of {last}"
             detail = (
                 "verify_sizes needs sizes one less than, equal to and one more than a multiple of the "
-                f"largest tile, {tile}; missing: one such as {' and '.join(map(str, missing))}"
+                f"largest tile, {tile}: add {added}"
             )
             yield Finding("untried_edge", name, detail)
 

@@ -15,6 +15,7 @@ from autotune.scaffold import scaffold
 from autotune.scaffold.outcome import Role, role_of
 from autotune.scaffold.reading import KernelArgument
 from autotune.space import bind, load_space, problem_of
+from autotune.space.lint import lint
 from tests.space_example import GPU
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,30 @@ def test_every_kernel_of_the_repository_gets_a_space_with_a_valid_default(tmp_pa
         space = bind(spec, GPU, problem_of(spec, GPU))
         assert spec.default in space
         assert [step.entry for step in space.launches(spec.default)] == [found.entry]
+
+
+@pytest.mark.parametrize(
+    ("indices", "arguments"),
+    [
+        ("threadIdx.x", "float *x, int n"),
+        ("threadIdx.x + WORK_PER_THREAD", "float *x, int n"),
+        ("threadIdx.x + threadIdx.y", "float *x, int n"),
+        ("threadIdx.x + threadIdx.y + TILE", "float *x, int M, int N, int K"),
+        ("threadIdx.x + threadIdx.y + threadIdx.z", "float *x, int nx, int ny, int nz"),
+    ],
+)
+def test_sizes_to_verify_differ_and_lie_around_the_tiles(tmp_path, indices, arguments):
+    text = kernel(f"if ({indices} < 7) x[{indices}] = 1;", arguments)
+    result = made(text)
+    space = load_space(write(tmp_path, result, text))
+    bound = bind(space, GPU, problem_of(space, GPU))
+    assert [one for one in lint(bound, text, ()) if one.kind == "untried_edge"] == []
+    assert all(len(set(sizes.values())) == len(sizes) for sizes in space.verify_sizes[1:])
+
+
+def test_without_a_bounds_check_the_sizes_to_verify_fill_all_blocks():
+    text = kernel("x[threadIdx.x + threadIdx.y] = 1;", "float *x, int width, int height")
+    assert made(text).guess.verify_sizes == ((128, 32),)
 
 
 @pytest.mark.parametrize(

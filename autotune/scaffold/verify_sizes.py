@@ -1,0 +1,76 @@
+"""Choose the sizes to verify: 1, then those around the largest tiles, where a bounds check fails first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import product
+from math import prod
+
+from autotune.core.expressions import integer, parse
+from autotune.core.records import Value
+from autotune.errors import ExpressionError
+
+_BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
+_CHECK = re.compile(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b")
+_LARGEST_BLOCK = 1024  # threads
+_USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
+
+
+def is_checked(body: str) -> bool:
+    """Whether a kernel seems to check bounds."""
+    return _CHECK.search(body) is not None
+
+
+def verify_sizes(
+    names: Sequence[str],
+    grid: Sequence[str],
+    block: Sequence[str],
+    values: Mapping[str, tuple[Value, ...]],
+    *,
+    checked: bool,
+) -> tuple[tuple[int, ...], ...]:
+    """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
+
+    Args:
+        names: The sizes.
+        grid: Blocks along each axis.
+        block: Threads along each axis.
+        values: The values of each parameter.
+        checked: Whether the kernel checks bounds; if not, only extents that fill all blocks are chosen.
+    """
+    tiles = _largest_tiles(grid, block, values)
+    if not checked:
+        return (_differing([tiles.get(name, _WHOLE_TILE) for name in names], [0] * len(names)),)
+    chosen = [tiles.get(name, _USUAL_TILE) for name in names]
+    edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
+    return (1,) * len(names), *(_differing(chosen, each) for each in edges)
+
+
+def _differing(tiles: Sequence[int], edges: Sequence[int]) -> tuple[int, ...]:
+    """For each size, a multiple of its tile, moved to its edge, that no other size has."""
+    found: list[int] = []
+    for tile, edge in zip(tiles, edges, strict=True):
+        extent = 2 * tile + edge
+        while extent in found:
+            extent += tile
+        found.append(extent)
+    return tuple(found)
+
+
+def _largest_tiles(
+    grid: Sequence[str], block: Sequence[str], values: Mapping[str, tuple[Value, ...]]
+) -> dict[str, int]:
+    """What the largest block of each size covers, over the configurations that a device can launch."""
+    found: dict[str, int] = {}
+    threads = [parse(part) for part in block]
+    for match in filter(None, map(_BLOCKS.fullmatch, grid)):
+        tile = parse(match[2])
+        read = {name for part in (tile, *threads) for name in part.names} & values.keys()
+        for chosen in product(*(values[name] for name in read)):
+            config = dict(zip(read, chosen, strict=True))
+            with suppress(ExpressionError):  # of a value that is no number
+                if prod(integer(part, config) for part in threads) <= _LARGEST_BLOCK:
+                    found[match[1]] = max(found.get(match[1], 1), integer(tile, config))
+    return {name: tile for name, tile in found.items() if tile > 1}
