@@ -104,7 +104,7 @@ def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Sea
             dtype=dtype if isinstance(dtype, str) else None,
             data=str(header.get("data", "")),
             source=str(path),
-            trials=tuple(trials),
+            trials=_latest(trials, finals),
             finals=finals,
             is_imported="verification" not in header,
             source_sha256=str(header.get("source", "")),
@@ -113,6 +113,20 @@ def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Sea
         cache,
         space,
     )
+
+
+def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple[Trial, ...]:
+    """One trial of each configuration: that of the last round, else the newest.
+
+    The others are of earlier searches, for example with another driver or reference: their keys differ.
+    """
+    found: dict[str, Trial] = {}
+    for trial in trials:
+        before = found.get(trial.config.key)
+        if before is None or before.key not in finals or trial.key in finals:
+            found.pop(trial.config.key, None)  # the order is that of the trials that are kept
+            found[trial.config.key] = trial
+    return tuple(found.values())
 
 
 def _of_recordings(path: Path, cache: Path | None, space: Path | None) -> Iterable[Search]:

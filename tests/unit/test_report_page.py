@@ -96,6 +96,25 @@ def test_a_trial_that_was_faster_in_the_search_than_the_best_says_so(tmp_path, n
     ]
 
 
+def test_a_trial_of_an_earlier_search_is_replaced_by_that_of_a_later_one(tmp_path, no_cache):
+    """A journal may have a configuration twice: with another driver, say, a trial has another key."""
+    one, two, three = ({"A": number} for number in (1, 2, 3))
+    trials = [
+        trial(1, time_ms=0.5, config=one),
+        trial(2, time_ms=0.6, config=two),
+        trial(3, time_ms=3.0, config=three),
+        trial(4, time_ms=2.0, config=one),
+        trial(5, time_ms=1.0, config=two),
+        trial(6, time_ms=9.0, config=three),
+    ]
+    finals = {
+        trials[place].key: Measurement((time_ms,) * 12, Rule.FINALS) for place, time_ms in ((2, 3), (3, 2))
+    }
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
+    assert search["columns"]["time_ms"] == [3, 2, 1] and search["best"] == 1
+    assert headline(search)["Trials"]["value"] == "3"
+
+
 def test_a_search_without_a_last_round_says_so(tmp_path, no_cache):
     samples = Measurement((1.0, 1.1, 1.2) * 4, Rule.SAMPLES)
     path = journal(tmp_path / "a.jsonl", [replace(trial(1), measurement=samples)])
@@ -187,7 +206,7 @@ def test_long_texts_are_cut_and_say_so(tmp_path, no_cache):
 
 def test_ten_thousand_trials_stay_small(tmp_path, no_cache):
     trials = [
-        trial(n, time_ms=1 + n / 7, config={f"P{p}": (n * p) % 9 for p in range(12)}, cost_s=n / 3)
+        trial(n, time_ms=1 + n / 7, config={f"P{p}": n // 9 ** (p % 5) % 9 for p in range(12)}, cost_s=n / 3)
         for n in range(10_000)
     ]
     html = report_html(gather([journal(tmp_path / "a.jsonl", trials)]))
