@@ -803,10 +803,12 @@
         return pointMarks(px, py, brushed([xAxis, time], [sx, sy]));
       },
       caption: () => {
-        const round = hasLastRound() ? " Trials of the last round stand at their time there." : "";
+        const round = hasLastRound() ? " Trials of the last round are at their time in it." : "";
+        const below = hasLastRound() && least < view.bestTime
+          ? ` The line ends below the best, ${number(view.bestTime)} ms in the last round, because a time of the search was lower.` : "";
         const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
         const last = Math.max(0, ...steps);
-        return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round} Drag to select a range.`;
+        return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round}${below} Drag to select a range.`;
       },
       rows: () => {
         const rows = [];

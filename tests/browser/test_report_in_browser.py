@@ -14,7 +14,7 @@ from autotune.report.gather import gather
 from autotune.report.page import report_html
 from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
-from tests.unit.test_report_page import HOSTILE, journal
+from tests.unit.test_report_page import HOSTILE, journal, trial
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
 SIZES = {"desktop": (1300, 900), "phone": (390, 800)}
@@ -186,6 +186,19 @@ def test_a_kernel_of_the_cache_has_no_progress(chromium, tmp_path):
     assert details[0] == "a time of the search; the best takes 2 ms in the last round"
     errors = [one for one in chromium.get_log("browser") if one["level"] == "SEVERE"]
     assert not errors
+
+
+def test_a_line_below_the_best_is_explained(chromium, tmp_path, monkeypatch):
+    """A time of the search may be lower than that of the last round."""
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+    tried = [trial(1, time_ms=1.0), trial(2, time_ms=1.5)]
+    finals = {tried[1].key: Measurement((2.0,) * 12, Rule.FINALS)}
+    file = tmp_path / "report.html"
+    file.write_text(report_html(gather([journal(tmp_path / "a.jsonl", tried, finals)])))
+    show(chromium, file)
+    scroll_through(chromium)
+    said = chromium.execute_script("return document.getElementById('progress-chart-said').textContent")
+    assert "below the best, 2 ms in the last round" in said
 
 
 def test_brushing_filters_everything(opened):
