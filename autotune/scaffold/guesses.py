@@ -14,6 +14,7 @@ from autotune.core.records import Value
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source, TemplateParameter
+from autotune.scaffold.shapes import bins, indexed_shape, is_scattered
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
@@ -106,12 +107,17 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
     if is_small:
         parameters = [replace(item, default=_least(item)) for item in parameters]
     names = _size_names(kernel, {parameter.name for parameter in parameters})
-    extents = _EXTENTS[min(3, max(len(names), len(axes)))]
-    elements = " * ".join(names * len(axes) if len(names) == 1 else names)
     roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(kernel, roles, names)
     grid = _grid(block, axes, names, tuned)
     values = {parameter.name: parameter.values for parameter in parameters}
+    shapes = {
+        item.name: _shape(item, kernel, source, names, values)
+        for item in kernel.arguments
+        if item.is_pointer and not item.symbol
+    }
+    dimensions = max([len(names), len(axes), *(len(shape) for shape, _ in shapes.values())])
+    extents = _EXTENTS[min(3, dimensions)]
     return Guess(
         sizes=dict.fromkeys(names, extents),
         verify_sizes=verify_sizes(names, grid, block, values, checked=is_checked(kernel.body)),
@@ -120,7 +126,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
         arguments=tuple(
             _variable(item, [*names, *(parameter.name for parameter in parameters)])
             if item.symbol
-            else _array(item, roles[item.name], elements, bool(reference))
+            else _array(item, roles[item.name], shapes[item.name], bool(reference))
             if item.is_pointer
             else _scalar(item, kernel.arguments, names)
             for item in kernel.arguments
@@ -128,7 +134,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
         grid=grid,
         block=block,
         shared_bytes=_shared_bytes(kernel, block),
-        elements=elements,
+        elements=_elements(names, axes),
         reference=reference,
     )
 
@@ -304,16 +310,43 @@ def _variable(argument: KernelArgument, names: Collection[str]) -> GuessedArgume
     return GuessedArgument(argument, Role.IN, shape, _fill(argument), remark=remark)
 
 
-def _array(argument: KernelArgument, role: Role, elements: str, has_reference: bool) -> GuessedArgument:
-    shape = elements if argument.width == 1 else f"{argument.width} * {elements}"
+def _shape(
+    argument: KernelArgument,
+    kernel: FoundKernel,
+    source: Source,
+    names: Sequence[str],
+    values: Mapping[str, tuple[Value, ...]],
+) -> tuple[tuple[str, ...], str]:
+    """The shape of an array, and what to ask about it."""
+    array, body = argument.name, kernel.body
+    extents, question = list(indexed_shape(array, body, names)), "shape guessed from its index"
+    if not extents:
+        is_histogram = is_scattered(array, body)
+        bound = bins(array, body, source.definitions, {*names, *values}) if is_histogram else ""
+        extents = [bound or _elements(names, _axes(kernel, source.code))]
+        question = "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
+    if argument.width > 1:
+        extents[-1] = f"{argument.width} * {extents[-1]}"
+    return tuple(extents), question
+
+
+def _elements(names: Sequence[str], axes: Sequence[str]) -> str:
+    return " * ".join([*names] * len(axes) if len(names) == 1 else names)
+
+
+def _array(
+    argument: KernelArgument, role: Role, guessed: tuple[tuple[str, ...], str], has_reference: bool
+) -> GuessedArgument:
+    shape, question = ", ".join(guessed[0]), guessed[1]
     if role is Role.OUT and not has_reference:
-        remark = "`role: out`, without a fill, once reference() returns it"
+        remark = f"{question}; `role: out`, without a fill, once reference() returns it"
         return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
     if role is Role.OUT:
-        return GuessedArgument(argument, role, shape)
+        return GuessedArgument(argument, role, shape, remark=question)
     if role is Role.SUM:
-        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark="atomics add to it, from 0")
-    return GuessedArgument(argument, role, shape, _fill(argument))
+        remark = f"{question}; atomics add to it, from 0"
+        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
+    return GuessedArgument(argument, role, shape, _fill(argument), remark=question)
 
 
 def _fill(argument: KernelArgument) -> str:

@@ -90,13 +90,15 @@ class FoundKernel:
 class Source:
     """What was found in a source: at least one kernel, in the order of the text.
 
-    `code` is the text without comments, strings and preprocessor directives other than pragmas.
+    `code` is the text without comments, strings and preprocessor directives other than pragmas,
+    `definitions` the macros that it defines.
     """
 
     dialect: str
     kernels: tuple[FoundKernel, ...]
     macros: tuple[Macro, ...]
     code: str
+    definitions: Mapping[str, str]
 
 
 def read_kernels(
@@ -124,7 +126,8 @@ def read_kernels(
             taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
             taken |= {word for kernel in kernels for word in kernel.types}
             taken.update(dialect_words if dialect == "portable" else ())
-            return Source(dialect, kernels, tuple(find_macros(code, plain, taken, SCALARS, undefined)), plain)
+            macros = tuple(find_macros(code, plain, taken, SCALARS, undefined))
+            return Source(dialect, kernels, macros, plain, definitions)
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"

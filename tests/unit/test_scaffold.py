@@ -88,6 +88,54 @@ def test_without_a_bounds_check_the_sizes_to_verify_fill_all_blocks():
 
 
 @pytest.mark.parametrize(
+    ("body", "arguments", "shape"),
+    [
+        ("p[(z * ny + y) * nx + x] = 1;", "int nx, int ny, int nz", "nz, ny, nx"),
+        ("p[z * ny * nx + y * nx + x] = 1;", "int nx, int ny, int nz", "nz, ny, nx"),
+        (
+            "const size_t i = ((size_t)z * ny + y) * nx + x; p[i] = p[i - nx] + p[i + nx * ny];",
+            "int nx, int ny, int nz",
+            "nz, ny, nx",
+        ),
+        ("int y = blockIdx.y, i = y * nx + x; p[i] = 1;", "int nx, int ny", "ny, nx"),
+        ("if (y < m) p[y * k + x] = 1;", "int m, int n, int k", "m, k"),
+        ("if (y < n) p[y * n + x] = 1;", "int n", "n, n"),
+        ("if (z < n) p[(z * n + y) * n + x] = 1;", "int n", "n, n, n"),
+        ("p[y * nx + (from + x) % nx] = 1;", "int nx, int ny", "ny, nx"),
+        ("p[y * k + x] = 1;", "int m, int n, int k", "m * n * k"),  # m or n rows?
+        ("p[y * nx + x] = p[x * ny + y];", "int nx, int ny", "nx * ny"),  # two layouts
+    ],
+)
+def test_a_shape_follows_from_the_index(body, arguments, shape):
+    (found, *_) = made(kernel(body, f"float *p, {arguments}")).guess.arguments
+    assert found.shape == shape and "shape guessed" in found.remark
+
+
+def test_the_size_of_a_square_array_is_that_of_one_side():
+    text = kernel("if (y < n) p[y * n + x] = 1;", "float *p, int n")
+    assert made(text).guess.sizes == {"n": (4096, 512)}
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "asks"),
+    [
+        ("atomicAdd(&p[x[i]], 1);", "n", True),
+        ("atomicAdd(&p[x[i] % BINS], 1);", "256", False),
+        ("int b = x[i]; if (b < BINS) atomicAdd(&p[b], 1);", "256", False),
+        ("for (int b = threadIdx.x; b < 64; b += 32) atomicAdd(&p[b], 1);", "64", False),
+        ("for (int b = threadIdx.x; b < TILE; b += 32) atomicAdd(&p[b], 1);", "TILE", False),
+        ("int b = x[i]; if (b >= 0) atomicAdd(&p[b], 1);", "n", True),
+        ("p[i] = x[i];", "n", False),
+    ],
+)
+def test_the_bins_of_a_histogram_are_as_many_as_the_source_says_or_a_question(body, shape, asks):
+    text = "#define BINS 256\n" + kernel(body, "unsigned *p, const int *x, int n")
+    (found, *_) = made(text).guess.arguments
+    assert found.shape == shape and ("how many elements?" in found.remark) is asks
+    assert "shape guessed" in found.remark
+
+
+@pytest.mark.parametrize(
     ("body", "role"),
     [
         ("y[i] = x[i];", Role.OUT),

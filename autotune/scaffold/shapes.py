@@ -1,0 +1,125 @@
+"""Guess the shapes of arrays from how a kernel indexes them."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
+
+from autotune.scaffold.macros import WORD
+from autotune.scaffold.reading import closing
+
+_CAST = re.compile(
+    r"\(\s*(?:const\s+)?(?:unsigned\s+|signed\s+|long\s+)*(?:int|long|short|unsigned|size_t|u?int\d+_t)\s*\)"
+)
+_NUMBER = re.compile(r"\b(\d+)[uUlL]+\b")
+_ATOMIC = re.compile(r"(?i)atomic_?\w+\s*\(\s*&\s*$")
+_DEPTH = 8  # of variables in the index, one in another
+
+Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sorted, and its other names
+
+
+def indexed_shape(array: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
+    """The extents that an index such as `(z * ny + y) * nx + x` shows, slowest first; empty if none does."""
+    shapes = {_extents(index, body, sizes) for index in _indices(array, body)} - {()}
+    return shapes.pop() if len(shapes) == 1 else ()
+
+
+def bins(array: str, body: str, definitions: Mapping[str, str], known: Collection[str]) -> str:
+    """How many elements atomics of data's choosing update: a bound that the source names, else empty.
+
+    Args:
+        array: The name of the array.
+        body: Text of the kernel.
+        definitions: The macros that the source defines.
+        known: Names that a shape may read.
+    """
+    for index in map(str.strip, _indices(array, body)):
+        bounds = _bounds(index, body) if index.isidentifier() else []
+        remainder = re.search(r"%\s*(\w+)$", _written_out(index, body))
+        for bound in (*([remainder[1]] if remainder else []), *bounds):
+            number = definitions.get(bound, bound)
+            if bound in known or (number.isdigit() and int(number) > 0):
+                return bound if bound in known else number
+    return ""
+
+
+def is_scattered(array: str, body: str) -> bool:
+    """Whether atomics alone update an array, at an index that is not the thread's."""
+    places = [body[: match.start()] for match in re.finditer(rf"\b{array}\s*\[", body)]
+    if not places or not all(_ATOMIC.search(place) for place in places):
+        return False
+    return any(
+        not re.search(r"threadIdx|blockIdx|_INDEX|get_\w+_id", _written_out(index, body))
+        or "[" in _written_out(index, body)
+        or (index.strip().isidentifier() and _bounds(index.strip(), body))
+        for index in _indices(array, body)
+        if not index.strip().isdigit()
+    )
+
+
+def _indices(array: str, body: str) -> Iterator[str]:
+    for match in re.finditer(rf"\b{array}\s*\[", body):
+        yield body[match.end() : closing(body, match.end() - 1)]
+
+
+def _bounds(variable: str, body: str) -> list[str]:
+    """What a variable is compared with: `i < n`, `i >= n`."""
+    found = re.finditer(rf"(?<![\w.]){variable}\s*(?:<|>=)\s*(\w+)", body)
+    return [match[1] for match in found]
+
+
+def _value(variable: str, body: str) -> str:
+    """What a variable is set to, if that is done once."""
+    found: list[str] = re.findall(rf"(?<![\w.]){variable}\s*=(?!=)\s*([^;=]+?)\s*(?:;|,\s*\w+\s*=)", body)
+    changed = re.search(rf"(?<![\w.]){variable}\s*(?:[-+*/%]=|\+\+|--)|(?:\+\+|--){variable}\b", body)
+    return found[0] if len(found) == 1 and not changed else ""
+
+
+def _written_out(index: str, body: str) -> str:
+    return _value(index.strip(), body) or index if index.strip().isidentifier() else index
+
+
+def _extents(index: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
+    terms = _monomials(_tree(index), body, sizes, _DEPTH)
+    strides = sorted({stride for stride, _ in terms if stride}, key=len)
+    names: list[str] = []
+    for number, stride in enumerate(strides, 1):
+        added = list((Counter(stride) - Counter(names)).elements())
+        if len(stride) != number or len(added) != 1:
+            return ()
+        names += added
+    if not names:
+        return ()
+    slowest = {word for stride, words in terms if stride == strides[-1] for word in words}
+    bounds = {bound for word in slowest for bound in _bounds(word, body) if bound in sizes}
+    left = bounds if len(bounds) == 1 else set(sizes) - set(names)
+    return (*left, *reversed(names)) if len(left) == 1 else ()
+
+
+def _tree(text: str) -> ast.expr | None:
+    plain = WORD.sub(lambda word: word[0] + "_" * keyword.iskeyword(word[0]), _CAST.sub("", text))
+    try:
+        return ast.parse(_NUMBER.sub(r"\1", plain).strip(), mode="eval").body
+    except SyntaxError:  # C that is no Python
+        return None
+
+
+def _monomials(node: ast.expr | None, body: str, sizes: Sequence[str], depth: int) -> set[Monomial]:
+    """The products that an index is a sum of; what is neither sum nor product has no names."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _monomials(left, body, sizes, depth) | _monomials(right, body, sizes, depth)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            pairs = product(_monomials(left, body, sizes, depth), _monomials(right, body, sizes, depth))
+            return {(tuple(sorted(first[0] + second[0])), first[1] | second[1]) for first, second in pairs}
+        case ast.Name(id=name) if name in sizes:
+            return {((name,), frozenset())}
+        case ast.Name(id=name):
+            value = _tree(_value(name, body)) if depth else None
+            terms = _monomials(value, body, sizes, depth - 1) if value is not None else set()
+            return terms if any(stride for stride, _ in terms) else {((), frozenset((name,)))}
+    return {((), frozenset())}
