@@ -105,9 +105,14 @@ def scroll_through(browser):
 
 def wait_until(browser, condition):
     """Wait for a condition in the page's script."""
+    wait_for(browser, lambda one: one.execute_script(f"return {condition}"))
+
+
+def wait_for(browser, condition):
+    """Wait until a condition of the browser holds; raises if that takes longer than 20 s."""
     from selenium.webdriver.support.wait import WebDriverWait
 
-    WebDriverWait(browser, 20).until(lambda one: one.execute_script(f"return {condition}"))
+    WebDriverWait(browser, 20).until(condition)
 
 
 def pointer(browser, chart, *places):
@@ -211,8 +216,7 @@ def test_brushing_filters_everything(opened):
     said = opened.execute_script("return document.querySelector('#trials .soft').textContent")
     assert said.endswith(f" of {left}")
     opened.execute_script("document.getElementById('scatter').scrollIntoView()")
-    wait_until(opened, "document.getElementById('scatter').dataset.drawn > 1")
-    assert drawn(opened, "scatter") != before
+    wait_for(opened, lambda browser: drawn(browser, "scatter") != before)
     opened.execute_script("clear.click()")
     assert shown(opened) == 180
 
