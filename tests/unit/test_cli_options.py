@@ -104,5 +104,10 @@ def test_an_interrupt_that_an_import_turns_into_an_error_is_one_line(monkeypatch
         raise ImportError("could not import module 'datetime'")
 
     monkeypatch.setattr(devices, "run", swallow)
-    assert main(["devices"]) == 130
+    # as in a process of its own: tests before may have left another handler
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["devices"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert capsys.readouterr().err == "autotune: interrupted; the same command resumes\n"
