@@ -79,6 +79,7 @@ def fault_of(seed, rate, a, b):
 def honest_ms(a, b):
     return 1.0 + 0.02 * (a - 23) ** 2 + 0.15 * (b - 7) ** 2
 '''
+RULES = f"FAULTS = {list(FAULTS)!r}\n{SELECTION}"
 KERNEL = """\
 import os, random, signal, time
 
@@ -153,13 +154,11 @@ def searched(
     folder: Path, seed: int, budget: int, rate: float
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The result of one search, and how each injected fault that it met ended."""
-    selection = f"FAULTS = {list(FAULTS)!r}\n{SELECTION}"
-    chosen: dict[str, Any] = {}
-    exec(selection, chosen)  # the kernel's own text decides here, too
+    chosen = rules()
     a, b = next(pair for pair in ALL if chosen["fault_of"](seed, rate, *pair) is None)
     (folder / "chaos.yaml").write_text(SPACE.format(a=a, b=b))
     (folder / "reference.py").write_text(REFERENCE)
-    (folder / "chaos.py").write_text(f"{selection}\nSEED, RATE = {seed}, {rate}\n{KERNEL}")
+    (folder / "chaos.py").write_text(f"{RULES}\nSEED, RATE = {seed}, {rate}\n{KERNEL}")
     limits = ["--timeout", str(TIMEOUT_S), "--compile-timeout", str(TIMEOUT_S), "--budget", str(budget)]
     command = ["search", "chaos.yaml", "--device", "fake", "--json", "--journal", "j.jsonl"]
     done = subprocess.run(
@@ -177,10 +176,16 @@ def searched(
     return json.loads(done.stdout), [(fault, trial.status.value) for fault, trial in faults if fault]
 
 
+def rules() -> dict[str, Any]:
+    """The functions that say which configuration fails and how fast one is, from the kernel's own text."""
+    names: dict[str, Any] = {}
+    exec(RULES, names)
+    return names
+
+
 def fastest(seed: int, rate: float, result: dict[str, Any]) -> bool:
     """Whether a search named the fastest configuration that works, or a tie with it."""
-    chosen: dict[str, Any] = {}
-    exec(f"FAULTS = {list(FAULTS)!r}\n{SELECTION}", chosen)
+    chosen = rules()
     working = [pair for pair in ALL if chosen["fault_of"](seed, rate, *pair) is None]
     a, b = min(working, key=lambda pair: chosen["honest_ms"](*pair))
     best = Config({"A": a, "B": b})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.core.records import Entry, Sizes
 from autotune.core.text import hint
-from autotune.core.trials import Status
+from autotune.core.trials import Objective, Status
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import read_journal
@@ -24,7 +24,6 @@ from autotune.serving.cache import (
 from autotune.serving.matching import stale_reasons
 
 _NOT_OF_A_SEARCH = (".ladder.jsonl", ".run.jsonl")
-OBJECTIVES = ("time", "energy", "edp", "pareto")
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def find_journal(name: str, runs: Path = Path("runs")) -> Path:
 
 
 def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[StoredResult]:
-    for objective in OBJECTIVES:
+    for objective in (one.value for one in Objective):
         folder = objective_root(root, objective)
         for name in kernels(folder) if kernel is None else [kernel]:
             for device in folders(folder):
