@@ -23,6 +23,7 @@ _COSTS = {
     Objective.EDP: "energy times delay",
     Objective.PARETO: "energy times delay",
 }
+_PRECISE = 0.02  # of the median; a narrower interval needs no explanation
 SHIFT = 1.3  # warn if best and default both took this many times as long, or as short, in the last round
 _FASTEST = 10  # how many of the fastest configurations the line `learnt` is about
 
@@ -46,7 +47,7 @@ def result_text(result: Result) -> str:
         *_front(result),
         *_ties(result),
         *_groups(result),
-        *_noise(final.noise),
+        *_noise(final),
         *_warnings(result),
         *_failures(result),
         *_learnt(result),
@@ -187,12 +188,16 @@ def _group(group: Group) -> str:
     return f"{group.name} {time} ({group.tried} tried)"
 
 
-def _noise(noise: float | None) -> list[str]:
+def _noise(final: Measurement) -> list[str]:
     """How steady the machine was in the last round, and what to do if it was not."""
+    noise, (low, high) = final.noise, final.interval_ms
     if noise is None:
         return []
     if noise <= NOISY:
-        return [f"noise   {noise:.2%} between two timings of the same binary"]
+        spread = (high - low) / final.median_ms
+        is_wider = spread > max(_PRECISE, 2 * noise)
+        rounds = f"; single rounds differ by up to {spread:.0%}" if is_wider else ""
+        return [f"noise   {noise:.2%} between the medians of two timings of the same binary{rounds}"]
     return [
         f"warning the machine was unsteady: {noise:.0%} noise between two timings of the same binary; "
         "run the search again on a quiet machine"

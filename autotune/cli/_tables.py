@@ -11,6 +11,7 @@ from rich.table import Table
 from autotune.core.records import Config, Sizes
 from autotune.evaluation.instance import work
 from autotune.space import Space
+from autotune.space.spec import DTYPES
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 _PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
@@ -46,10 +47,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def problem_text(space: Space) -> str:
-    """A problem as text: `n=4,194,304, int32`."""
-    problem = space.problem
-    data = f", {problem.data} data" if problem.data else ""
-    return f"{sizes_text(problem.sizes)}, {problem.dtype}{data}"
+    """A problem as text: `n=4,194,304, int32`, without the type if the space names none."""
+    problem, spec = space.problem, space.spec
+    is_typed = spec.dtypes != DTYPES or any(item.dtype == "DTYPE" for item in spec.arguments)
+    dtype = problem.dtype if is_typed else ""
+    data = f"{problem.data} data" if problem.data else ""
+    return ", ".join(filter(None, (sizes_text(problem.sizes), dtype, data)))
 
 
 def rate_text(space: Space, config: Config, time_ms: float) -> str:

@@ -112,7 +112,7 @@ def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) 
             sizes_text(one.entry.sizes),
             one.entry.dtype,
             f"{one.entry.time_ms:.4g}",
-            _UNKNOWN if one.bytes_per_s is None else per_second(one.bytes_per_s, "B/s"),
+            _rate(one.bytes_per_s, "B/s"),
         )
         for one in results
     ]
@@ -175,7 +175,7 @@ def _sections(comparison: KernelComparison) -> Iterator[_Section]:
 
 
 def _times(title: str, comparison: KernelComparison) -> _Section:
-    columns = ("device", "ms", "GB/s", "of bandwidth", "GFLOP/s", "over default", "over CPU", "found by")
+    columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "over CPU", "found by")
     rows = [_times_row(result, comparison.cpu_time_ms) for result in comparison.tuned]
     known = [place for place in range(len(columns)) if any(row[place] != _UNKNOWN for row in rows)]
     notes = []
@@ -191,9 +191,9 @@ def _times_row(result: DeviceResult, cpu_time_ms: float | None) -> tuple[str, ..
     return (
         result.folder,
         f"{result.entry.time_ms:.4g}",
-        _rate(result.bytes_per_s),
+        _rate(result.bytes_per_s, "B/s"),
         _number(result.bandwidth_share, "{:.0%}"),
-        _rate(result.flops_per_s),
+        _rate(result.flops_per_s, "FLOP/s"),
         _number(result.speedup, "{:.3g} x"),
         _number(_over_cpu(result, cpu_time_ms), "{:.3g} x"),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
@@ -248,9 +248,8 @@ def _number(value: float | None, text: str) -> str:
     return _UNKNOWN if value is None else text.format(value)
 
 
-def _rate(per_s: float | None) -> str:
-    """A rate in units of 1e9 per second, with three digits or more."""
-    return _number(per_s and per_s * 1e-9, "{:.3g}" if (per_s or 0.0) < 1e11 else "{:,.0f}")
+def _rate(rate: float | None, unit: str) -> str:
+    return _UNKNOWN if rate is None else per_second(rate, unit)
 
 
 def _over_cpu(result: DeviceResult, cpu_time_ms: float | None) -> float | None:

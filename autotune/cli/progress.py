@@ -71,7 +71,7 @@ class _Progress:
                 refresh_per_second=_REFRESHES_PER_S,
                 transient=True,
             )
-            self._live.start()
+            self._live.start(refresh=True)
         else:
             self._lines.start()
         return self

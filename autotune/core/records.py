@@ -179,6 +179,7 @@ class Provenance:
     valid_configurations: int
     protocol: str  # how configurations were timed, in words
     compiler: str = ""  # with its version; empty where not recorded
+    workload_sha256: str = ""  # of what the space says about inputs and launches; empty where not recorded
 
     @property
     def is_probe(self) -> bool:
@@ -255,6 +256,7 @@ class KernelRecord:
     default: Config
     entries: tuple[Entry, ...]
     compiler: str = ""  # for CUDA devices: nvcc, or empty for NVRTC
+    source: str = ""  # path of the kernel's source from the cache's folder; empty where not recorded
 
     @property
     def parameter_names(self) -> frozenset[str]:

@@ -51,7 +51,7 @@ class OpenCLCompiler:
             program.build(options=["-cl-std=CL1.2", *options])
             data = program.get_info(cl.program_info.BINARIES)[0]
         except cl.RuntimeError as error:
-            raise CompileError(_build_log(str(error))) from None
+            raise CompileError(build_log(str(error))) from None
         log = program.get_build_info(self._device, cl.program_build_info.LOG).strip()
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, hashlib.sha256(data).hexdigest(), log, elapsed_ms)
@@ -210,7 +210,7 @@ def _memory(size_bytes: int) -> Iterator[None]:
         raise
 
 
-def _build_log(text: str) -> str:
+def build_log(text: str) -> str:
     """Extract the compiler's own lines from pyopencl's message."""
     lines = [line for line in text.splitlines() if "error" in line.lower() or "warning" in line.lower()]
     return "\n".join(lines or text.splitlines())

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from autotune.core.records import Config, Sizes
@@ -78,6 +79,14 @@ def journal_notes(spec: SpaceSpec) -> dict[str, str]:
     }
 
 
+def workload_sha256(spec: SpaceSpec) -> str:
+    """A hash of what a time depends on in a space file besides the configuration: inputs and launches."""
+    launches = [asdict(step) for step in spec.launch]
+    options = [{kind: dict(of_kind) for kind, of_kind in spec.compiler_options.items()}, spec.compiler]
+    parts = [_listed_arguments(spec), list(spec.derived.items()), launches, options]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
 def sizes_text(sizes: Sizes) -> str:
     """Sizes as in a journal's header, sorted by name: `[('m', 8), ('n', 4096)]`."""
     return "[" + ", ".join(f"('{name}', {size})" for name, size in sorted(sizes.items())) + "]"
@@ -93,7 +102,10 @@ def header_sizes(header: Mapping[str, Any]) -> Sizes | None:
 
 def _arguments_text(spec: SpaceSpec) -> str:
     """Version 1 of the header's arguments and verification; its words are not today's names."""
+    return f"({_listed_arguments(spec)}, {spec.verify_sizes!r}, {spec.rtol!r}, {spec.atol!r})"
 
+
+def _listed_arguments(spec: SpaceSpec) -> str:
     def fill_text(fill: Fill | None) -> str:
         return "None" if fill is None else f"Fill(kind={fill.kind!r}, arguments={fill.arguments!r})"
 
@@ -103,5 +115,4 @@ def _arguments_text(spec: SpaceSpec) -> str:
         + (f", symbol={item.symbol!r})" if item.symbol else ")")
         for item in spec.arguments
     ]
-    listed = ", ".join(arguments) + "," * (len(arguments) == 1)
-    return f"(({listed}), {spec.verify_sizes!r}, {spec.rtol!r}, {spec.atol!r})"
+    return f"({', '.join(arguments)}{',' * (len(arguments) == 1)})"

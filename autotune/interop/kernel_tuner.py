@@ -34,6 +34,7 @@ _COSTS = {
     "verification_time": "verification_ms",
     "strategy_time": "search_ms",
 }
+_NAMES = "problem_size_names"  # of our own: a cache of Kernel Tuner has the extents only
 _HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
 SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels name them
 
@@ -72,11 +73,11 @@ def read(data: Mapping[str, Any]) -> Recording:
     return Recording(
         kernel=values.text(data["kernel_name"], "kernel_name"),
         device=values.text(data["device_name"], "device_name"),
-        sizes=_sizes(data.get("problem_size")),
+        sizes=_sizes(data.get("problem_size"), data.get(_NAMES)),
         parameters=domains(names, [result.config for result in results]),
         results=results,
         format=NAME,
-        extras={name: value for name, value in data.items() if name not in (*_HEADER[:3], "cache")}
+        extras={name: value for name, value in data.items() if name not in (*_HEADER[:3], _NAMES, "cache")}
         | {"errors": _ERROR if any(_ERROR in row for row in rows.values()) else objective},
     )
 
@@ -86,6 +87,8 @@ def write(recording: Recording) -> str:
     own = dict(recording.extras) if recording.format == NAME else {}
     error_key = own.pop("errors", _ERROR)
     names = [parameter.name for parameter in recording.parameters]
+    size_names = list(recording.sizes or {})
+    is_named = size_names != list(SIZE_NAMES[: len(size_names)])
     header = {
         "device_name": recording.device,
         "kernel_name": recording.kernel,
@@ -93,7 +96,7 @@ def write(recording: Recording) -> str:
         "tune_params_keys": names,
         "tune_params": {parameter.name: list(parameter.values) for parameter in recording.parameters},
         "objective": "time",
-    }
+    } | ({_NAMES: size_names} if is_named else {})
     rows = []
     for result in recording.results:
         row = _row(result, result.extras if recording.format == NAME else {}, error_key)
@@ -142,10 +145,11 @@ def _row(result: RecordedResult, extras: Mapping[str, Any], error_key: str) -> d
     return row | {key: value for key, value in costs.items() if value is not None} | dict(extras)
 
 
-def _sizes(problem_size: object) -> Sizes | None:
+def _sizes(problem_size: object, named: object) -> Sizes | None:
     extents = [problem_size] if isinstance(problem_size, int) else problem_size
-    if not isinstance(extents, list) or not extents or len(extents) > len(SIZE_NAMES):
+    names = SIZE_NAMES if named is None else values.distinct_names(values.items(named, _NAMES), _NAMES)
+    if not isinstance(extents, list) or not extents or len(extents) > len(names):
         return None
     if not all(type(extent) is int and 1 <= extent < values.INT64_END for extent in extents):
         return None
-    return dict(zip(SIZE_NAMES, extents, strict=False))
+    return dict(zip(names, extents, strict=False))

@@ -9,6 +9,7 @@ import pyopencl as cl
 
 from autotune.compilers.base import driver_compiler
 from autotune.core.records import Launch
+from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.launchers import View
@@ -43,7 +44,7 @@ class OpenCLLauncher:
             program = cl.Program(self._queue.context, source)
             return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
         except cl.Error as error:
-            raise CompileError(str(error)) from None
+            raise CompileError(build_log(str(error))) from None
 
     def scratch(self, size_bytes: int) -> cl.Buffer:
         """Allocate a buffer; OpenCL keeps it until the kernels that use it are done."""

@@ -80,7 +80,6 @@ class Guess:
     grid: tuple[str, ...]
     block: tuple[str, ...]
     shared_bytes: str
-    elements: str
     reference: tuple[str, ...]
 
 
@@ -134,7 +133,6 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
         grid=grid,
         block=block,
         shared_bytes=_shared_bytes(kernel, block),
-        elements=_elements(names, axes),
         reference=reference,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from autotune.core.records import Value
@@ -180,13 +181,19 @@ def _ending(guess: Guess) -> list[str]:
 
 
 def _bytes(guess: Guess) -> str:
-    total = 0
+    """Each array once, twice if it is read and written; a constant that an output starts from is not read."""
+    totals: dict[str, int] = {}  # by number of elements
+    texts: dict[tuple[str, ...], str] = {}  # of the same number, whatever the order of its factors
     for item in guess.arguments:
         if item.role is not None:
             digits = "".join(letter for letter in item.argument.dtype if letter.isdigit())
             each = int(digits) // 8 if digits else 4
-            total += each * item.argument.width * (2 if item.role is Role.INOUT else 1)
-    return f"{total} * {guess.elements}"
+            extents = [part.strip() for part in item.shape.split(",")]
+            product = " * ".join(part if re.fullmatch(r"[\w *]+", part) else f"({part})" for part in extents)
+            count = texts.setdefault(tuple(sorted(product.split(" * "))), product)
+            is_moved_twice = item.role is Role.INOUT and not item.fill.startswith("constant")
+            totals[count] = totals.get(count, 0) + each * (2 if is_moved_twice else 1)
+    return " + ".join(f"{total} * {count}" for count, total in totals.items()) or "0"
 
 
 def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:

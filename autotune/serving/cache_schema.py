@@ -42,6 +42,8 @@ _LATER_KEYS = frozenset(
         "compiler",
         "data",
         "data_sha256",
+        "workload_sha256",
+        "source",
         "symbol",
     )
 )
@@ -221,7 +223,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("tuned_at", "autotune", "host", "driver", "runtime"), values.text),
         **dict.fromkeys(("source_sha256", "space_sha256", "engine"), values.text),
         **dict.fromkeys(("seed", "trials", "valid_configurations"), values.integer),
-        **dict.fromkeys(("protocol", "compiler"), values.text),
+        **dict.fromkeys(("protocol", "compiler", "workload_sha256"), values.text),
     },
     Entry: {
         "sizes": values.mapping_of(values.size, values.name),
@@ -252,5 +254,6 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "default": _config,
         "entries": values.list_of(_object(Entry)),
         "compiler": values.choice(CUDA_COMPILERS),
+        "source": values.text,
     },
 }

@@ -26,6 +26,7 @@ from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
 DIALECTS = ("portable", "cuda", "opencl", "python")
+DTYPES = ("float32",)  # of a space that names none
 REFERENCE, TRUSTED = "reference", "trusted"  # values of verify.full
 COMPILER_DIALECTS = ("cuda", "opencl", "python")
 _REQUIRED = (
@@ -114,7 +115,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL)
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = _sizes(top["sizes"])
-    dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else ("float32",)
+    dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names)
     names |= {parameter.name for parameter in parameters}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from operator import itemgetter
+from pathlib import Path
 
 from autotune import __version__
 from autotune.core.launch_plan import CUDA_COMPILERS
+from autotune.core.packaged import packaged_folder
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.core.trials import Measurement, Trial
+from autotune.evaluation.identity import workload_sha256
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.tuning.result import Result
@@ -83,7 +87,15 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         default=spec.default,
         entries=(entry,),
         compiler="" if spec.compiler == CUDA_COMPILERS[0] else spec.compiler,
+        source=_source(spec.source.resolve(), result.cache_file.parents[1]),
     )
+
+
+def _source(source: Path, root: Path) -> str:
+    """A source's path from a cache's folder; empty for one that comes with autotune, or is no file."""
+    if not source.is_file() or source.parent == Path(packaged_folder("kernels")).resolve():
+        return ""
+    return Path(os.path.relpath(source, root.resolve())).as_posix()
 
 
 def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provenance:
@@ -102,4 +114,5 @@ def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provena
         valid_configurations=len(task.space),
         protocol=str(policy),
         compiler=task.compiler,
+        workload_sha256=workload_sha256(task.spec),
     )

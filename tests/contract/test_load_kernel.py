@@ -224,11 +224,25 @@ def test_another_driver_that_brings_its_compiler_is_said_once(rows, queue):
         load_kernel("rows", now.slug)(x, out)
 
 
+def test_the_source_is_found_where_it_was_tuned(rows, queue, tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "kernels/rows.cu").rename(tmp_path / "deep/sums.cu")
+    rows.write_text(json.dumps(json.loads(rows.read_text()) | {"source": "../deep/sums.cu"}))
+    monkeypatch.chdir(tmp_path / "deep")
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    kernel = load_kernel("rows", cache=tmp_path / "cache")
+    with pytest.warns(StaleWarning, match=f"{tmp_path}/deep/sums.cu is not the source"):  # its name is new
+        kernel(x, out).wait()
+    assert kernel.source.path.samefile("sums.cu") and (out.get() == 2 * matrix(8, 32).sum(axis=1)).all()
+
+
 def test_a_kernel_that_does_not_compile_or_is_not_there_is_named(rows, queue, tmp_path):
     (tmp_path / "broken.cu").write_text("KERNEL scale(")
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
-    with pytest.raises(SetupError, match=r"broken\.cu: .*BLOCK=64"), pytest.warns(StaleWarning):
+    with pytest.raises(SetupError, match=r"broken\.cu: .*BLOCK=64") as caught, pytest.warns(StaleWarning):
         load_kernel("rows", source=tmp_path / "broken.cu")(x, out)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == len(set(lines)) and all("error" in line for line in lines)
     (tmp_path / "kernels/rows.cu").unlink()
     with pytest.raises(InputError, match=r"rows: no source at kernels/rows\.cu or .*; name it as source="):
         load_kernel("rows")

@@ -110,6 +110,15 @@ def test_a_new_search_keeps_what_earlier_ones_of_the_same_source_and_space_measu
         assert cache.read_record(str(path)).entries == (changed,)
 
 
+def test_an_edit_that_leaves_inputs_and_launches_alone_keeps_earlier_times(tmp_path):
+    before = replace(PROVENANCE, workload_sha256="c" * 64)
+    cache.store(tmp_path, DEVICE, record(replace(entry(64), provenance=before)))
+    after = replace(before, space_sha256="b" * 64)
+    path = cache.store(tmp_path, DEVICE, record(replace(entry(64, BLOCK=512), provenance=after)))
+    (kept,) = cache.read_record(str(path)).entries
+    assert kept.config["BLOCK"] == 512 and kept.measured == ((DEFAULT, 64 / 1e6),)
+
+
 def test_each_measured_configuration_has_a_line(tmp_path):
     measured = tuple((Config({**DEFAULT, "BLOCK": block}), block / 7) for block in (32, 128, 256))
     text = record_text(record(replace(entry(64), measured=measured), entry(128)))
@@ -368,7 +377,8 @@ def test_every_field_of_the_records_is_in_the_file():
     later = {"measured": ((DEFAULT, 1.0),), "registers": 32, "front": ((DEFAULT, 1.0, 0.5),)}
     later |= {"work_bytes": 256.0, "work_flops": 64.0, "noise": 0.5, "uncompared": ("y",)}
     later |= {"rivals": (entry(64),), "data": "banded", "data_sha256": "ab"}
-    data = json.loads(record_text(replace(record(replace(entry(64), **later)), compiler="nvcc")))
+    whole = replace(record(replace(entry(64), **later)), compiler="nvcc", source="../axpy.cu")
+    data = json.loads(record_text(whole))
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
     assert parse_device(device_text(DEVICE), "here") == DEVICE

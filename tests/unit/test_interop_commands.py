@@ -9,7 +9,7 @@ import pytest
 
 from autotune.cli import main
 from autotune.errors import InputError
-from autotune.interop import optuna_study, read_recording, read_t1
+from autotune.interop import kernel_tuner, optuna_study, read_recording, read_t1
 from autotune.space import bind, load_space, problem_of
 from tests.recorded_files import CACHE, T4
 from tests.space_example import GPU, write_space
@@ -164,6 +164,14 @@ def test_what_is_exported_can_be_read_again(tmp_path, form, name, capsys):
     assert main(["export", str(T4), "--format", form, "-o", str(path)]) == 0
     again = [(result.config, result.time_ms) for result in read_recording(path).results]
     assert again == [(result.config, result.time_ms) for result in read_recording(T4).results]
+
+
+def test_a_cache_of_kernel_tuner_keeps_the_names_of_sizes(tmp_path):
+    path = tmp_path / "cache.json"
+    named = replace(read_recording(T4), sizes={"rows": 64, "columns": 8})
+    path.write_text(kernel_tuner.write(named))
+    assert read_recording(path).sizes == {"rows": 64, "columns": 8}
+    assert json.loads(path.read_text())["problem_size"] == [64, 8]
 
 
 @pytest.mark.parametrize(("make", "count"), [("{}/study.log", 39), ("sqlite:///{}/study.db", 3)])

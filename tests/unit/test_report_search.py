@@ -89,8 +89,16 @@ LINES = [
         {
             "default": "1.4 ms: the best cannot be told from it",
             "ties": "1 more cannot be told from the best; it differs in A",
-            "noise": "5.00% between two timings of the same binary",
+            "noise": "5.00% between the medians of two timings of the same binary\n",
             "warning": None,
+        },
+    ),
+    # rounds that differ more than the medians do
+    (
+        {"final": Measurement((1.0, 1.1, 1.3), Rule.FINALS, noise=0.05)},
+        {
+            "best": "1.1 ms (1 to 1.3)",
+            "noise": "two timings of the same binary; single rounds differ by up to 27%\n",
         },
     ),
     (
