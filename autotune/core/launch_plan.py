@@ -8,7 +8,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from autotune.core.expression_ops import FUNCTIONS
@@ -35,6 +35,7 @@ _ENTRY = re.compile(
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
 CUDA_COMPILERS = ("nvrtc", "nvcc")
+MAX_REPEAT = 10_000  # launches of one step
 C_TYPES = {
     "int8": "char",
     "uint8": "unsigned char",
@@ -171,18 +172,42 @@ def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> int 
 def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Launch, ...]:
     """Evaluate a launch plan; grid and block always have three dimensions.
 
-    Raises ExpressionError if an extent is not a whole number of at least one.
+    Raises ExpressionError if an extent is not a whole number of at least one, or for too many repetitions.
     """
-    return tuple(
-        Launch(
-            entry=entry_name(step.entry, values),
-            grid=_extent(step.grid, values),
-            block=_extent(step.block, values),
-            shared_bytes=integer(parse(step.shared_bytes), values),
-            arguments=step.arguments,
-        )
-        for step in plan
-        if parse(step.when)(values)
+    found = [launch for step in plan if parse(step.when)(values) for launch in _repeated(step, values)]
+    if found and found[0].programmatic:  # nothing of the plan is before it
+        found[0] = replace(found[0], programmatic=False)
+    return tuple(found)
+
+
+def _repeated(step: LaunchSpec, values: Mapping[str, Any]) -> tuple[Launch, ...]:
+    """The launches of one step, every other one with two arrays exchanged."""
+    launch = Launch(
+        entry=entry_name(step.entry, values),
+        grid=_extent(step.grid, values),
+        block=_extent(step.block, values),
+        shared_bytes=integer(parse(step.shared_bytes), values),
+        arguments=step.arguments,
+        stream=at_least(0, parse(step.stream or "0"), values),
+        cooperative=bool(parse(step.cooperative or "False")(values)),
+        cluster=_extent(step.cluster, values),
+        programmatic=bool(parse(step.programmatic or "False")(values)),
+    )
+    count = at_least(0, parse(step.repeat or "1"), values)
+    if count > MAX_REPEAT:
+        raise ExpressionError(f"repeat: {step.repeat!r} gives {count}, expected at most {MAX_REPEAT}")
+    other = dict(zip(step.swap, reversed(step.swap), strict=True))
+    exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in step.arguments))
+    return tuple(exchanged if number % 2 else launch for number in range(count))
+
+
+def needs_cuda(launch: Launch) -> str:
+    """Why only CUDA can run a launch, in one line; empty if any device can."""
+    names = ", ".join(launch.attributes)
+    return (
+        f"{launch.entry}: {names} in the launch plan needs CUDA; make it false where device.backend is opencl"
+        if names
+        else ""
     )
 
 

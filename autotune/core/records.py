@@ -141,7 +141,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """One step of a launch plan as expressions; it is skipped unless `when` is true."""
+    """One step of a launch plan as expressions; it is skipped unless `when` is true.
+
+    It runs `repeat` times, every other time with the two arrays of `swap` exchanged. The other fields are as
+    in `Launch`; those that are empty were not given.
+    """
 
     entry: str
     grid: tuple[str, ...]
@@ -149,17 +153,39 @@ class LaunchSpec:
     arguments: tuple[str, ...]
     shared_bytes: str = "0"
     when: str = "True"
+    repeat: str = ""
+    swap: tuple[str, ...] = ()
+    stream: str = ""
+    cooperative: str = ""
+    cluster: tuple[str, ...] = ()
+    programmatic: str = ""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch: `grid` in blocks, `block` in threads."""
+    """One kernel launch: `grid` in blocks, `block` in threads.
+
+    Launches of different streams may overlap; one of stream 0 waits for all before it, and all after it wait
+    for it. The blocks of a `cooperative` launch are all resident at once; those of a `cluster` share a group
+    of multiprocessors. A `programmatic` launch may begin before the one before it has ended.
+    """
 
     entry: str
     grid: Grid
     block: Grid
     shared_bytes: int
     arguments: tuple[str, ...]
+    stream: int = 0
+    cooperative: bool = False
+    cluster: Grid = (1, 1, 1)
+    programmatic: bool = False
+
+    @property
+    def attributes(self) -> dict[str, int | bool | Grid]:
+        """What only CUDA can do, by name; empty for a plain launch."""
+        plain = {"stream": 0, "cooperative": False, "cluster": (1, 1, 1), "programmatic": False}
+        given = {name: getattr(self, name) for name in plain}
+        return {name: value for name, value in given.items() if value != plain[name]}
 
 
 @dataclass(frozen=True)

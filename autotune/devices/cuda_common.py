@@ -22,6 +22,7 @@ from autotune.devices.array_compare import (
 from autotune.devices.base import Arguments, Buffer, Program
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
+from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
 from autotune.devices.nvml import NvmlMonitor
 from autotune.errors import LaunchError
 
@@ -48,14 +49,12 @@ class CudaDeviceBase(CudaMemory):
     """
 
     driver_error: type[Exception]  # what the package raises when the driver refuses
-    load: Callable[[Binary], Program]
-    # returns a function that queues the launch, so that no host work is timed
-    prepared: Callable[[Program, Launch, Arguments], Callable[[], object]]
     start_clock: Callable[[], None]
     stop_clock: Callable[[], float]  # waits; ms
 
-    def __init__(self, info: DeviceInfo, pci_bus_id: str) -> None:
+    def __init__(self, info: DeviceInfo, index: int, pci_bus_id: str) -> None:
         self.info = info
+        self._index = index
         self._monitor = NvmlMonitor(pci_bus_id)  # before there is a context: it counts the GPU's processes
         self._graph_of: tuple[object, ...] | None = None
         self._graph: DriverGraph | None = None
@@ -67,13 +66,20 @@ class CudaDeviceBase(CudaMemory):
         self._max_results = 0
         self._flush: Buffer = None
 
+    def load(self, binary: Binary) -> Program:
+        """Load a cubin; its kernels are looked up at their first launch."""
+        try:
+            return Module(binary, self._index)
+        except DriverError as error:
+            raise classified(error) from None
+
     def run(
         self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
     ) -> float:
         """Time the launches between two events; all are queued before the GPU reaches them."""
         try:
             if len(launches) * repeats == 1:
-                queue = self.prepared(program, launches[0], arguments)
+                queue = self._prepared(program, launches[0], arguments, self.stream)
                 self.start_clock()
                 queue()
             else:
@@ -130,14 +136,26 @@ class CudaDeviceBase(CudaMemory):
     def _captured(
         self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> DriverGraph:
+        streams = SideStreams(self.stream)
+
         def enqueue() -> None:
-            for step in list(launches) * repeats:
-                self.prepared(program, step, arguments)()
+            for _ in range(repeats):
+                for step in launches:
+                    self._prepared(program, step, arguments, streams.of(step.stream))()
+                streams.join()
 
         key = (program, tuple(launches), tuple(arguments.items()), repeats)
         if self._graph is None or self._graph_of != key:
-            self._graph, self._graph_of = DriverGraph(self.stream, enqueue), key
+            try:
+                self._graph, self._graph_of = DriverGraph(self.stream, enqueue), key
+            finally:
+                streams.close()
         return self._graph
+
+    @staticmethod
+    def _prepared(program: Program, step: Launch, arguments: Arguments, stream: int) -> KernelLaunch:
+        """A launch to queue, so that no host work is timed."""
+        return KernelLaunch(program, step, [_passed(arguments[name]) for name in step.arguments], stream)
 
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
@@ -157,7 +175,7 @@ class CudaDeviceBase(CudaMemory):
             self._results, self._max_results = self.allocate(_RESULT_BYTES * count), count
 
     def _enqueue_comparison(self, comparison: ArrayComparison, position: int) -> None:
-        self.prepared(*self._launch_of(comparison, position))()
+        self._prepared(*self._launch_of(comparison, position), self.stream)()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
         item_bytes = np.dtype(comparison.dtype).itemsize
@@ -174,15 +192,8 @@ class CudaDeviceBase(CudaMemory):
         return self._comparers[item_bytes], step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
 
 
-def packed(step: Launch, arguments: Arguments) -> list[np.generic]:
-    """The arguments of a launch in its order, with addresses as numbers."""
-    return [_packed(arguments[name]) for name in step.arguments]
-
-
-def _packed(value: Buffer | np.generic) -> np.generic:
-    if not isinstance(value, np.generic):
-        return np.uint64(int(value))
-    return value.view(np.uint16) if value.dtype == np.float16 else value  # no CUDA package accepts float16
+def _passed(value: Buffer | np.generic) -> np.generic | int:
+    return value if isinstance(value, np.generic) else int(value)
 
 
 def _comparer(architecture: str, item_bytes: int) -> Binary:

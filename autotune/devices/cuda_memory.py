@@ -20,6 +20,8 @@ _REFUSED = (
     "INVALID_VALUE",
     "LAUNCH_OUT_OF_RESOURCES",
     "INVALID_CONFIGURATION",
+    "INVALID_CLUSTER_SIZE",
+    "COOPERATIVE_LAUNCH_TOO_LARGE",
     "NOT_SUPPORTED",
     "out of resources",
     "too many resources",

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 
+from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
@@ -134,6 +135,8 @@ class OpenCLDevice(HostComparisonMixin):
             raise LaunchError(
                 f"the source has no kernel {launch.entry!r}; it has {', '.join(sorted(program))}"
             )
+        if reason := needs_cuda(launch):
+            raise LaunchError(reason)
         if launch.shared_bytes:
             raise LaunchError("shared_bytes needs CUDA; in OpenCL declare the SHARED array in the kernel")
         if kernel.num_args != len(launch.arguments):

@@ -89,6 +89,7 @@ class ProblemInstance:
                     "block": step.block,
                     "shared_bytes": step.shared_bytes,
                     "arguments": step.arguments,
+                    **step.attributes,
                 }
                 for step in self.launches
             ],

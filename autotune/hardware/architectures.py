@@ -17,6 +17,7 @@ REGISTERS = 65_536  # of a multiprocessor, and at most of one block
 MAX_THREADS = 1024  # of a block
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
+MAX_CLUSTER = 16  # blocks; more than 8 are not portable
 # Words that decide the architecture; the first match counts.
 NAME_WORDS = {
     "sm_103": "b300 gb300",

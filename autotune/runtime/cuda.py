@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
-from cuda.core import (
-    LEGACY_DEFAULT_STREAM,
-    PER_THREAD_DEFAULT_STREAM,
-    Buffer,
-    Device,
-    LaunchConfig,
-    Stream,
-    launch,
-)
-from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error class nowhere else
+from cuda.core import Buffer, Device
 
 from autotune.compilers.base import cuda_compiler
 from autotune.core.records import Launch
-from autotune.devices.cuda import Module
+from autotune.devices.cuda_memory import DriverError
+from autotune.devices.cuda_module import KernelLaunch, Module
 from autotune.errors import InputError, LaunchError
 from autotune.hardware.cuda_driver import cuda_device
 from autotune.runtime.launchers import View
 
-# The driver's and the array interface's numbers of the default streams; 0 may be either.
-_LEGACY, _PER_THREAD = 1, 2
+_LEGACY = 1  # the driver's and the array interface's number of the default stream; 0 may be another
 
 
 class CudaLauncher:
@@ -46,11 +36,6 @@ class CudaLauncher:
     def compiler(self, kind: str) -> str:
         """The name and version of NVRTC or nvcc."""
         return cuda_compiler(self.device.architecture, kind).name
-
-    @cached_property
-    def _stream(self) -> Stream:
-        default = {_LEGACY: LEGACY_DEFAULT_STREAM, _PER_THREAD: PER_THREAD_DEFAULT_STREAM}
-        return default.get(self._stream_handle) or Stream.from_handle(self._stream_handle)
 
     def view(self, array: Any) -> View:
         """View a contiguous array or a buffer of cuda.core."""
@@ -69,7 +54,11 @@ class CudaLauncher:
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
         """Compile for the GPU's architecture; raises SetupError if nvcc is needed and not installed."""
         compiler = cuda_compiler(self.device.architecture, kind)
-        return Module(compiler.compile(source, options, names), self.place)
+        binary = compiler.compile(source, options, names)
+        try:
+            return Module(binary, self.place)
+        except DriverError as error:
+            raise LaunchError(str(error)) from None
 
     def scratch(self, size_bytes: int) -> Buffer:
         """Allocate memory in stream order, from the GPU's pool."""
@@ -91,11 +80,11 @@ class CudaLauncher:
 
     def launch(self, program: Module, step: Launch, arguments: Mapping[str, Any]) -> None:
         """Queue one launch on the stream."""
+        values = [arguments[name] for name in step.arguments]
+        passed = [int(value.handle) if isinstance(value, Buffer) else value for value in values]
         try:
-            kernel = program.kernel(step.entry, step.shared_bytes)
-            config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
-            launch(self._stream, config, kernel, *(arguments[name] for name in step.arguments))
-        except CUDAError as error:
+            KernelLaunch(program, step, passed, self._stream_handle)()
+        except DriverError as error:
             raise LaunchError(f"{step.entry}: {error}") from None
 
     def finish(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pyopencl as cl
 
 from autotune.compilers.base import driver_compiler
+from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import Launch
 from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
@@ -59,6 +60,8 @@ class OpenCLLauncher:
 
     def launch(self, program: cl.Program, step: Launch, arguments: Mapping[str, Any]) -> None:
         """Enqueue one launch to start after the previous one, as a queue may be out of order."""
+        if reason := needs_cuda(step):
+            raise LaunchError(reason)
         total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
         earlier = None if self._event is None else [self._event]
         try:

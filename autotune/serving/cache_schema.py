@@ -45,6 +45,12 @@ _LATER_KEYS = frozenset(
         "workload_sha256",
         "source",
         "symbol",
+        "repeat",
+        "swap",
+        "stream",
+        "cooperative",
+        "cluster",
+        "programmatic",
     )
 )
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
@@ -218,6 +224,9 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("grid", "block"), _texts),
         "arguments": values.list_of(values.name),
         **dict.fromkeys(("shared_bytes", "when"), values.text),
+        **dict.fromkeys(("repeat", "stream", "cooperative", "programmatic"), values.text),
+        "swap": values.list_of(values.name),
+        "cluster": _texts,
     },
     Provenance: {
         **dict.fromkeys(("tuned_at", "autotune", "host", "driver", "runtime"), values.text),

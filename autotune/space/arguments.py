@@ -18,6 +18,7 @@ from autotune.space.yaml_document import Element
 ROLES = tuple(role for role in ARGUMENT_ROLES if role != "scalar")
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
+_ATTRIBUTES = ("repeat", "stream", "cooperative", "programmatic")  # of a launch: one expression each
 DATA = "{data}"  # stands for the name of the content in the name of a file
 
 
@@ -174,7 +175,9 @@ def _check_fill(
 def _launch(
     element: Element, arguments: Mapping[str, ArgumentSpec], names: Collection[str], dialect: str
 ) -> LaunchSpec:
-    entries = element.record(("entry", "grid", "block", "arguments"), ("shared_bytes", "when"))
+    entries = element.record(
+        ("entry", "grid", "block", "arguments"), ("shared_bytes", "when", "swap", "cluster", *_ATTRIBUTES)
+    )
     passed = tuple(item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
         if name not in arguments:
@@ -188,7 +191,36 @@ def _launch(
         arguments=passed,
         shared_bytes=entries["shared_bytes"].expression(names) if "shared_bytes" in entries else "0",
         when=entries["when"].expression(names) if "when" in entries else "True",
+        swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
+        cluster=_extent(entries["cluster"], names) if "cluster" in entries else (),
+        **{name: entries[name].expression(names) for name in _ATTRIBUTES if name in entries},
     )
+
+
+def _swap(
+    element: Element,
+    entries: Mapping[str, Element],
+    arguments: Mapping[str, ArgumentSpec],
+    passed: tuple[str, ...],
+) -> tuple[str, ...]:
+    """The two arrays that every other repetition exchanges."""
+    if "repeat" not in entries:
+        raise element.error("swap exchanges two arrays in every other repetition: add repeat")
+    items = entries["swap"].items()
+    names = tuple(item.text() for item in items)
+    if len(set(names)) != 2:
+        raise entries["swap"].error(f"expected two arrays, found {', '.join(names)}")
+    for item, name in zip(items, names, strict=True):
+        if name not in passed:
+            raise item.error(f"{name!r} is not among the launch's arguments{hint(name, passed)}")
+        if arguments[name].role in ("in", "scalar"):
+            raise item.error(
+                f"{name} has the role {arguments[name].role}: only arrays that may be written swap"
+            )
+    one, other = (arguments[name] for name in names)
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        raise entries["swap"].error(f"{one.name} and {other.name} differ in dtype or shape")
+    return names
 
 
 def _entry(element: Element) -> str:

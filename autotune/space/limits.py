@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from itertools import zip_longest
 
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import DeviceInfo, LaunchSpec
-from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID
+from autotune.hardware.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID
 
 _CUDA_BACKENDS = ("cuda", "pycuda")
 
@@ -33,6 +34,14 @@ def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
     yield f"{threads} <= device.max_threads_per_block"
     if step.shared_bytes != "0":
         yield f"{_operand(step.shared_bytes)} <= device.shared_bytes_per_block"
+    needs_cuda = [text for text in (step.stream, step.cooperative, step.programmatic) if text]
+    if device.backend == "opencl":
+        yield from (f"not {_operand(text)}" for text in needs_cuda)
+        yield from (f"{_operand(text)} == 1" for text in step.cluster)
+    if step.cluster:
+        yield f"{' * '.join(map(_operand, step.cluster))} <= {MAX_CLUSTER}"
+        for blocks, cluster in zip_longest(step.grid, step.cluster, fillvalue="1"):
+            yield f"{_operand(blocks)} % {_operand(cluster)} == 0"
     if device.backend in _CUDA_BACKENDS:
         yield from (f"{_operand(text)} <= {MAX_BLOCK[2]}" for text in step.block[2:])
         yield from (f"{_operand(text)} <= {MAX_GRID[1]}" for text in step.grid[1:])

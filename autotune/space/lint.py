@@ -106,7 +106,9 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     for options in spec.compiler_options.values():
         expressions += options.values()
     for step in spec.launch:
-        expressions += (*step.grid, *step.block, step.shared_bytes, step.when)
+        optional = (step.repeat, step.stream, step.cooperative, step.programmatic)
+        expressions += (*step.grid, *step.block, step.shared_bytes, step.when, *step.cluster)
+        expressions += filter(None, optional)
     for argument in spec.arguments:
         expressions += (*argument.shape, argument.value or "0")
     used = set(_WORD.findall(code)).union(*(parse(text).names for text in expressions))

@@ -13,6 +13,7 @@ import sys
 import pytest
 
 DRIVER = r"""
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 typedef unsigned long long address;
@@ -57,6 +58,39 @@ int cuMemcpyDtoDAsync_v2(address to, address from, size_t size, void *stream) {
 int cuMemsetD8Async(address to, unsigned char byte, size_t size, void *stream) {
     return queue(stream, to, 0, byte, size);
 }
+struct attribute { int id; char pad[4]; unsigned value[16]; };
+struct config {
+    unsigned grid[3], block[3], shared_bytes; void *stream; struct attribute *attributes; unsigned count;
+};
+int cuLibraryLoadData(void **to, void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
+    *to = code;
+    return a || b || c || d || e || f;
+}
+int cuLibraryUnload(void *library) { return 0; }
+int cuLibraryGetKernel(void **to, void *library, const char *name) {
+    *to = "K";
+    return name[0] == '?' ? 2 : 0;
+}
+int cuLibraryGetGlobal(address *to, size_t *size, void *library, const char *name) {
+    *to = 77;
+    *size = 4;
+    return 0;
+}
+int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) {
+    printf("attribute %d=%d of %s on %d\n", attribute, value, (char *)kernel, device);
+    return 0;
+}
+int cuLaunchKernelEx(const struct config *c, void *kernel, void **arguments, void **extra) {
+    const unsigned *g = c->grid, *b = c->block;
+    printf("%s<<<%u %u %u, %u %u %u, ", (char *)kernel, g[0], g[1], g[2], b[0], b[1], b[2]);
+    printf("%u, %p>>>", c->shared_bytes, c->stream);
+    printf("(%llx %d %.1f)", *(address *)arguments[0], *(short *)arguments[1], *(double *)arguments[2]);
+    for (unsigned i = 0; i < c->count; ++i)
+        printf(" %d: %u %u %u", c->attributes[i].id, c->attributes[i].value[0], c->attributes[i].value[1],
+               c->attributes[i].value[2]);
+    puts("");
+    return fflush(stdout) || extra ? 1 : 0;
+}
 int cuGetErrorName(int code, const char **name) {
     *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_ILLEGAL_ADDRESS";
     return 0;
@@ -87,6 +121,22 @@ for failing, kind in ((lambda: gpu.allocate(2**40), OutOfMemory), (lambda: gpu.r
     except kind as error:
         print(error)
     gpu.stream = 13
+
+from autotune.core.records import Launch
+from autotune.core.trials import Binary
+from autotune.devices.cuda_module import KernelLaunch, Module
+from autotune.errors import LaunchError
+
+module = Module(Binary(b"cubin", "", "", 0.0), 3)
+plain = Launch("scale", (1, 2, 3), (4, 5, 6), 70, ("x", "n", "by"))
+special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), 0, True, (16, 1, 1), True)
+for step in (plain, special):
+    KernelLaunch(module, step, [0xABC0000000, np.int16(-7), np.float64(2.5)], 9)()
+print(module.variable("v"))
+try:
+    module.kernel(Launch("?", (1, 1, 1), (1, 1, 1), 0, ()))
+except LaunchError as error:
+    print(error)
 """
 
 
@@ -96,11 +146,22 @@ def test_what_is_written_is_there_before_the_stream_goes_on(tmp_path, root):
     command = ["cc", "-shared", "-fPIC", "driver.c", "-o", "libcuda.so.1"]
     subprocess.run(command, cwd=tmp_path, check=True)
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(root)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment | {"PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY",
         "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS",
+        "attribute 8=70 of K on 3",
+        "K<<<1 2 3, 4 5 6, 70, 0x9>>>(abc0000000 -7 2.5)",
+        "attribute 14=1 of K on 3",
+        "K<<<32 1 1, 8 1 1, 0, 0x9>>>(abc0000000 -7 2.5) 2: 1 0 0 4: 16 1 1 6: 1 0 0",
+        "(77, 4)",
+        "no kernel '?' in the binary (cuLibraryGetKernel: CUDA_ERROR_OUT_OF_MEMORY)",
     ]
 
 
