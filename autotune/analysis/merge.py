@@ -19,7 +19,7 @@ from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
 from autotune.errors import CacheError, InputError, JournalError
 from autotune.evaluation.journal import open_journal, parse_journal
 from autotune.processes.files import hold, locked, replace_file
-from autotune.serving.cache import read_device, read_record, same_device
+from autotune.serving.cache import merge_variants, read_device, read_record, same_device
 from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
@@ -40,7 +40,11 @@ def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> K
             results = found.setdefault(entry.problem, {})
             for result in (replace(entry, rivals=()), *entry.rivals):
                 results[entry_text(result)] = result
-    return replace(base, entries=tuple(_with_rivals(found[problem], by_time) for problem in sorted(found)))
+    return replace(
+        base,
+        entries=tuple(_with_rivals(found[problem], by_time) for problem in sorted(found)),
+        variants=merge_variants(sorted(records, key=lambda record: (record.tuned_at, record_text(record)))),
+    )
 
 
 def merge_devices(devices: Iterable[DeviceInfo]) -> DeviceInfo:

@@ -268,6 +268,26 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class VariantTable:
+    """A few configurations that together lose least over a range of sizes, chosen by a sweep.
+
+    Their times at each of the swept sizes are with the results for these sizes.
+    """
+
+    dtype: str
+    sizes: tuple[Sizes, ...]  # that were swept
+    configs: tuple[Config, ...]
+    left_out: tuple[float, ...]  # slowdowns of swept sizes, each served from the results of the others
+    data: str = ""  # name of the inputs' content; empty where the space has only one
+
+    @property
+    def range(self) -> tuple[str, str, tuple[tuple[str, int], ...]]:
+        """What a later sweep replaces: the element type, the data, and the sizes that do not vary."""
+        fixed = [item for item in self.sizes[0].items() if all(item[1] == one[item[0]] for one in self.sizes)]
+        return self.dtype, self.data, tuple(sorted(fixed))
+
+
+@dataclass(frozen=True)
 class KernelRecord:
     """One cache file: all that `best_config` needs of a kernel on one device, so that it reads no YAML."""
 
@@ -283,6 +303,7 @@ class KernelRecord:
     entries: tuple[Entry, ...]
     compiler: str = ""  # for CUDA devices: nvcc, or empty for NVRTC
     source: str = ""  # path of the kernel's source from the cache's folder; empty where not recorded
+    variants: tuple[VariantTable, ...] = ()
 
     @property
     def parameter_names(self) -> frozenset[str]:
@@ -300,6 +321,7 @@ class Tier(Enum):
     """How closely a served configuration matches the request; best first."""
 
     EXACT = "exact"
+    INTERPOLATED = "interpolated"
     NEAREST_SIZE = "nearest_size"
     SAME_ARCHITECTURE = "same_architecture"
     SAME_VENDOR = "same_vendor"

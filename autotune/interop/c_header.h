@@ -19,6 +19,7 @@
 typedef const char *autotune_text;
 enum {
     AUTOTUNE_EXACT,
+    AUTOTUNE_INTERPOLATED,
     AUTOTUNE_NEAREST_SIZE,
     AUTOTUNE_SAME_ARCHITECTURE,
     AUTOTUNE_SAME_VENDOR,
@@ -40,7 +41,7 @@ AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
 }
 #endif
 $declarations
-typedef struct { int config, source, condition; } ${name}_row; /* source -1: none */
+typedef struct { int config, source, condition; double cost; } ${name}_row; /* source -1: none; cost: log of the slowdown */
 typedef struct { double log2_sizes[$count]; long long sizes[$count]; int first, count; } ${name}_point; /* rows */
 typedef struct { int device, dtype, tier, first, count; } ${name}_run; /* points, of a device or of a tier */
 typedef struct { ${name}_config config; int tier; autotune_text source; } ${name}_best_t;
@@ -76,13 +77,71 @@ AUTOTUNE_FUNCTION int ${name}_nearest(const ${name}_run *run, const double *log2
     }
     return found;
 }
+/* Whether a run has a point for exactly these sizes. */
+AUTOTUNE_FUNCTION int ${name}_has(const ${name}_run *run, const long long *sizes) {
+    for (int i = run->first; i < run->first + run->count; ++i) {
+        int same = 1;
+        for (int d = 0; d < $count; ++d) same = same && ${name}_points[i].sizes[d] == sizes[d];
+        if (same) return 1;
+    }
+    return 0;
+}
+/* The weight of a point in an interpolation at these sizes; 0 for all points outside the range of a run. */
+AUTOTUNE_FUNCTION double ${name}_weight(
+    const ${name}_run *run, const ${name}_point *point, const long long *sizes, const double *log2_sizes) {
+    double weight = 1;
+    for (int d = 0; d < $count; ++d) {
+        int low = -1, high = -1;
+        for (int i = run->first; i < run->first + run->count; ++i) {
+            long long size = ${name}_points[i].sizes[d];
+            if (size <= sizes[d] && (low < 0 || size > ${name}_points[low].sizes[d])) low = i;
+            if (size >= sizes[d] && (high < 0 || size < ${name}_points[high].sizes[d])) high = i;
+        }
+        if (low < 0 || high < 0) return 0;
+        double from = ${name}_points[low].log2_sizes[d], to = ${name}_points[high].log2_sizes[d];
+        double share = from == to ? 1 : (log2_sizes[d] - from) / (to - from);
+        if (point->sizes[d] == ${name}_points[high].sizes[d]) weight *= share;
+        else if (point->sizes[d] == ${name}_points[low].sizes[d]) weight *= 1 - share;
+        else return 0;
+    }
+    return weight;
+}
+/* The row of the variant with the lowest interpolated cost that may run; -1 outside the range of a run. */
+AUTOTUNE_FUNCTION int ${name}_variant(
+    const ${name}_run *run, const long long *sizes, const double *log2_sizes, $parameters) {
+    int found = -1;
+    double least = 0;
+    for (int k = 0; k < ${name}_points[run->first].count; ++k) {
+        double cost = 0, total = 0;
+        int row = ${name}_points[run->first].first + k;
+        for (int i = run->first; i < run->first + run->count; ++i) {
+            double weight = ${name}_weight(run, &${name}_points[i], sizes, log2_sizes);
+            cost += weight * ${name}_rows[${name}_points[i].first + k].cost;
+            total += weight;
+        }
+        if (total == 0 || (found >= 0 && cost >= least)) continue;
+        if (${name}_holds(${name}_rows[row].condition, $sizes)) { found = row; least = cost; }
+    }
+    return found;
+}
 /* The best known configuration for a device of this header; tier AUTOTUNE_NONE: nothing may be served. */
 AUTOTUNE_FUNCTION ${name}_best_t ${name}_best(int device, int dtype, $parameters) {
     const double log2_sizes[$count] = {$logs};
+    const long long sizes[$count] = {$sizes};
     ${name}_best_t best = {${name}_configs[0], AUTOTUNE_NONE, ""};
     if (!($positive)) return best;
     for (const ${name}_run *run = ${name}_runs; run < ${name}_runs + ${name}_RUNS; ++run) {
         if (run->device != device || run->dtype != dtype) continue;
+        if (run->tier == AUTOTUNE_INTERPOLATED) { /* before the results that it was made from */
+            const ${name}_run *own = run;
+            while (own->tier == AUTOTUNE_INTERPOLATED) ++own;
+            int row = ${name}_has(own, sizes) ? -1 : ${name}_variant(run, sizes, log2_sizes, $sizes);
+            if (row < 0) continue;
+            best.config = ${name}_configs[${name}_rows[row].config];
+            best.tier = run->tier;
+            best.source = ${name}_devices[${name}_rows[row].source];
+            return best;
+        }
         double away = -1;
         int last = -1; /* all of the device's own points are tried, of others the nearest one */
         for (int tries = run->tier == AUTOTUNE_EXACT ? run->count : 1; tries > 0; --tries) {

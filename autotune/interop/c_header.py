@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 from autotune import __version__
 from autotune.core.launch_plan import macro_name
-from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes, Tier, Value
+from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes, Tier, Value, VariantTable
 from autotune.errors import InputError
 from autotune.hardware.names import Traits, traits_of
-from autotune.interop.c_condition import ALWAYS, condition
+from autotune.interop.c_condition import ALWAYS, NEVER, condition
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
+from autotune.serving.interpolation import Row
 from autotune.serving.portability import KnownDevice, nearest, ranked, scopes
 
 TEMPLATE = Path(__file__).with_suffix(".h")
@@ -209,6 +210,10 @@ class _Tables:
 
         for record in target.records:
             own = [entry for entry in record.entries if entry.dtype == dtype]
+            for table in record.variants:
+                if table.dtype == dtype:
+                    swept = [e for e in own if e.sizes in table.sizes and e.data == table.data]
+                    self._add_variants(number, dtype_number, record, target.device, table, swept)
             run(Tier.EXACT, record, ((e.sizes, [_Choice(e.config, number, e.registers)]) for e in own))
         record = target.records[0] if target.records else self.newest
         if dtype not in record.dtypes:
@@ -236,20 +241,54 @@ class _Tables:
         choices: Sequence[_Choice],
     ) -> None:
         """Add sizes with the configurations to try, up to the first that may always run."""
-        rows = self.tables["row"]
-        first = len(rows)
-        for config, source, registers in choices:
-            text = condition(record, config, device, dtype, registers, self.sizes)
+        first = len(self.tables["row"])
+        for choice in choices:
+            text = condition(record, choice.config, device, dtype, choice.registers, self.sizes)
             if text is None:
                 continue
-            if config not in self.configs:
-                self.configs[config] = len(self.configs)
-                values = (_c_value(config[name], domain) for name, domain in self.domains.items())
-                self.tables["config"].append(", ".join(values))
-            case = self.conditions.setdefault(text, len(self.conditions))
-            rows.append(f"{self.configs[config]}, {source}, {case}")
+            self._add_row(choice, text)
             if text == ALWAYS:
                 break
+        self._end_point(sizes, first)
+
+    def _add_variants(
+        self,
+        number: int,
+        dtype_number: int,
+        record: KernelRecord,
+        device: DeviceInfo | None,
+        table: VariantTable,
+        swept: Sequence[Entry],
+    ) -> None:
+        """Add a sweep's sizes, each with all variants and what they cost there."""
+        timed = [config for config in table.configs if any(config in e.relative_times for e in swept)]
+        first_point = len(self.tables["point"])
+        for entry in swept if timed else ():
+            first = len(self.tables["row"])
+            row = Row(entry.sizes, entry.relative_times)
+            for config in timed:
+                text = condition(record, config, device, table.dtype, None, self.sizes)
+                self._add_row(
+                    _Choice(config, number, None), NEVER if text is None else text, row.cost(config)
+                )
+            self._end_point(entry.sizes, first)
+        count = len(self.tables["point"]) - first_point
+        if count:
+            run = f"{number}, {dtype_number}, AUTOTUNE_{Tier.INTERPOLATED.name}, {first_point}, {count}"
+            self.tables["run"].append(run)
+
+    def _add_row(self, choice: _Choice, text: str, cost: float = 0.0) -> None:
+        """Add a configuration that may run under a condition in C."""
+        if choice.config not in self.configs:
+            self.configs[choice.config] = len(self.configs)
+            values = (_c_value(choice.config[name], domain) for name, domain in self.domains.items())
+            self.tables["config"].append(", ".join(values))
+        case = self.conditions.setdefault(text, len(self.conditions))
+        self.tables["row"].append(f"{self.configs[choice.config]}, {choice.source}, {case}, {cost!r}")
+
+    def _end_point(self, sizes: Sizes, first: int) -> None:
+        """Add the point whose rows begin at `first`."""
+        rows = self.tables["row"]
         logs = ", ".join(repr(log2(sizes[name])) for name in self.sizes)
         exact = ", ".join(f"{sizes[name]}LL" for name in self.sizes)
         self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(rows) - first}")

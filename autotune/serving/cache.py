@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
-from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes, VariantTable
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 Folder = str | os.PathLike[str]
@@ -154,7 +155,8 @@ def store(
     """Add a record's entries to the kernel's file of a device, atomically, and return its path.
 
     An entry for the same sizes and element type replaces the stored one; other entries stay. The rest of the
-    record is replaced. Two processes that store at once lose nothing.
+    record is replaced, but tables of variants for other ranges stay. Two processes that store at once lose
+    nothing.
 
     Args:
         root: The cache.
@@ -198,7 +200,17 @@ def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
         if before is not None:
             entry = replace(with_measured(entry, before), rivals=before.rivals)
         entries[entry.problem] = entry
-    return replace(new, entries=tuple(entries[key] for key in sorted(entries)))
+    return replace(
+        new,
+        entries=tuple(entries[key] for key in sorted(entries)),
+        variants=merge_variants((old, new)),
+    )
+
+
+def merge_variants(records: Iterable[KernelRecord]) -> tuple[VariantTable, ...]:
+    """The tables of several records of a kernel; of those for the same range the last one counts."""
+    tables = {table.range: table for record in records for table in record.variants}
+    return tuple(tables[key] for key in sorted(tables))
 
 
 def with_measured(entry: Entry, before: Entry) -> Entry:

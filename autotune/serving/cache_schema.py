@@ -24,6 +24,7 @@ from autotune.core.records import (
     Parameter,
     ProblemKey,
     Provenance,
+    VariantTable,
 )
 from autotune.errors import CacheError
 
@@ -51,6 +52,7 @@ _LATER_KEYS = frozenset(
         "cooperative",
         "cluster",
         "programmatic",
+        "variants",
     )
 )
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
@@ -153,6 +155,14 @@ def _record(data: Any, place: str) -> KernelRecord:
             raise Damaged(f"entries[{number}]", "a problem of its own", entry.dtype + sizes)
         seen.add(entry.problem)
     return record
+
+
+def _variants(value: Any, place: str) -> VariantTable:
+    """A table for at least one size, all of the same names."""
+    table = _object(VariantTable)(value, place)
+    if len({frozenset(sizes) for sizes in table.sizes}) != 1:
+        raise Damaged(f"{place}.sizes", "at least one, all of the same names", list(table.sizes))
+    return table
 
 
 def _config(value: Any, place: str) -> Config:
@@ -264,5 +274,13 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "entries": values.list_of(_object(Entry)),
         "compiler": values.choice(CUDA_COMPILERS),
         "source": values.text,
+        "variants": values.list_of(_variants),
+    },
+    VariantTable: {
+        "dtype": _dtype,
+        "sizes": values.list_of(values.mapping_of(values.size, values.name)),
+        "configs": values.list_of(_config),
+        "left_out": values.list_of(values.amount),
+        "data": values.text,
     },
 }

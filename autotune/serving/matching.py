@@ -1,4 +1,4 @@
-"""The tiers EXACT and NEAREST_SIZE: which of a device's own results may be served for a query.
+"""The tiers EXACT, INTERPOLATED and NEAREST_SIZE: which of a device's own results may be served for a query.
 
 What is served is valid for the device and the sizes of the query, as far as these are known. The tiers of
 other devices are in `foreign_matching`, which a program whose device was tuned does not import.
@@ -62,7 +62,7 @@ class Query(NamedTuple):
 def match_own_results(
     folder: str, record: KernelRecord, device: DeviceInfo, query: Query, reasons: list[str]
 ) -> Best | None:
-    """The EXACT or NEAREST_SIZE answer, if any; adds to `reasons` why results may not be served."""
+    """The EXACT, INTERPOLATED or NEAREST_SIZE answer, if any; adds to `reasons` why there is none."""
     dtype = dtype_of(record, query)
     entries = [entry for entry in record.entries if entry.dtype == dtype]
     sizes = query.sizes if query.sizes is not None else only_sizes(folder, entries, query)
@@ -70,6 +70,12 @@ def match_own_results(
         require_sizes(record, sizes)
     alike = [entry for entry in entries if entry.sizes.keys() == sizes.keys()]
     alike.sort(key=lambda entry: distance(entry.sizes, sizes))
+    if record.variants and alike and alike[0].sizes != sizes:
+        from autotune.serving.interpolation import match_variants  # only after a sweep
+
+        interpolated = match_variants(folder, record, alike, device, query)
+        if interpolated is not None:
+            return interpolated
     for entry in alike:
         match = _match(folder, entry, sizes)
         if not match.tier.reaches(query.least):

@@ -22,8 +22,8 @@ struct Reduction {  // a kernel that is a template takes its macros as arguments
 using BigSum = Reduction<static_cast<int>(big_sum.config.BLOCK_SIZE)>;
 
 int main(int count, char **arguments) {
-    static const char *const tiers[] = {"exact",  "nearest size", "same architecture", "same vendor",
-                                        "portable", "default",    "nothing"};
+    static const char *const tiers[] = {"exact",       "interpolated", "nearest size", "same architecture",
+                                        "same vendor", "portable",     "default",      "nothing"};
     if (count != 3) {
         std::fprintf(stderr, "usage: %s DEVICE N\n", arguments[0]);
         return 2;

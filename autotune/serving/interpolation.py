@@ -1,0 +1,95 @@
+"""The tier INTERPOLATED: which variant of a sweep to serve between the sizes that were swept.
+
+Logarithms of relative times are interpolated linearly over the logarithms of the sizes, in each dimension.
+The variant with the lowest one is served.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import log, log2, prod
+from typing import NamedTuple
+
+from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
+from autotune.core.text import size_text
+from autotune.serving.best import Best, check
+from autotune.serving.matching import Query, stale_reasons
+from autotune.serving.portability import Slowdown
+
+
+class Row(NamedTuple):
+    """The times of configurations at one size that was swept, relative to the best one there."""
+
+    sizes: Sizes
+    relative_times: Mapping[Config, float]
+
+    def cost(self, config: Config) -> float:
+        """The logarithm of a configuration's slowdown; without a time, that of the slowest with one."""
+        return log(self.relative_times.get(config) or max(self.relative_times.values()))
+
+
+def match_variants(
+    folder: str, record: KernelRecord, entries: Sequence[Entry], device: DeviceInfo, query: Query
+) -> Best | None:
+    """The INTERPOLATED answer, if the sizes lie between those of a sweep and a variant is valid for them.
+
+    Args:
+        folder: Of the device in its cache.
+        record: The kernel's results on the device.
+        entries: Those for one element type and these names of sizes, the nearest first; at least one.
+        device: The device that is to run the kernel.
+        query: What was asked for, with its sizes.
+    """
+    sizes, dtype = query.sizes or {}, entries[0].dtype
+    if not Tier.INTERPOLATED.reaches(query.least):
+        return None
+    for table in record.variants:
+        swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
+        if table.dtype != dtype:
+            continue
+        for config in in_order([Row(one.sizes, one.relative_times) for one in swept], table.configs, sizes):
+            entry = next((one for one in swept if config in one.relative_times), None)
+            if entry is None or check(record, config, device, sizes, dtype).violations:
+                continue
+            among = f"one of {len(table.configs)} variants for {len(table.sizes)} sizes"
+            near = f"{size_text(sizes)} lies between them, the nearest is {size_text(entry.sizes)}"
+            detail = f"{among}, {entry.provenance.origin} on {folder}; {near}{entry.caveat}"
+            away = distance(entry.sizes, sizes)
+            match = Match(Tier.INTERPOLATED, folder, entry.sizes, away, detail)
+            stale = stale_reasons(entry, record, query.given)
+            observed = [Slowdown(factor, True, Tier.INTERPOLATED) for factor in table.left_out]
+            return Best(config, dtype, match, stale, record, device, entry, partial(tuple, observed))
+    return None
+
+
+def in_order(rows: Sequence[Row], configs: Sequence[Config], sizes: Sizes) -> list[Config]:
+    """The configurations by their interpolated time at these sizes, the fastest first.
+
+    Args:
+        rows: The swept sizes.
+        configs: The variants.
+        sizes: Where to interpolate.
+
+    Returns:
+        An empty list if the sizes are not between the swept ones.
+    """
+    axes = {name: sorted({row.sizes[name] for row in rows}) for name in sizes}
+    weights = [prod(_weight(axes[name], row.sizes[name], sizes[name]) for name in sizes) for row in rows]
+    near = [(row, weight) for row, weight in zip(rows, weights, strict=True) if weight > 0]
+    if not near:
+        return []
+    return sorted(configs, key=lambda config: sum(weight * row.cost(config) for row, weight in near))
+
+
+def _weight(axis: Sequence[int], at: int, size: int) -> float:
+    """The weight of a swept size in one dimension: 1 at the size, falling to 0 at its neighbours."""
+    place = bisect_left(axis, size)
+    if place == len(axis) or axis[place] == size:
+        return float(at == size)
+    low, high = axis[place - 1] if place else None, axis[place]
+    if low is None or at not in (low, high):
+        return 0.0
+    share = (log2(size) - log2(low)) / (log2(high) - log2(low))
+    return share if at == high else 1 - share

@@ -1,0 +1,58 @@
+"""The choice of a few variants for a range of sizes, and what they cost at sizes that were not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp, log
+
+from autotune.core.records import Config, Sizes
+from autotune.serving.interpolation import Row, in_order
+
+WORTH = 1.01  # a further variant must make one size at least this many times as fast
+
+
+def cover(rows: Sequence[Row], limit: int) -> list[Config]:
+    """Choose at most `limit` configurations that together lose least at all sizes, the most useful first.
+
+    Each one is the configuration that lowers the sum of the logarithms of the slowdowns most. A configuration
+    without a time at a size counts there as the slowest one that has a time. Source: the greedy algorithm for
+    k-medians, Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
+    """
+    candidates = dict.fromkeys(config for row in rows for config in row.relative_times)
+    costs = {config: [row.cost(config) for row in rows] for config in candidates}
+    chosen: list[Config] = []
+    lowest = [max(cost) for cost in zip(*costs.values(), strict=True)]
+    while costs and len(chosen) < limit:
+        best = min(costs, key=lambda config: sum(map(min, lowest, costs[config])))
+        gains = [before - now for before, now in zip(lowest, costs.pop(best), strict=True)]
+        if chosen and max(gains) < log(WORTH):
+            break
+        chosen.append(best)
+        lowest = [before - max(0.0, gain) for before, gain in zip(lowest, gains, strict=True)]
+    return chosen
+
+
+def left_out_slowdowns(
+    rows: Sequence[Row], found_at: Mapping[Config, Sequence[Sizes]], limit: int
+) -> tuple[float, ...]:
+    """Leave each size out in turn: the slowdown there of the variants that the others would give.
+
+    Sizes at the ends of the range are not left out, because nothing is served beyond it by interpolation.
+
+    Args:
+        rows: The sizes with the times of all candidates.
+        found_at: The sizes whose searches proposed each candidate; what only the size left out proposed does
+            not take part.
+        limit: The most variants.
+    """
+    slowdowns = []
+    for row in rows:
+        others = [
+            Row(other.sizes, {c: t for c, t in other.relative_times.items() if [*found_at[c]] != [row.sizes]})
+            for other in rows
+            if other is not row
+        ]
+        served = in_order(others, cover(others, limit), row.sizes)
+        if served:
+            slowdowns.append(exp(row.cost(served[0])))
+    return tuple(slowdowns)
