@@ -21,6 +21,10 @@ from autotune.report.columns import report_json
 from autotune.report.gather import Gathered
 from autotune.report.view import cut
 
+_SCRIPTS = (  # in the order that they are put together; each uses those before it
+    *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
+    *("importance", "resources", "devices", "trials", "main"),
+)
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
 
@@ -33,7 +37,7 @@ def report_html(gathered: Gathered) -> str:
 
 def page_html(title: str, data: Mapping[str, Any]) -> str:
     """The page of some data under a title."""
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = _asset("report.css"), _script()
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data: blob:"
     )
@@ -65,8 +69,14 @@ def embedded(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
+def _script() -> str:
+    """All scripts in one block, whose names no element of the page hides."""
+    texts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    return f'"use strict";\n{{\n{texts}}}\n'
+
+
 def _asset(name: str) -> str:
-    return (files("autotune.report") / name).read_text(encoding="utf-8")
+    return (files("autotune.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

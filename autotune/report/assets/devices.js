@@ -1,0 +1,86 @@
+// Results of several devices and sizes.
+
+function addComparison() {
+  const { comparison } = data;
+  if (data.searches.length < 2) return;
+  const grid = section("devices", "Across GPUs");
+  addSweep(grid);
+  if (!comparison) {
+    grid.append(panel(el("p", { text: data.notCompared })));
+    return;
+  }
+  const { devices, matrix, flips, portable } = comparison;
+  const bars = devices.map((one) => ({ label: one.name, value: one.time_ms, text: `${number(one.time_ms)} ms`, tip: `${one.name}\n${one.config}` }));
+  addChart(grid, {
+    id: "device-times", title: "Best time on each device", height: () => barHeight(bars.length),
+    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms)" }),
+    caption: () => comparison.problem, rows: () => [["device", "ms", "configuration"], devices.map((one) => [one.name, one.time_ms, one.config])],
+  });
+  const head = el("tr", {}, el("th", { scope: "col", text: "tuned on, run on:" }), ...devices.map((one) => el("th", { scope: "col", text: one.name })));
+  const body = matrix.map((row, at) => el("tr", {}, el("th", { scope: "row", text: devices[at].name }), ...row.map((share) => {
+    const cell = el("td", { class: "cell", text: share === null ? "–" : percent(share) });
+    if (share !== null) cell.dataset.share = share;
+    return cell;
+  })));
+  const worst = matrix.flat().filter((share) => share !== null);
+  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: "What a second GPU costs: share of its best speed" }),
+    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Portability matrix" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body))),
+    el("p", { class: "soft", text: `At worst a configuration from another device reaches ${percent(Math.min(...worst))}. – means not measured. ${data.notCompared}` }),
+    el("p", { text: `One configuration for all: at most ${number(portable.worst, 3)} times as slow as the best${portable.portability === null ? "" : `, portability ${percent(portable.portability)}`}.` }),
+    el("p", {}, bdi(portable.config))));
+  const rows = Object.entries(flips).map(([name, values]) => [name, ...values.map((value) => value ?? "–")]);
+  grid.append(panel(el("h3", { text: "Parameters whose best value differs" }),
+    rows.length ? tableOf(["parameter", ...devices.map((one) => one.name)], rows) : el("p", { text: "None." }),
+    el("p", { class: "soft", text: comparison.agreed ? `The same everywhere: ${comparison.agreed}` : "" }),
+    el("p", { text: `${comparison.portfolio.length} configuration${comparison.portfolio.length > 1 ? "s serve" : " serves"} every device within 5% of its best:` }),
+    tableOf(["configuration", "for"], comparison.portfolio)));
+}
+
+/** Time over size, where one device has results for several sizes of one kernel. */
+function addSweep(grid) {
+  const groups = new Map();
+  data.searches.forEach((search) => {
+    if (search.best === null) return;
+    const volume = Object.values(search.sizes).reduce((product, size) => product * size, 1);
+    const key = `${search.kernel} on ${search.device}${search.problem.includes(",") ? "" : ""}`;
+    groups.set(key, [...(groups.get(key) || []), { volume, time: search.columns.time_ms[search.best], problem: search.problem }]);
+  });
+  const lines = [...groups].filter(([, points]) => new Set(points.map((point) => point.volume)).size > 1)
+    .map(([name, points]) => [name, points.sort((a, b) => a.volume - b.volume)]);
+  if (!lines.length) return;
+  const all = lines.flatMap(([, points]) => points);
+  addChart(grid, {
+    id: "sweep", title: "Best time over size", height: 320,
+    draw: (context, width, height, colours) => {
+      const box = { left: 58, right: width - 14, top: 28, bottom: height - 40 };
+      const [volumes, times] = [all.map((one) => one.volume), all.map((one) => one.time)];
+      const sx = numberScale(Math.min(...volumes) / 1.2, Math.max(...volumes) * 1.2, box.left, box.right, true);
+      const sy = numberScale(Math.min(...times) / 1.2, Math.max(...times) * 1.2, box.bottom, box.top, true);
+      frame(context, colours, box, sx, sy, "product of the sizes", "time (ms), logarithmic");
+      const marks = [];
+      lines.forEach(([name, points], at) => {
+        context.strokeStyle = context.fillStyle = colours.category[at % colours.category.length];
+        context.lineWidth = 2;
+        context.beginPath();
+        points.forEach((point, place) => context[place ? "lineTo" : "moveTo"](sx.at(point.volume), sy.at(point.time)));
+        context.stroke();
+        for (const point of points) {
+          const [x, y] = [sx.at(point.volume), sy.at(point.time)];
+          context.fillRect(x - 4, y - 4, 8, 8);
+          marks.push({ x, y, tip: `${name}\n${point.problem}: ${number(point.time)} ms` });
+        }
+      });
+      return boxes(marks);
+    },
+    caption: () => lines.map(([name]) => name).join("; "),
+    rows: () => [["kernel and device", "problem", "ms"], lines.flatMap(([name, points]) => points.map((point) => [name, point.problem, point.time]))],
+  });
+}
+
+function colourMatrix() {
+  for (const cell of document.querySelectorAll("td[data-share]")) {
+    const colour = shade(1 - Number(cell.dataset.share));
+    cell.style.background = colour;
+    cell.style.color = inkOn(colour);
+  }
+}

@@ -1,0 +1,73 @@
+// What matters: importance, effects, values that no good configuration has.
+
+const NEAR = 1.1; // times the best: what counts as good
+
+function important() {
+  const names = (view.importance.single || []).map(([name]) => name);
+  return names.map((name) => view.varying.find((axis) => axis.title === name)).filter(Boolean);
+}
+
+function addImportance() {
+  const grid = section("importance", "What matters");
+  const { importance } = view;
+  if (importance.why) grid.append(el("div", { class: "panel" }, el("h3", { text: "Importance" }), el("p", { text: importance.why })));
+  else {
+    const pairs = importance.pairs.filter(([, , share]) => share >= 0.01).slice(0, 8);
+    const axisOf = (name) => view.varying.find((axis) => axis.title === name);
+    const bars = [
+      ...importance.single.map(([name, share]) => ({ label: name, value: share, text: percent(share), isStrong: share === importance.single[0][1],
+        act: () => { const axis = axisOf(name); if (axis && view.effects) choose(view.effects, { of: axis.id }); } })),
+      ...pairs.map(([one, other, share]) => ({ label: `${one} × ${other}`, value: share, text: percent(share),
+        act: () => { if (view.heat && axisOf(one) && axisOf(other)) { choose(view.heat, { x: axisOf(one).id, y: axisOf(other).id }); view.heat.figure.scrollIntoView(); } } })),
+    ];
+    addChart(grid, {
+      id: "importance-chart", title: "Share of the variance of log time", height: () => barHeight(bars.length),
+      draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "share" }),
+      caption: () => {
+        const poor = importance.fit < 0.5 ? " That is poor: read nothing into these shares." : "";
+        return `Functional ANOVA of a random forest, from ${whole(importance.trials)} trials; it explains ${percent(Math.max(0, importance.fit))} of the variance of trials that it has not seen.${poor}`;
+      },
+      rows: () => [["parameter or pair", "share"], bars.map((bar) => [bar.label, bar.text])],
+    });
+  }
+  if (view.varying.length && view.timed.length) {
+    const start = important()[0] || view.varying[0];
+    const bars = ({ of }) => statsOf(view.axis(of)).map((one) => ({
+      label: one.value, value: one.median, range: one.times.length ? [one.low, one.high] : undefined, dot: one.best,
+      text: one.times.length ? `${number(one.best, 3)} ms` : "all failed", isFailed: !one.times.length,
+      tip: `${view.axis(of).title} = ${one.value}\nbest ${number(one.best)} ms, median ${number(one.median)} ms\n${whole(one.count)} trials, ${whole(one.failed)} failed`,
+      act: () => toggle(view.axis(of), one.place),
+    }));
+    view.effects = addChart(grid, {
+      id: "effects", title: "Effect of one parameter", height: (width, chosen) => barHeight(bars(chosen).length),
+      choices: [{ name: "of", label: "parameter", options: view.varying.map((axis) => [axis.id, axis.title]), value: start.id }],
+      draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: "time (ms), logarithmic", isLog: true }),
+      caption: () => "Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.",
+      rows: ({ of }) => [["value", "best (ms)", "10% (ms)", "median (ms)", "90% (ms)", "trials", "failed"],
+        statsOf(view.axis(of)).map((one) => [one.value, one.best, one.low ?? NaN, one.median, one.high ?? NaN, one.count, one.failed])],
+    });
+    addUseless(grid);
+  }
+}
+
+/** Values that no configuration near the best has. */
+function addUseless(grid) {
+  const rows = [];
+  for (const axis of view.varying) {
+    const [best, tried, works] = [new Float64Array(axis.values.length).fill(Infinity), new Int32Array(axis.values.length), new Int32Array(axis.values.length)];
+    for (let row = 0; row < view.count; row++) {
+      const place = axis.data[row];
+      if (place < 0) continue;
+      tried[place]++;
+      if (view.time[row] > 0) works[place]++;
+      if (view.time[row] < best[place]) best[place] = view.time[row];
+    }
+    axis.values.forEach((value, place) => {
+      if (tried[place] && !(best[place] <= NEAR * view.bestTime)) rows.push([axis.title, value, tried[place], works[place], best[place] === Infinity ? NaN : best[place] / view.bestTime]);
+    });
+  }
+  rows.sort((a, b) => (Number.isNaN(b[4]) ? 1e9 : b[4]) - (Number.isNaN(a[4]) ? 1e9 : a[4]));
+  const what = rows.length ? tableOf(["parameter", "value", "tried", "worked", "its best over the best"], rows)
+    : el("p", { text: "Every value is in a configuration within 10% of the best." });
+  grid.append(el("div", { class: "panel" }, el("h3", { text: "Values that no configuration within 10% of the best has" }), what));
+}

@@ -1,0 +1,147 @@
+// Progress: every trial, where the time went, how trials failed.
+
+function addProgress() {
+  if (!view.hasOrder) return;
+  const grid = section("progress", "Progress");
+  const time = view.axis("time_ms");
+  const overs = ["order", "elapsed"].filter((id) => view.axis(id)).map((id) => [id, view.axis(id).title]);
+  const kinds = view.status.values.map((value, place) => [value, place]).filter(([value]) => value !== "ok");
+  const best = new Float64Array(view.count);
+  let least = Infinity;
+  for (let row = 0; row < view.count; row++) best[row] = least = view.time[row] < least ? view.time[row] : least;
+  if (time) addChart(grid, {
+    id: "progress-chart", title: "Every trial and the best so far", isWide: true, height: () => 320 + 16 * kinds.length,
+    choices: overs.length > 1 ? [{ name: "over", label: "over", options: overs, value: "order" }] : [],
+    draw: (context, width, height, colours, chosen) => {
+      const xAxis = view.axis(chosen.over || "order");
+      const strip = 16 * kinds.length;
+      const box = { left: 58, right: width - 14, top: 28, bottom: height - 40 - strip };
+      const sx = scaleOf(xAxis, box.left, box.right, width / 90);
+      const sy = scaleOf(time, box.bottom, box.top, 5);
+      frame(context, colours, { ...box, bottom: box.bottom + strip }, sx, sy, xAxis.title, `${time.title}, logarithmic`);
+      const [px, py] = [placesOf(xAxis, sx), placesOf(time, sy)];
+      const rowOf = new Map(kinds.map(([, place], at) => [place, box.bottom + 10 + 16 * at]));
+      for (let row = 0; row < view.count; row++) if (Number.isNaN(py[row])) py[row] = rowOf.get(view.columns.status[row]) ?? NaN;
+      drawPoints(context, px, py, (row) => view.bins[row], colours.bins, colours);
+      context.fillStyle = colours.fail;
+      for (const [value, place] of kinds) {
+        context.textAlign = "right";
+        const said = fit(context, words(value), 120);
+        context.save();
+        context.fillStyle = colours.card;
+        context.globalAlpha = 0.85;
+        context.fillRect(box.right - context.measureText(said).width - 4, rowOf.get(place) - 8, context.measureText(said).width + 6, 16);
+        context.restore();
+        context.fillText(said, box.right, rowOf.get(place));
+        context.textAlign = "left";
+      }
+      context.strokeStyle = colours.strong;
+      context.lineWidth = 2;
+      context.beginPath();
+      for (let row = 0, above = NaN; row < view.count; row++) {
+        if (best[row] === Infinity || (best[row] === above && row < view.count - 1)) continue;
+        const y = sy.at(best[row]);
+        if (Number.isNaN(above)) context.moveTo(px[row], y);
+        else {
+          context.lineTo(px[row], sy.at(above));
+          context.lineTo(px[row], y);
+        }
+        above = best[row];
+      }
+      context.stroke();
+      if (view.best !== null && view.selected[view.best]) markBest(context, colours, box, px[view.best], py[view.best]);
+      return pointMarks(px, py, brushed([xAxis, time], [sx, sy]));
+    },
+    caption: () => {
+      const round = hasLastRound() ? " Trials of the last round are at their time in it." : "";
+      const below = hasLastRound() && least < view.bestTime
+        ? ` The line ends below the best, ${number(view.bestTime)} ms in the last round, because a time of the search was lower.` : "";
+      const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
+      const last = Math.max(0, ...steps);
+      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round}${below} Drag to select a range.`;
+    },
+    rows: () => {
+      const rows = [];
+      for (let row = 0; row < view.count; row++)
+        if (best[row] < Infinity && (row === 0 || best[row] < best[row - 1])) rows.push([row + 1, best[row], configText(row)]);
+      return [["evaluation", "best so far (ms)", "configuration"], rows];
+    },
+  });
+  addCosts(grid);
+  addFailures(grid);
+}
+
+const hasLastRound = () => view.columns.final.some(Boolean);
+
+/** The figure of the headline, beside its ring. */
+function markBest(context, colours, box, x, y) {
+  const said = `best${hasLastRound() ? ", last round" : ""}: ${number(view.bestTime)} ms`;
+  const width = context.measureText(said).width;
+  const left = x + 12 + width > box.right ? x - 12 - width : x + 12;
+  context.fillStyle = colours.card;
+  context.globalAlpha = 0.85;
+  context.fillRect(left - 3, y - 8, width + 6, 16);
+  context.globalAlpha = 1;
+  context.fillStyle = colours.strong;
+  context.fillText(said, left, y);
+}
+
+function addCosts(grid) {
+  const { cost_s: cost, compile_ms: compile, status } = view.columns;
+  if (!cost && !compile) return;
+  const sums = () => {
+    const parts = new Map([["compiling", 0]]);
+    for (let row = 0; row < view.count; row++) {
+      if (!view.selected[row]) continue;
+      const compiled = compile ? (compile[row] || 0) / 1e3 : 0;
+      const name = view.statuses[status[row]] === "ok" ? "verifying and timing" : `failed: ${words(view.statuses[status[row]])}`;
+      parts.set("compiling", parts.get("compiling") + compiled);
+      parts.set(name, (parts.get(name) || 0) + Math.max(0, ((cost && cost[row]) || 0) - compiled));
+    }
+    const total = [...parts.values()].reduce((sum, one) => sum + one, 0) || 1;
+    return [...parts].filter(([, sum]) => sum > 0).map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / total)}`, isStrong: label.startsWith("failed") }));
+  };
+  addChart(grid, {
+    id: "costs", title: "Where the time went", height: () => barHeight(sums().length),
+    draw: (context, width, height, colours) => drawBars(context, width, height, colours, sums(), { unit: "seconds, summed over trials" }),
+    caption: () => "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
+    rows: () => [["part", "seconds"], sums().map((bar) => [bar.label, bar.value])],
+  });
+}
+
+/** For each way to fail the value that most failures share and that most often fails so. */
+function addFailures(grid) {
+  const kinds = view.status.values.map((value, place) => [value, place]).filter(([value]) => value !== "ok");
+  if (!kinds.length) {
+    if (view.showCommand) grid.append(el("div", { class: "panel" }, el("h3", { text: "Failures" }), el("p", { text: "No trial failed." })));
+    return;
+  }
+  const rows = kinds.map(([value, place]) => {
+    const failing = [...view.columns.status.keys()].filter((row) => view.columns.status[row] === place);
+    const rate = failing.length / view.count;
+    let said = ["no value in particular", 0];
+    for (const axis of view.varying) {
+      const [all, bad] = [new Int32Array(axis.values.length), new Int32Array(axis.values.length)];
+      for (let row = 0; row < view.count; row++) if (axis.data[row] >= 0) all[axis.data[row]]++;
+      for (const row of failing) if (axis.data[row] >= 0) bad[axis.data[row]]++;
+      axis.values.forEach((one, at) => {
+        const often = all[at] ? bad[at] / all[at] : 0;
+        const score = often > 1.5 * rate ? (often - rate) * (bad[at] / failing.length) : 0;
+        if (score > said[1]) said = [`${axis.title}=${one}: ${whole(bad[at])} of its ${whole(all[at])} trials`, score];
+      });
+    }
+    const details = new Map();
+    for (const row of failing) {
+      const first = view.details[view.columns.detail[row]].split("\n")[0];
+      details.set(first, (details.get(first) || 0) + 1);
+    }
+    const [common] = [...details].sort((a, b) => b[1] - a[1]);
+    return { value, place, count: failing.length, said: said[0], detail: common ? common[0] : "" };
+  });
+  const body = rows.map((row) => el("tr", {},
+    el("td", {}, el("button", { type: "button", text: words(row.value), title: "Show only these", onclick: () => { allow(view.status, [row.place]); applyFilters(); } })),
+    el("td", { class: "number", text: whole(row.count) }), el("td", { text: short(row.said, 160) }), el("td", { text: short(row.detail, 200) })));
+  const head = el("tr", {}, ...["how", "trials", "most often with", "most frequent reason"].map((title) => el("th", { scope: "col", text: title })));
+  grid.append(el("div", { class: "panel", id: "failures" }, el("h3", { text: "Failures" }),
+    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Failures" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body)))));
+}

@@ -1,0 +1,20 @@
+// Sections of the page, and the first of them: the result.
+
+function section(id, title) {
+  const grid = el("div", { class: "grid" });
+  $("main").append(el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title`, text: title }), grid));
+  $("sections").append(el("a", { href: `#${id}`, text: title }));
+  return grid;
+}
+
+const panel = (...children) => el("div", { class: "panel wide" }, ...children);
+
+function addHeadline() {
+  const grid = section("headline", "Result");
+  const items = view.headline.map(({ title, value, note }) =>
+    el("li", {}, el("p", { class: "name", text: title }), el("p", { class: "value", text: value }), el("p", { class: "note", text: note })));
+  grid.append(el("ul", { class: "cards wide" }, ...items));
+  if (view.best === null) return;
+  grid.append(panel(el("h3", { text: "Best configuration" }), el("p", {}, bdi(configText(view.best))),
+    el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));
+}

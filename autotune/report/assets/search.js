@@ -1,0 +1,142 @@
+// One search: its columns as axes, and the filters that apply to all charts.
+
+const FAILED = 255; // the bin of a trial without a time
+const MEASURES = [
+  ["time_ms", "time (ms)", true],
+  ["energy_j", "energy (J)", true],
+  ["compile_ms", "compile time (ms)", false],
+  ["cost_s", "cost of the trial (s)", false],
+  ["registers", "registers per thread", false],
+  ["spill_bytes", "spilled bytes per thread", false],
+  ["shared_bytes", "shared memory per block (bytes)", false],
+  ["occupancy", "occupancy", false],
+  ["order", "evaluation", false],
+  ["elapsed", "summed cost so far (s)", false],
+];
+
+let view = null; // the search that is shown
+let filters = new Map(); // axis to the set of its allowed positions, or to a range
+
+function prepare(search) {
+  const columns = search.columns;
+  const count = columns.status.length;
+  const numbers = (column) =>
+    Float64Array.from({ length: count }, (_, row) => (column && column[row] !== null ? column[row] : NaN));
+  const raw = { ...columns, order: Array.from({ length: count }, (_, row) => row + 1) };
+  if (columns.cost_s) {
+    let sum = 0;
+    raw.elapsed = columns.cost_s.map((cost) => (sum += cost || 0));
+  }
+  const parameters = search.parameters.map((parameter, place) => ({
+    id: `p${place}`, title: parameter.name, isCategory: true, values: parameter.values.map(shown),
+    raw: parameter.values, macros: parameter.macros, data: columns.configs[place],
+  }));
+  const measures = MEASURES.filter(([id]) => raw[id]).map(([id, title, isLog]) => ({
+    id, title: id === "order" && !search.hasOrder ? "number" : title, isLog, data: numbers(raw[id]) }));
+  const status = { id: "status", title: "status", isCategory: true, values: search.statuses, data: columns.status };
+  const limit = columns.limit && { id: "limit", title: "occupancy is limited by", isCategory: true, values: search.limits,
+    data: columns.limit.map((place) => (place === null ? -1 : place)) };
+  const time = numbers(columns.time_ms);
+  const timed = [...time.keys()].filter((row) => !Number.isNaN(time[row])).sort((a, b) => time[a] - time[b]);
+  const bins = new Uint8Array(count).fill(FAILED);
+  timed.forEach((row, rank) => { bins[row] = Math.floor((rank * BINS) / timed.length); });
+  const failed = [...time.keys()].filter((row) => Number.isNaN(time[row]));
+  const axes = [...parameters, status, ...(limit ? [limit] : []), ...measures];
+  return {
+    ...search, count, columns, parameters, measures, status, limit, time, bins, axes, timed, failed,
+    // slow ones first, so that fast ones lie on top
+    slowFirst: Int32Array.from([...failed, ...timed.slice().reverse()]),
+    varying: parameters.filter((axis) => new Set(axis.data).size > 1),
+    axis: (id) => axes.find((axis) => axis.id === id),
+    bestTime: search.best === null ? NaN : time[search.best],
+    selected: new Uint8Array(count).fill(1), selectedCount: count,
+  };
+}
+
+const text = (axis, row) =>
+  axis.isCategory ? (axis.data[row] < 0 ? "–" : axis.values[axis.data[row]]) : number(axis.data[row]);
+const configText = (row) => view.parameters.map((axis) => `${axis.title}=${text(axis, row)}`).join(" ");
+const outcome = (row) =>
+  Number.isNaN(view.time[row]) ? words(view.statuses[view.columns.status[row]]) : `${number(view.time[row])} ms`;
+
+
+function applyFilters() {
+  const { selected, count } = view;
+  selected.fill(1);
+  for (const [id, filter] of filters) {
+    const column = view.axis(id).data;
+    if (filter.set) {
+      for (let row = 0; row < count; row++) if (column[row] < 0 || !filter.set[column[row]]) selected[row] = 0;
+    } else {
+      for (let row = 0; row < count; row++) if (!(column[row] >= filter.low && column[row] <= filter.high)) selected[row] = 0;
+    }
+  }
+  let sum = 0;
+  for (let row = 0; row < count; row++) sum += selected[row];
+  view.selectedCount = sum;
+  showFilters();
+  redraw();
+  table.show(0);
+}
+
+/** Allow some positions of a category; all or none of them take the filter away. */
+function allow(axis, positions) {
+  const set = new Uint8Array(axis.values.length);
+  for (const position of positions) set[position] = 1;
+  const chosen = set.reduce((sum, one) => sum + one, 0);
+  if (chosen === 0 || chosen === set.length) filters.delete(axis.id);
+  else filters.set(axis.id, { set });
+}
+
+function toggle(axis, position) {
+  const filter = filters.get(axis.id);
+  const chosen = new Set(filter ? [...filter.set.keys()].filter((place) => filter.set[place]) : []);
+  if (!chosen.delete(position)) chosen.add(position);
+  allow(axis, chosen);
+  applyFilters();
+}
+
+/** A range of an axis in its own unit: positions of a category, else numbers. */
+function restrict(axis, low, high) {
+  if (!axis.isCategory) filters.set(axis.id, { low, high });
+  else allow(axis, [...axis.values.keys()].filter((place) => place >= low && place <= high));
+}
+
+function filterText(axis, filter) {
+  if (!filter.set) return `${axis.title}: ${number(filter.low, 3)} to ${number(filter.high, 3)}`;
+  const chosen = axis.values.filter((_, place) => filter.set[place]);
+  return `${axis.title}: ${chosen.length > 4 ? `${chosen.length} values` : chosen.map((one) => short(one, 20)).join(", ")}`;
+}
+
+function showFilters() {
+  $("count").textContent = `${whole(view.selectedCount)} of ${whole(view.count)} trials`;
+  const chips = [...filters].map(([id, filter]) => {
+    const said = filterText(view.axis(id), filter);
+    return el("button", { type: "button", class: "chip", "aria-label": `Remove filter ${said}`, title: "Remove this filter",
+      onclick: () => { filters.delete(id); applyFilters(); } }, bdi(short(said, 80)), " ×");
+  });
+  if (filters.size) chips.push(el("button", { type: "button", id: "clear", text: "Clear filters", onclick: clearFilters }));
+  $("chips").replaceChildren(...chips);
+  for (const box of document.querySelectorAll("#filter-values input")) {
+    const filter = filters.get(box.dataset.axis);
+    box.checked = filter ? Boolean(filter.set && filter.set[box.dataset.place]) : false;
+  }
+}
+
+function clearFilters() {
+  filters.clear();
+  applyFilters();
+}
+
+function fillFilterPanel() {
+  const sets = [view.status, ...(view.limit ? [view.limit] : []), ...view.varying].map((axis) => {
+    const counts = new Int32Array(axis.values.length);
+    for (const place of axis.data) if (place >= 0) counts[place]++;
+    const boxes = axis.values.map((value, place) => counts[place] === 0 ? "" :
+      el("label", {},
+        el("input", { type: "checkbox", "data-axis": axis.id, "data-place": place, onchange: () => toggle(axis, place) }),
+        " ", bdi(short(axis === view.status ? words(value) : value)), el("span", { class: "soft", text: ` ${whole(counts[place])}` })));
+    return el("fieldset", {}, el("legend", {}, bdi(short(axis.title, 60))), ...boxes);
+  });
+  $("filter-values").replaceChildren(...sets);
+}
