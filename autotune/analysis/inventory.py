@@ -78,7 +78,7 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
     summaries = []
     for path in sorted(journals.glob("*.jsonl")):
         try:
-            summary = _summary(path)
+            summary = journal_summary(path)
         except AutotuneError as error:
             unreadable.append(str(error))
         else:
@@ -124,7 +124,8 @@ def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[S
                     )
 
 
-def _summary(path: Path) -> JournalSummary:
+def journal_summary(path: Path) -> JournalSummary:
+    """What a journal holds; raises InputError or JournalError if it cannot be read."""
     header, trials = read_journal(path)
     times = [trial.time_ms for trial in trials if trial.status is Status.OK and trial.time_ms is not None]
     return JournalSummary(

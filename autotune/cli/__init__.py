@@ -41,6 +41,7 @@ COMMANDS = {
     "show": "list and filter the trials of a search",
     "plot": "draw one figure of a search or of the cache",
     "report": "write one HTML file with charts of searches",
+    "explore": "show the searches of a folder in a browser, live",
     "replay": "replay a search on recorded results and score it",
     "import": "import results and spaces of other tools",
     "export": "export results for other tools or as a C header",

@@ -20,6 +20,7 @@ _TREES = 32  # half of what `show --importance` takes: a page is to be written i
 def report_json(gathered: Gathered) -> dict[str, Any]:
     """Everything that the page needs."""
     return {
+        "kind": "searches",
         "searches": [search_json(search) for search in gathered.searches],
         "comparison": gathered.comparison and _comparison_json(gathered.comparison),
         "notCompared": cut(gathered.not_compared, MAX_DETAIL),

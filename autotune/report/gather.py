@@ -75,16 +75,27 @@ def gather(names: Sequence[str], cache: Path | None = None, space: Path | None =
         InputError: for a name that is neither, and for a file without trials.
         JournalError: for a damaged journal.
     """
-    searches: list[Search] = []
+    sources: list[Path | str] = []
     for name in names:
         path = Path(name)
-        if path.is_file():
-            searches += _of_file(path, cache, space)
-        elif path.suffix or path.exists():
+        if not path.is_file() and (path.suffix or path.exists()):
             raise InputError(f"{path}: no such file; expected recorded results, such as a file of runs/")
+        sources.append(path if path.is_file() else name)
+    return gather_sources(sources, cache, space)
+
+
+def gather_sources(
+    sources: Sequence[Path | str], cache: Path | None = None, space: Path | None = None
+) -> Gathered:
+    """The same for files, each a `Path`, and kernels of the cache, each a text."""
+    searches: list[Search] = []
+    for source in sources:
+        if isinstance(source, Path):
+            searches += _of_file(source, cache, space)
         else:
-            searches += _of_cache(name, cache, space)
-    return Gathered(tuple(searches), *_comparison(names, searches, cache))
+            searches += _of_cache(source, cache, space)
+    files = [source for source in sources if isinstance(source, Path)]
+    return Gathered(tuple(searches), *_comparison(files, len(files) < len(sources), searches, cache))
 
 
 def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Search]:
@@ -247,7 +258,7 @@ def _spec(kernel: str, names: set[str], space: Path | None) -> SpaceSpec | None:
 
 
 def _comparison(
-    names: Sequence[str], searches: Sequence[Search], cache: Path | None
+    files: Sequence[Path], with_cache: bool, searches: Sequence[Search], cache: Path | None
 ) -> tuple[KernelComparison | None, str]:
     """How results of several devices compare, or why they do not."""
     kernels = {search.kernel for search in searches}
@@ -256,9 +267,8 @@ def _comparison(
     if len(kernels) > 1:
         return None, "The results are of several kernels; name results of one kernel to compare devices."
     kernel = kernels.pop()
-    files = [Path(name) for name in names if Path(name).is_file()]
     try:
-        found = device_records(kernel, cache) if len(files) < len(names) else []
+        found = device_records(kernel, cache) if with_cache else []
         found += imported(kernel, files, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)

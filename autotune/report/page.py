@@ -23,7 +23,7 @@ from autotune.report.view import cut
 
 _SCRIPTS = (  # in the order that they are put together; each uses those before it
     *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
-    *("importance", "resources", "devices", "trials", "main"),
+    *("importance", "resources", "beside", "devices", "trials", "folder", "main"),
 )
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
@@ -40,6 +40,7 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
     style, script = _asset("report.css"), _script()
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data: blob:"
+        + ("; connect-src 'self'" if "live" in data else "")
     )
     parts = {
         "policy": escape(policy),

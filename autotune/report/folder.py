@@ -1,0 +1,164 @@
+"""The journals and caches of a folder, as `autotune explore` shows them; nothing outside it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from autotune.analysis.inventory import journal_summary
+from autotune.errors import AutotuneError, InputError
+from autotune.report.columns import report_json
+from autotune.report.gather import gather_sources
+from autotune.report.view import MAX_DETAIL, cut, sizes_text
+from autotune.serving.cache import kernels
+
+_MAX_DEPTH = 4  # of folders below the one that is shown
+_JOURNAL = b'{"journal":'
+_DEVICE = "device.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A journal or the results of a kernel in a cache.
+
+    Attributes:
+        name: How pages ask for it: the journal's path in the folder, or `CACHE:KERNEL`.
+        path: The journal, or the cache.
+        kernel: The kernel's name for a cache; None for a journal.
+        stamp: Changes when a file of it changes.
+    """
+
+    name: str
+    path: Path
+    kernel: str | None
+    stamp: str
+
+
+class ExploredFolder:
+    """A folder that pages are made of. It is read again for each request, so that new files show."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise InputError(f"{root}: no such folder; name one with journals or caches")
+        self.root = root.resolve()
+        self._reports = lru_cache(maxsize=8)(self._report)
+
+    def sources(self) -> dict[str, Source]:
+        """Everything that can be shown, by name."""
+        found = [*self._journals(), *self._cached()]
+        return {source.name: source for source in found}
+
+    def index(self) -> tuple[str, dict[str, Any]]:
+        """A stamp and the data of the page that lists the folder."""
+        found = list(self.sources().values())
+        listed = {
+            "kind": "folder",
+            "folder": cut(str(self.root), MAX_DETAIL),
+            "journals": [_journal_json(one.name, one.path, one.stamp) for one in found if not one.kernel],
+            "cached": [
+                {"name": one.name, "kernel": one.kernel, "cache": one.name.rpartition(":")[0]}
+                for one in found
+                if one.kernel
+            ],
+        }
+        return _digest(f"{one.name} {one.stamp}" for one in found), listed
+
+    def report(self, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
+        """A stamp and the data of the report of some sources; what cannot be shown is told in words.
+
+        Raises InputError for a name that the folder does not have.
+        """
+        known = self.sources()
+        for name in names:
+            if name not in known:
+                raise InputError(f"{name!r} is no journal and no kernel of a cache in this folder")
+        chosen = tuple(known[name] for name in dict.fromkeys(names))
+        caches = {one.path: one for one in known.values() if one.kernel}
+        stamp = _digest(f"{one.name} {one.stamp}" for one in (*chosen, *caches.values()))
+        return stamp, self._reports(chosen, tuple(caches), stamp)
+
+    def _report(self, chosen: tuple[Source, ...], caches: tuple[Path, ...], stamp: str) -> dict[str, Any]:
+        """The data of a report; `stamp` is there for the least-recently-used cache only."""
+        named = {one.path for one in chosen if one.kernel}
+        if len(named) > 1:
+            return _message(
+                "Choose kernels of one cache; those of several caches cannot be shown together."
+            )
+        no_cache = self.root / ".none"  # not that of the current folder, nor the package's
+        cache = next(iter((*named, *caches)), no_cache)
+        try:
+            return report_json(gather_sources([one.kernel or one.path for one in chosen], cache))
+        except AutotuneError as error:  # such as a search that has no trial yet
+            return _message(str(error))
+
+    def _journals(self) -> Iterator[Source]:
+        for path in self._files(".jsonl"):
+            with suppress(OSError):
+                with path.open("rb") as file:
+                    is_journal = file.read(len(_JOURNAL)) == _JOURNAL
+                if is_journal:
+                    yield Source(self._name(path), path, None, _stamp([path]))
+
+    def _cached(self) -> Iterator[Source]:
+        """The kernels of every cache; one with a link out of the folder is left out."""
+        roots = {path.parent.parent for path in self._files(_DEVICE) if path.name == _DEVICE}
+        for cache in sorted(roots):
+            files = sorted(cache.glob("*/*.json"))
+            if not all(self._is_inside(path) for path in files):
+                continue
+            stamp = _stamp(files)
+            for kernel in kernels(str(cache)):
+                yield Source(f"{self._name(cache)}:{kernel}", cache, kernel, stamp)
+
+    def _files(self, suffix: str) -> list[Path]:
+        """The regular files of the folder with a suffix, without hidden folders and links out of it."""
+        found = []
+        for folder, below, files in os.walk(self.root):
+            depth = len(Path(folder).relative_to(self.root).parts)
+            below[:] = sorted(name for name in below if not name.startswith(".") and depth < _MAX_DEPTH)
+            found += [Path(folder) / name for name in sorted(files) if name.endswith(suffix)]
+        return [path for path in found if self._is_inside(path)]
+
+    def _is_inside(self, path: Path) -> bool:
+        return path.is_file() and path.resolve().is_relative_to(self.root)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+@lru_cache(maxsize=4096)
+def _journal_json(name: str, path: Path, stamp: str) -> Mapping[str, Any]:
+    """What the list says of a journal; read again when its `stamp` changes."""
+    try:
+        found = journal_summary(path)
+    except AutotuneError as error:
+        return {"name": name, "unreadable": cut(str(error), MAX_DETAIL)}
+    return {
+        "name": name,
+        "kernel": cut(found.kernel),
+        "device": cut(found.device),
+        "problem": cut(", ".join(filter(None, (sizes_text(found.sizes), found.dtype)))),
+        "trials": found.trials,
+        "failed": found.failed,
+        "best_ms": found.best_ms,
+        "written_at": found.written_at,
+    }
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"kind": "message", "message": cut(text, MAX_DETAIL)}
+
+
+def _stamp(files: Iterable[Path]) -> str:
+    found = (path.stat() for path in files)
+    return _digest(f"{one.st_ino} {one.st_size} {one.st_mtime_ns}" for one in found)
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return sha256("\n".join(texts).encode(errors="surrogateescape")).hexdigest()[:16]

@@ -1,0 +1,116 @@
+"""Serve the pages of a folder on this machine: read-only, and only to pages of its own.
+
+A page of another site may send requests to this machine, also under a name of its own that it lets point here
+(DNS rebinding). So a request must name this server as its host, and as its origin if it has one.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from autotune.errors import InputError
+from autotune.report.folder import ExploredFolder
+from autotune.report.page import page_html
+
+_MAX_SOURCES = 32  # of one page
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class ExploreServer(ThreadingHTTPServer):
+    """A server of one folder; `url` is where it answers."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: ExploredFolder, host: str, port: int) -> None:
+        """Listen; raises InputError if the address cannot be used."""
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise InputError(f"cannot listen on {host}:{port}: {error}; choose another with --port") from None
+        self.folder = folder
+        self.port = self.server_address[1]
+        self.url = f"http://{host}:{self.port}/"
+        self._names = {host, "localhost", "127.0.0.1"}
+
+    def is_own(self, host: str) -> bool:
+        """Whether a request's host is this server: a name that it was given, or any address in numbers.
+
+        A name that another site lets point here is neither.
+        """
+        name, _, port = host.rpartition(":") if ":" in host else (host, ":", "80")
+        if port != str(self.port):
+            return False
+        with suppress(ValueError):
+            return bool(ip_address(name.strip("[]")))
+        return name.lower() in self._names
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD for three addresses: `/`, `/report` and the data of both."""
+
+    server: ExploreServer
+    server_version = "autotune"
+    sys_version = ""
+    timeout = 30  # seconds that a silent connection is kept
+
+    def do_GET(self) -> None:
+        """Answer with a page or its data."""
+        status, kind, text = self._answer()
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        """The same without the page."""
+        self.do_GET()
+
+    def _answer(self) -> tuple[HTTPStatus, str, str]:
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if not self.server.is_own(host):
+            return HTTPStatus.FORBIDDEN, "text/plain", f"This server answers as {self.server.url} only.\n"
+        if origin is not None and origin.lower() != f"http://{host.lower()}":
+            return HTTPStatus.FORBIDDEN, "text/plain", "This server answers to its own pages only.\n"
+        address = urlsplit(self.path)
+        query = parse_qs(address.query, errors="surrogateescape")
+        names = query.get("source", [])[:_MAX_SOURCES]
+        try:
+            if address.path in ("/", "/data") and not names:
+                title, (stamp, data) = "autotune explore", self.server.folder.index()
+            elif address.path in ("/report", "/data") and names:
+                title, (stamp, data) = ", ".join(names), self.server.folder.report(names)
+            else:
+                return HTTPStatus.NOT_FOUND, "text/plain", "No such page. The list is at /\n"
+        except InputError as error:
+            return HTTPStatus.NOT_FOUND, "text/plain", f"{error}\n"
+        if address.path == "/data":
+            if query.get("stamp") == [stamp]:
+                return HTTPStatus.NO_CONTENT, "application/json", ""
+            return HTTPStatus.OK, "application/json", json.dumps(_live(names, stamp, data))
+        return HTTPStatus.OK, "text/html", page_html(title, _live(names, stamp, data))
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing: pages ask every second."""
+
+
+def _live(names: list[str], stamp: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The data of a page with what it needs to follow changes."""
+    query = urlencode([("source", name) for name in names], errors="surrogateescape")
+    return {**data, "live": {"address": f"/data?{query}", "stamp": stamp}}
