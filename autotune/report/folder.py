@@ -87,9 +87,7 @@ class ExploredFolder:
         """The data of a report; `stamp` is there for the least-recently-used cache only."""
         named = {one.path for one in chosen if one.kernel}
         if len(named) > 1:
-            return _message(
-                "Choose kernels of one cache; those of several caches cannot be shown together."
-            )
+            return _message("Choose kernels of one cache; those of several caches cannot be shown together.")
         no_cache = self.root / ".none"  # not that of the current folder, nor the package's
         cache = next(iter((*named, *caches)), no_cache)
         try:
