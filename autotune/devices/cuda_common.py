@@ -39,6 +39,7 @@ _COMPARE_ARGUMENTS = (
     "result",
 )
 _RESULT_BYTES = 16
+_MAX_COMPARISONS = 256  # launches that are kept
 
 
 class CudaDeviceBase(CudaMemory):
@@ -62,6 +63,7 @@ class CudaDeviceBase(CudaMemory):
         self._comparers: dict[int, Program] = {}
         thread = ThreadPoolExecutor(1)  # compiles while memory is filled
         self._compiling = {size: thread.submit(_comparer, info.architecture, size) for size in (4, 8, 2, 1)}
+        self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
         self._results: Buffer = None
         self._max_results = 0
         self._flush: Buffer = None
@@ -120,8 +122,9 @@ class CudaDeviceBase(CudaMemory):
         self._enqueue_comparison(ArrayComparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
 
     def forget(self) -> None:
-        """Drop the latest graph, which refers to buffers."""
+        """Drop the latest graph and the launches of comparisons, which refer to buffers."""
         self._graph = self._graph_of = None
+        self._comparisons.clear()
 
     def conditions(self) -> Mapping[str, Value]:
         """What NVML reports, and the ratio of read times with flushed and with warm caches."""
@@ -173,9 +176,16 @@ class CudaDeviceBase(CudaMemory):
     def _reserve_results(self, count: int) -> None:
         if count > self._max_results:
             self._results, self._max_results = self.allocate(_RESULT_BYTES * count), count
+            self._comparisons.clear()
 
     def _enqueue_comparison(self, comparison: ArrayComparison, position: int) -> None:
-        self._prepared(*self._launch_of(comparison, position), self.stream)()
+        """Queue a comparison; its launch is kept, because every configuration needs the same ones."""
+        key = (comparison, position)
+        if key not in self._comparisons:
+            if len(self._comparisons) >= _MAX_COMPARISONS:
+                self._comparisons.clear()
+            self._comparisons[key] = self._prepared(*self._launch_of(comparison, position), self.stream)
+        self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
         item_bytes = np.dtype(comparison.dtype).itemsize

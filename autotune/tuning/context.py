@@ -103,7 +103,8 @@ def get_ready(device: str | None, workers: int | None = None) -> None:
     may_use_cuda = device is None or device.startswith("cuda")
     if may_use_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
         keep_ready(DEVICE_PROCESS, 1, ("autotune.evaluation.device_process", "autotune.devices.cuda"))
-        keep_ready(COMPILER_PROCESS, workers or _compiler_processes("gpu"), ("autotune.compilers.nvrtc",))
+        modules = ("autotune.evaluation.compiler_pool", "autotune.compilers.nvrtc")
+        keep_ready(COMPILER_PROCESS, workers or _compiler_processes("gpu"), modules)
 
 
 @contextmanager
