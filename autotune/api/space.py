@@ -53,7 +53,8 @@ class Space:
             arguments: As in a space file.
             launch: One launch or several, as in a space file.
             sizes: Sizes by name, or named sets of them as in a space file.
-            reference: Path of a reference file, or its function `reference(inputs, sizes)`.
+            reference: Path of a reference file, or its function `reference(inputs, sizes)`, which may have a
+                third parameter `indices`.
             inputs: The function `inputs(sizes, rng)` of a reference file, for arrays with `fill: inputs`.
             default: The configuration that others are compared with; None takes the first valid one.
             constraints: Expressions and functions.

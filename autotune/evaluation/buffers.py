@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.devices.array_compare import ArrayComparison, Difference
+from autotune.devices.array_compare import ArrayComparison, Difference, differing
 from autotune.devices.base import Buffer, Bytes, Device, Program
 from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
+from autotune.evaluation.sampling import Indices, sample_indices
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
@@ -34,7 +35,8 @@ WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside
 class GuardedBuffer:
     """One array in device memory, with its pristine image and its expected result.
 
-    All three include the guard zones on either side, so that one comparison checks everything.
+    All three include the guard zones on either side, so that one comparison checks everything. Where only a
+    sample of the elements is expected, the host compares it, and the device the guard zones.
     """
 
     def __init__(
@@ -57,6 +59,10 @@ class GuardedBuffer:
         self._initial = self._poison(seed) if content is None else _as_bytes(content)
         self._pristine = self._image(self._initial)
         self._memory = device.allocate(self._image_bytes)
+        self.sample: Indices | None = None  # the elements that are compared; None for all
+        self._sampled = expected
+        if expected is not None and expected.size < self.count:
+            self.sample, expected = sample_indices(array, seed), None
         self._expected_bytes = None if expected is None else _as_bytes(expected)
         self._expected = None if expected is None else self._image(_as_bytes(expected))
         self._wrong = self._wrong_content() if array.role == "out" else None
@@ -76,7 +82,12 @@ class GuardedBuffer:
         self._put(self._pristine, self.count - half, half, source_offset=GUARD_BYTES)
 
     def write_expected_part(self) -> None:
-        """Write the expected result except for a quarter in its second half, which stays as a run left it."""
+        """Write the expected result except for a quarter in its second half, which stays as a run left it.
+
+        Where only a sample is expected, everything stays so.
+        """
+        if self.sample is not None:
+            return
         first = self.count - self.count // 2
         end = first + self.count // 4 + 1
         for start, stop in ((0, first), (end, self.count)):
@@ -103,6 +114,14 @@ class GuardedBuffer:
             self._memory, expected, self.array.dtype, count, rtol, atol, ends, inside=is_compared
         )
 
+    def sample_difference(self, rtol: float, atol: float) -> Difference | None:
+        """How the sample differs from what is expected, as an `ArrayComparison` with guard zones does."""
+        if self.sample is None:
+            return None
+        places, found, expected = self.compared(0, self.count)
+        wrong = places[differing(found, expected, rtol, atol)]
+        return (int(wrong[0]) + self.guard_items, len(wrong)) if len(wrong) else None
+
     def guards(self) -> tuple[Bytes, Bytes]:
         """Read the guard zones below and above the array."""
         return self._guards(self._memory)
@@ -124,6 +143,19 @@ class GuardedBuffer:
         pages = [self._page(buffer, offset_bytes, size_bytes) for buffer in (self._memory, wanted)]
         found, expected = (page[skip:].view(self.array.dtype) for skip, page in pages)
         return found, expected
+
+    def compared(self, first: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
+        """Of `count` elements from `first` on, those that are compared: their indices, found and expected."""
+        if self.sample is None:
+            return np.arange(first, first + count), *self.values(first, count)
+        assert self._sampled is not None
+        inside = (self.sample >= first) & (self.sample < first + count)
+        places = self.sample[inside]
+        if self.size_bytes <= _READ_BYTES:
+            found = self.content().reshape(-1)[places]
+        else:
+            found = np.concatenate([self.values(int(index), 1)[0] for index in places])
+        return places, found, self._sampled[inside]
 
     def content(self) -> NDArray[Any]:
         """The array as it is now."""
@@ -180,9 +212,9 @@ class GuardedBuffer:
 
     def _wrong_content(self) -> Buffer | None:
         """Plausible values, each of them wrong in its place; None without an expected result."""
-        if self._expected_bytes is None:
+        if self._sampled is None:
             return None
-        values = self._expected_bytes[: wrong_bytes(self.array)].view(self.array.dtype)
+        values = np.resize(self._sampled, wrong_bytes(self.array) // self.item_bytes)
         if values.dtype.kind == "f":
             with np.errstate(over="ignore"):
                 values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
@@ -277,7 +309,16 @@ class ProblemBuffers:
         differences = self._device.compare(comparisons)
         for guarded, difference in zip(guarded_buffers, differences, strict=True):
             guarded.is_pristine = guarded.array.role == "in" and difference is None
-        return not any(differences)
+        return not any(differences) and not any(
+            guarded.sample_difference(problem.rtol, problem.atol) for guarded in guarded_buffers
+        )
+
+    def wrong(self, guarded: GuardedBuffer, problem: ProblemInstance) -> Difference | None:
+        """How an array differs from what a correct run leaves; None if it does not."""
+        if guarded.array.role == "in":
+            return self.difference(guarded.against_initial())
+        whole = self.difference(guarded.against_expected(problem.rtol, problem.atol))
+        return whole or guarded.sample_difference(problem.rtol, problem.atol)
 
     def difference(self, comparison: ArrayComparison) -> Difference | None:
         """Carry out one comparison; None if the arrays agree."""

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
 from autotune.errors import BrokenReference
+from autotune.evaluation.sampling import Indices, sample_indices, takes_indices
 from autotune.evaluation.work_item import Array
 
 _MAX_LETTERS = 300  # of what an exception says
@@ -27,6 +29,8 @@ def run_reference(
 ) -> dict[str, NDArray[Any]]:
     """Run `reference(inputs, sizes)` of a file; raises BrokenReference for whatever is wrong with it.
 
+    One with a third parameter, `indices`, is asked for these elements of each output only.
+
     Args:
         path: The reference file.
         inputs: The drawn inputs by name.
@@ -37,11 +41,36 @@ def run_reference(
         The results, flat and of the arguments' types.
     """
     function = load_function(path, "reference", "reference(inputs, sizes)")
+    run = partial(call, path, function)
     try:
-        results = call(path, function, "reference(inputs, sizes)", dict(inputs), dict(problem.sizes))
-        return expected_results(function, results, arrays)
+        return call_reference(function, run, inputs, problem, arrays)
     except BrokenReference as error:
         raise BrokenReference(f"{error} (at {size_text(problem.sizes)})") from None
+
+
+def call_reference(
+    function: Callable[..., Any],
+    run: Callable[..., Any],
+    inputs: Mapping[str, NDArray[Any]],
+    problem: Problem,
+    arrays: tuple[Array, ...],
+) -> dict[str, NDArray[Any]]:
+    """Run a reference, and check and convert what it returns; raises BrokenReference.
+
+    Args:
+        function: The reference.
+        run: Calls it: takes its name with parameters, for messages, and its arguments.
+        inputs: The drawn inputs by name.
+        problem: What they were drawn for.
+        arrays: The arguments that the results belong to.
+    """
+    given: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
+    if not takes_indices(function):
+        return expected_results(function, run("reference(inputs, sizes)", *given), arrays)
+    outputs = [array for array in arrays if array.role in ("out", "inout")]
+    indices = {array.name: sample_indices(array, problem.seed) for array in outputs}
+    results = run("reference(inputs, sizes, indices)", *given, dict(indices))
+    return expected_results(function, results, arrays, indices)
 
 
 def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
@@ -115,7 +144,10 @@ def _line(code: Any) -> str:
 
 
 def expected_results(
-    function: Callable[..., Any], results: Any, arrays: tuple[Array, ...]
+    function: Callable[..., Any],
+    results: Any,
+    arrays: tuple[Array, ...],
+    indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """A reference's results, converted to the arrays' types; raises BrokenReference for what does not fit.
 
@@ -123,6 +155,7 @@ def expected_results(
         function: The reference, for messages.
         results: What it returned.
         arrays: The arguments of the problem.
+        indices: The elements that it was asked for; None for all.
     """
     where = f"{place(function)}: reference()"
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
@@ -140,7 +173,16 @@ def expected_results(
         if array.role == "out" and array.name not in results:
             names = ", ".join(map(str, results)) or "an empty dict"
             raise BrokenReference(f"{where} returned nothing for the out argument {array.name}, but {names}")
-    return {name: _as_declared(_on_host(result), known[name], where) for name, result in results.items()}
+    hosted = {name: _on_host(result) for name, result in results.items()}
+    for name, result in hosted.items():
+        if indices is None:
+            _require_shape(result, known[name], where)
+        elif result.size != (count := len(indices[name])):
+            raise BrokenReference(
+                f"{where} returned for {name} an array of shape {list(result.shape)}; expected "
+                f"{count:,} elements, those at the flat indices in indices[{name!r}]"
+            )
+    return {name: _as_declared(result, known[name], where) for name, result in hosted.items()}
 
 
 def _on_host(result: Any) -> NDArray[Any]:
@@ -152,18 +194,23 @@ def _on_host(result: Any) -> NDArray[Any]:
     return np.asarray(result)
 
 
-def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]:
-    """Flatten and convert a reference's result to the array's type, or raise BrokenReference."""
-    what = f"{where} returned for {array.name}"
+def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
+    """Raise BrokenReference for a result that has not the array's shape and is not flat."""
     declared, found = list(array.shape), list(result.shape)
-    if result.dtype.kind not in _NUMBERS:
-        raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
     inner = [[length for length in shape if length != 1] for shape in (found, declared)]
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
     if result.size != math.prod(array.shape) or is_turned:
         raise BrokenReference(
-            f"{what} an array of shape {found}; expected shape {declared}, as the space file declares"
+            f"{where} returned for {array.name} an array of shape {found}; expected shape {declared}, "
+            "as the space file declares"
         )
+
+
+def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]:
+    """Flatten and convert a reference's result to the array's type, or raise BrokenReference."""
+    what = f"{where} returned for {array.name}"
+    if result.dtype.kind not in _NUMBERS:
+        raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     if (odd := np.flatnonzero(np.isnan(flat))).size:
         raise BrokenReference(

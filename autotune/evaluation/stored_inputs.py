@@ -20,7 +20,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, InputError, SetupError
 from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.reference import call, expected_results, load_function
+from autotune.evaluation.reference import call, call_reference, load_function
 from autotune.evaluation.work_item import Array, StoredArray
 from autotune.processes.child import Child
 from autotune.space import SpaceSpec
@@ -81,8 +81,9 @@ class StoredInputs:
         with self._lock:
             if key not in self._results:
                 inputs = draw_inputs(problem, drawn)
-                found = reference(dict(inputs), dict(problem.sizes))
-                results = expected_results(reference, found, drawn)
+                results = call_reference(
+                    reference, lambda _, *given: reference(*given), inputs, problem, drawn
+                )
                 folder = self._folder / f"expected-{len(self._results)}"
                 folder.mkdir()
                 self._results[key] = tuple(

@@ -120,13 +120,7 @@ def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = T
 def wrong_arrays(problem: ProblemInstance, buffers: ProblemBuffers) -> list[GuardedBuffer]:
     """The arrays that are not as a correct run leaves them."""
     return [
-        guarded
-        for guarded in buffers.guarded_buffers(problem)
-        if buffers.difference(
-            guarded.against_initial()
-            if guarded.array.role == "in"
-            else guarded.against_expected(problem.rtol, problem.atol)
-        )
+        guarded for guarded in buffers.guarded_buffers(problem) if buffers.wrong(guarded, problem) is not None
     ]
 
 
@@ -149,7 +143,7 @@ def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBu
     array, change = guarded.array, buffers.difference(guarded.against_initial())
     if array.role == "in":
         return change and _wrong(f"changed its input {place(array, guarded.index_of(change))}", problem)
-    difference = buffers.difference(guarded.against_expected(problem.rtol, problem.atol))
+    difference = buffers.wrong(guarded, problem)
     if difference is None:
         return None
     if array.role == "out" and change is None:

@@ -38,20 +38,19 @@ def describe(guarded: GuardedBuffer, first: int, count: int, rtol: float, atol: 
         atol: The absolute tolerance.
     """
     array = guarded.array
-    found, expected = guarded.values(first, min(MAX_EXAMINED, guarded.count - first))
+    places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     parts = [f"{place(array, first)} is {found[0]}, expected {expected[0]}"]
     differs = np.flatnonzero(differing(found, expected, rtol, atol))
     if guarded.count > 1:
-        places = f", from {place(array, first)} to {place(array, first + int(differs[-1]))}"
-        parts[0] += f", {count:,} of {guarded.count:,} elements differ{places if count > 1 else ''}"
-    parts += _errors(array, first, differs, found[differs], expected[differs])
+        reach = f", from {place(array, first)} to {place(array, int(places[differs[-1]]))}"
+        of = f"{guarded.count:,}" if guarded.sample is None else f"a sample of {len(guarded.sample):,}"
+        parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
+    parts += _errors(array, places[differs], found[differs], expected[differs])
     parts.append(f"tolerance: rtol={rtol:g}, atol={atol:g}")
     return "; ".join(parts)
 
 
-def _errors(
-    array: Array, first: int, differs: NDArray[Any], found: NDArray[Any], expected: NDArray[Any]
-) -> list[str]:
+def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: NDArray[Any]) -> list[str]:
     """The largest absolute and relative error of the elements that differ, and how many are not finite."""
     wide = np.longdouble  # holds every 64-bit integer
     with np.errstate(all="ignore"):
@@ -65,8 +64,8 @@ def _errors(
         at = int(np.argmax(known))
         if known[at] >= 0:
             worst.append(float(known[at]))
-            is_only = len(differs) == 1
-            where = "" if is_only else f" at {place(array, first + int(differs[at]))}"
+            is_only = len(places) == 1
+            where = "" if is_only else f" at {place(array, int(places[at]))}"
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
     dtype = np.dtype(array.dtype)
     if dtype.kind == "f" and len(worst) == 2 and worst[1] <= _ROUNDING * float(np.finfo(dtype).eps):
@@ -106,9 +105,14 @@ class WrongArrays:
                 return ""
             (target / "what.txt").write_text(f"{what}\n")
             for guarded in wrong:
-                found, expected = guarded.values(0, guarded.count)
-                for name, values in (("found", found), ("expected", expected)):
-                    np.save(target / f"{guarded.array.name}.{name}.npy", values.reshape(guarded.array.shape))
+                stem, shape = str(target / guarded.array.name), guarded.array.shape
+                if guarded.sample is None:
+                    found, expected = (values.reshape(shape) for values in guarded.values(0, guarded.count))
+                else:
+                    indices, found, expected = guarded.compared(0, guarded.count)
+                    np.save(f"{stem}.indices.npy", indices)
+                np.save(f"{stem}.found.npy", found)
+                np.save(f"{stem}.expected.npy", expected)
         except OSError as error:
             return f"; its arrays cannot be written to {self.folder}: {error.strerror}"
         return f"; arrays in {target}"

@@ -26,7 +26,7 @@ class Functions:
         verify: Takes the arrays by name as a run leaves them, and says whether they are right.
     """
 
-    reference: Callable[[dict[str, Any], dict[str, int]], Mapping[str, Any]] | None = None
+    reference: Callable[..., Mapping[str, Any]] | None = None
     inputs: Callable[..., Mapping[str, Any]] | None = None
     constraints: tuple[Callable[[Values], Any], ...] = ()
     values: Mapping[str, Callable[[Values], int]] = field(default_factory=dict)

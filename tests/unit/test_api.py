@@ -48,6 +48,17 @@ def here(folder, monkeypatch):
     return folder
 
 
+def test_a_function_may_compute_a_sample_of_a_large_output(here):
+    asked = []
+
+    def reference(inputs, sizes, indices):
+        asked.append(len(indices["y"]))
+        return {"y": 2 * inputs["x"][indices["y"]]}
+
+    result = tune(Space(**parts(reference=reference, sizes={"n": 50_000})), device="fake", budget=2)
+    assert result.found.compares and min(asked) == 17 and 960 < max(asked) <= 1024
+
+
 def test_tune_tries_and_finds_what_the_command_line_does(here, tmp_path_factory):
     told = []
     result = tune(Space.load("double.yaml"), callback=told.append, **SETTINGS)
