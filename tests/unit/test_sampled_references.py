@@ -50,7 +50,7 @@ def test_what_is_wrong_in_the_sample_is_found(sampled, wrong):
     result = sampled.search("--engine", "exhaustive", "--dump-wrong", "wrong")
     assert result["config"] == {"A": 4, "B": 0}
     shown = sampled.run("show", "double", "--status", "wrong_result").stdout
-    assert "of a sample of 1,0" in shown and "largest error" in shown or "error 1" in shown
+    assert "of a sample of 1,0" in shown
     dumped = sampled.path / "wrong" / "wrong-1"
     indices, found, expected = (
         np.load(dumped / f"y.{name}.npy") for name in ("indices", "found", "expected")
