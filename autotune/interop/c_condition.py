@@ -17,6 +17,7 @@ from autotune.core.expressions import parse
 from autotune.core.launch_plan import known_values
 from autotune.core.records import Config, DeviceInfo, KernelRecord
 from autotune.errors import ExpressionError, InputError
+from autotune.hardware.architectures import extent_limits
 from autotune.serving.best import check
 
 ALWAYS, NEVER = "1", "0"
@@ -84,7 +85,8 @@ def _conditions_on_sizes(
             yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
     yield from (translator.truth(tree(text)) for text in record.constraints if depends_on_sizes(text))
     for step in record.launch if device else ():
-        texts = (*step.block, step.shared_bytes, step.when)
+        extents_limited = extent_limits(step) if device and device.backend != "opencl" else []
+        texts = (*step.block, step.shared_bytes, step.when, *(text for _, text, _ in extents_limited))
         names = {name for text in texts for name in parse(text).names} - values.keys()
         if device and names and names <= terms.keys():
             extents = [translator.number(tree(text)) for text in step.block]
@@ -92,6 +94,7 @@ def _conditions_on_sizes(
             limits = [f"{extent} >= 1" for extent in extents]
             limits += [f"{threads} <= {device.max_threads_per_block}"]
             limits += [f"{shared_bytes} <= {device.shared_bytes_per_block}"]
+            limits += [f"{translator.number(tree(text))} <= {most}" for _, text, most in extents_limited]
             if registers and device.registers_per_block is not None:
                 limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
             yield f"(!{translator.truth(tree(step.when))} || ({' && '.join(limits)}))"

@@ -26,6 +26,7 @@ from autotune.core.records import (
 )
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError
+from autotune.hardware.architectures import extent_limits
 
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
@@ -250,6 +251,9 @@ def _beyond_limits(
         for amount, (what, limit) in zip(needed, limits, strict=True):
             if limit is not None and amount > limit:
                 yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
+        for what, text, most in extent_limits(step) if device.backend != "opencl" else ():
+            if parse(text).names <= values.keys() and (extent := integer(parse(text), values)) > most:
+                yield f"{step.entry} has {extent} {what}, the device allows {most}"
 
 
 def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:

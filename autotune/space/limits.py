@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import DeviceInfo, LaunchSpec
-from autotune.hardware.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID
+from autotune.hardware.architectures import MAX_CLUSTER, extent_limits
 
 _CUDA_BACKENDS = ("cuda", "pycuda")
 
@@ -43,8 +43,7 @@ def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
         for blocks, cluster in zip_longest(step.grid, step.cluster, fillvalue="1"):
             yield f"{_operand(blocks)} % {_operand(cluster)} == 0"
     if device.backend in _CUDA_BACKENDS:
-        yield from (f"{_operand(text)} <= {MAX_BLOCK[2]}" for text in step.block[2:])
-        yield from (f"{_operand(text)} <= {MAX_GRID[1]}" for text in step.grid[1:])
+        yield from (f"{_operand(text)} <= {limit}" for _, text, limit in extent_limits(step))
 
 
 def _operand(text: str) -> str:

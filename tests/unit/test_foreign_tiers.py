@@ -103,6 +103,20 @@ def test_the_threads_and_the_shared_memory_of_the_launches_are_limited_without_a
     assert own["BLOCK"] == 128 and own.match.tier is Tier.SAME_ARCHITECTURE
 
 
+def test_grids_and_deep_blocks_are_limited_on_cuda_only(root):
+    for device in (HOPPER, AMPERE, INSTINCT):
+        path = root / device.slug / "reduce.json"
+        data = json.loads(path.read_text()) | {"constraints": []}
+        data["launch"][0] |= {"grid": ["1", "n"], "block": ["1", "1", "BLOCK"]}
+        path.write_text(json.dumps(data))
+    on_opencl = replace(ARC, backend="opencl")
+    assert best_config("reduce", on_opencl, n=2**20)["BLOCK"] == 128
+    with pytest.raises(NoConfig, match="main has 256 threads in z, the device allows 64"):
+        best_config("reduce", HOPPER, n=64, strict=True)
+    with pytest.raises(NoConfig, match="main has 1048576 blocks in y or z, the device allows 65535"):
+        best_config("reduce", AMPERE, n=2**20)
+
+
 def test_registers_are_limited_where_the_compiler_told_them(root):
     hungry = (replace(entry(n, BLOCK=256), registers=128) for n in (64, 4096))
     cache.store(root, HOPPER, record(*hungry))
