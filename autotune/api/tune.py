@@ -31,6 +31,7 @@ def tune(
     cache: Path | None = None,
     journal: Path | None = None,
     fresh: bool = False,
+    keep: bool = False,
 ) -> Result:
     """Search a space, verify and time, keep the best in the cache: what `autotune search` does.
 
@@ -52,6 +53,7 @@ def tune(
         cache: Folder of the cache, as `--cache`.
         journal: File of the trials, as `--journal`.
         fresh: Forget the trials that the journal has.
+        keep: After an edit, go on with the journal's trials that still hold, as `--keep`.
 
     Raises:
         InputError: Something that was given is wrong, or another search writes the same journal.
@@ -68,6 +70,7 @@ def tune(
         cache=cache,
         journal=journal,
         fresh=fresh,
+        keep=keep,
     )
     task = known.bind(device, sizes, dtype, data)
     with NotebookProgress(callback) if is_notebook() else CallbackProgress(callback) as progress:

@@ -120,7 +120,13 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="write what was found and expected of the first wrong results, as .npy files",
     )
-    run.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
+    edited = run.add_mutually_exclusive_group()
+    edited.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
+    edited.add_argument(
+        "--keep",
+        action="store_true",
+        help="after an edit of the space or the reference, go on with the journal's trials that still hold",
+    )
     add_compiling(parser)
     add_verbosity(parser)
 
@@ -142,6 +148,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
         workers=parsed.workers,
         journal=parsed.journal,
         fresh=parsed.fresh,
+        keep=parsed.keep,
         dump_wrong=parsed.dump_wrong,
         binary_cache=parsed.binary_cache,
         cache=parsed.cache,

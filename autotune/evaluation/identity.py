@@ -14,8 +14,9 @@ from typing import Any
 
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Problem
+from autotune.evaluation.journal_edits import ARGUMENT, WORKLOAD
 from autotune.evaluation.work_item import ProblemInstance
-from autotune.space import Fill, SpaceSpec
+from autotune.space import Fill, FilledArgument, SpaceSpec
 
 _SIZE = r"\('([A-Za-z_][A-Za-z0-9_]*)', ([1-9][0-9]{0,17})\)"
 
@@ -72,11 +73,22 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dic
 
 
 def journal_notes(spec: SpaceSpec) -> dict[str, str]:
-    """Parts of what the header's `arguments` covers, in words; journals of before have none."""
+    """Parts of what the header's `arguments` covers, in words; older journals have fewer or none."""
     return {
         "verify_sizes": "; ".join(map(sizes_text, spec.verify_sizes)) or "none",
         "tolerance": f"rtol {spec.rtol} and atol {spec.atol}",
+        WORKLOAD: workload_sha256(spec)[:16],
+        **{f"{ARGUMENT}{item.name}": _argument_text(item) for item in spec.arguments},
     }
+
+
+def _argument_text(item: FilledArgument) -> str:
+    """An argument in words: `float32 [n] in, uniform -1 1`."""
+    if item.value is not None:
+        return f"{item.dtype} {item.value}"
+    fill = "" if item.fill is None else f", {' '.join(map(str, (item.fill.kind, *item.fill.arguments)))}"
+    symbol = f", symbol {item.symbol}" if item.symbol else ""
+    return f"{item.dtype} [{', '.join(item.shape)}] {item.role}{fill}{symbol}"
 
 
 def workload_sha256(spec: SpaceSpec) -> str:

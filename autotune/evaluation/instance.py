@@ -129,6 +129,13 @@ class InstanceMaker:
             environment=self._environment,
         )
 
+    def key_now(self, config: Config) -> str | None:
+        """The key that a trial of a configuration would have; None if the space does not have it."""
+        try:
+            return self.make(config).key if config in self.space else None
+        except ExpressionError:
+            return None
+
     def problem_instance(
         self, config: Config, problem: Problem, *, is_check: bool = False
     ) -> ProblemInstance:

@@ -18,17 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core import json_values as values
+from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
+from autotune.evaluation.journal_edits import Edit, KeyOf, edit_of
 from autotune.evaluation.journal_rows import decode_trial, encode_measurement, encode_trial, read_finals
 from autotune.processes.files import hold
 
 VERSION = 1
-_HASHED = {  # what the hashes in a header are of
-    "source": "the kernel's source or a file that it includes",
-    "reference": "the reference's file",
-    "arguments": "arguments, verify_sizes or tolerances in the space file",
-}
 _Finals = dict[tuple[str, ...], dict[str, Measurement]]
 
 
@@ -42,8 +39,18 @@ class Journal:
         *,
         notes: Mapping[str, str] | None = None,
         fresh: bool = False,
+        keep: bool = False,
+        key_of: KeyOf = lambda _: None,
     ) -> None:
-        """Open or create the file; `notes` are kept in it only to say in words what a header's hash covers.
+        """Open or create the file.
+
+        Args:
+            path: The file.
+            header: What all of its trials depend on.
+            notes: Kept in it to say in words what a hash of the header covers.
+            fresh: Whether to start over.
+            keep: Whether to keep, of a journal with another header, the trials that hold.
+            key_of: As in `edit_of`.
 
         Raises JournalError when it belongs to another search or is damaged, and WriteError when it cannot be
         written.
@@ -59,7 +66,7 @@ class Journal:
         self._is_closing = False
         self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
         try:
-            self._load(fresh)
+            self._load(fresh, keep, key_of)
         except OSError as error:
             self._file.close()
             raise _unwritable(path, error) from None
@@ -114,7 +121,7 @@ class Journal:
         if error is not None:
             raise _unwritable(self.path, error)
 
-    def _load(self, fresh: bool) -> None:
+    def _load(self, fresh: bool, keep: bool, key_of: KeyOf) -> None:
         self._file.seek(0)
         text = self._file.read().decode(errors="surrogateescape")
         lines = text.splitlines(keepends=True)
@@ -138,25 +145,28 @@ class Journal:
             self.trials.clear()
             self._file.truncate(0)
             self._write({"journal": VERSION, **self._header, **self._notes})
-        elif differences := self._differences(header):
-            raise JournalError(
-                f"{self.path}: its trials do not hold for this search, because something has changed: "
-                f"{differences}. Start over with --fresh, or keep both with --journal FILE"
-            )
+        elif edit := edit_of(header, self._header, self._notes, self.trials.values(), key_of):
+            self._continue_after(edit, keep)
 
-    def _differences(self, found: Mapping[str, Any]) -> str:
-        """What has changed since the journal was begun, in words."""
-        changed = [name for name, value in self._header.items() if found.get(name) != value]
-        texts = []
-        for name in changed:
-            noted = [note for note in self._notes if found.get(note, self._notes[note]) != self._notes[note]]
-            if name == "arguments" and noted:
-                texts += [f"{note} was {found[note]}, is {self._notes[note]}" for note in noted]
-            elif name in _HASHED:
-                texts.append(_HASHED[name])
-            else:
-                texts.append(f"{name} was {found.get(name)!r}, is {self._header[name]!r}")
-        return "; ".join(texts)
+    def _continue_after(self, edit: Edit, keep: bool) -> None:
+        """Keep the trials that hold, or raise JournalError with what has changed and what to do."""
+        held, every = len(edit.kept), count_text(len(self.trials), "trial")
+        what = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
+        if not (edit.is_harmless or (keep and held)):
+            left = (
+                f"{held} of {every} still hold: go on with them with --keep" if held else "No trial holds now"
+            )
+            raise JournalError(f"{what} {left}. Start over with --fresh, or keep both with --journal FILE")
+        if not edit.is_harmless:
+            self.warning = f"{what} {held} of {every} are kept"
+            self.finals.clear()
+        self.trials = {trial.key: trial for trial in edit.kept}
+        self._file.truncate(0)
+        self._write({"journal": VERSION, **self._header, **self._notes})
+        for trial in edit.kept:
+            self._write({"trial": encode_trial(trial)})
+        for measurements in self.finals.values():
+            self.append_finals(measurements)
 
     def _write(self, row: Mapping[str, Any]) -> None:
         """Write a whole row; if the disk is full, remove the part that was written."""

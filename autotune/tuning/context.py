@@ -121,7 +121,14 @@ def open_context(
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         path = options.journal or default_journal(task)
-        journal = Journal(path, _header(task), notes=journal_notes(task.spec), fresh=options.fresh)
+        journal = Journal(
+            path,
+            _header(task),
+            notes=journal_notes(task.spec),
+            fresh=options.fresh,
+            keep=options.keep,
+            key_of=maker.key_now,
+        )
         opened.callback(journal.close)
         pool = CompilerPool(
             compiler_opener(task.address, task.device, task.spec.compiler),

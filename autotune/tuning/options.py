@@ -23,6 +23,7 @@ class Options:
     workers: int | None = None  # compiler processes; None: one per core
     journal: Path | None = None
     fresh: bool = False
+    keep: bool = False  # after an edit, go on with the journal's trials that still hold
     transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
     objective: Objective = Objective.TIME

@@ -13,7 +13,7 @@ from pathlib import Path
 from autotune.core.records import Config, Entry
 from autotune.core.text import hint
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
-from autotune.errors import BudgetSpent, ExpressionError, InputError, Overtaken, SetupError
+from autotune.errors import BudgetSpent, InputError, Overtaken, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     default_strategy,
@@ -284,10 +284,7 @@ def _result(
 def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     """Trials of the journal, from any search, whose content key still holds; fastest first."""
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
-    for trial in by_score(rows):
-        with suppress(ExpressionError):
-            if trial.config in context.task.space and context.maker.make(trial.config).key == trial.key:
-                yield trial
+    yield from (trial for trial in by_score(rows) if context.maker.key_now(trial.config) == trial.key)
 
 
 def _last_round(

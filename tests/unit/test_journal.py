@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -11,6 +12,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
 from autotune.errors import JournalError
 from autotune.evaluation.journal import Journal, read_trials
+from tests.conftest import KERNEL, Folder
 
 ROW = (
     '{"trial": {"config": {"A": 1}, "key": "a", "status": "ok", '
@@ -58,40 +60,74 @@ def test_a_header_of_anything_but_texts_and_finite_numbers_is_refused(tmp_path, 
         read_trials(path)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "words"),
-    [
-        ("double.py", "+ 1.0", "+ 2.0", "the kernel's source or a file that it includes. Start"),
-        ("reference.py", "2 *", "2*", "the reference's file. Start"),
-        ("double.yaml", "atol: 0", "atol: 1", "tolerance was rtol 0 and atol 0, is rtol 0 and atol 1. Start"),
-        ("double.yaml", "{n: 17}", "{n: 18}", "verify_sizes was [('n', 1)]; [('n', 17)], is [('n', 1)]; "),
-        (
-            "double.yaml",
-            "[-100, 100]",
-            "[-9, 9]",
-            "arguments, verify_sizes or tolerances in the space file. S",
-        ),
-    ],
-)
-def test_a_search_after_an_edit_says_in_words_what_has_changed(folder, file, old, new, words):
-    folder.search("--budget", "2")
-    path = folder.path / file
+WAS = "tolerance was rtol 0 and atol 0, is rtol 0 and atol 1"
+EDITS = {  # file, what is edited, how the search says it, how many of four trials still hold
+    "source": ("double.py", "+ 1.0", "+ 2.0", "the kernel's source or a file that it includes. ", 0),
+    "reference": ("reference.py", "2 *", "2*", "the reference's file. ", 3),
+    "tolerance": ("double.yaml", "atol: 0", "atol: 1", f"{WAS}. ", 3),
+    "sizes": ("double.yaml", "{n: 17}", "{n: 18}", "verify_sizes was [('n', 1)]; [('n', 17)], is ", 3),
+    "fill": ("double.yaml", "[-100, 100]", "[-9, 9]", "x was int32 [n] in, integers -100 100, is ", 0),
+    "type": ("double.yaml", "int32, value: n", "int64, value: n", "argument n was int32 n, is int64 n. ", 0),
+}
+AGAIN = ("--budget", "4", "--engine", "random")
+
+
+@pytest.fixture(scope="module")
+def journaled(tmp_path_factory):
+    """A folder with a journal of four trials, one of them a wrong result."""
+    folder = Folder(tmp_path_factory.mktemp("journaled"))
+    folder.write(KERNEL.replace("return", "y[:] = y if (A, B) != (2, 0) else 0\n    return"))
+    assert folder.search(*AGAIN)["counts"] == {"ok": 3, "wrong_result": 1}
+    return folder.path
+
+
+@pytest.fixture
+def edited(journaled, tmp_path):
+    shutil.copytree(journaled, tmp_path / "copy")
+    folder = Folder(tmp_path)
+    folder.path, folder.space = tmp_path / "copy", tmp_path / "copy/double.yaml"
+    return folder
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_a_search_after_an_edit_says_in_words_what_has_changed(edited, case):
+    file, old, new, words, held = EDITS[case]
+    path = edited.path / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
-    again = ["search", "double.yaml", "--device", "fake", "--budget", "2"]
-    refused = folder.run(*again)
-    assert refused.returncode == 2 and words in refused.stderr and "--fresh" in refused.stderr
-    assert folder.run(*again, "--fresh").returncode == 0
+    before = edited.files()
+    search = ("search", "double.yaml", "--device", "fake", *AGAIN)
+    refused = edited.run(*search)
+    offer = f"{held} of 4 trials still hold: go on with them with --keep" if held else "No trial holds now"
+    assert refused.returncode == 2 and words in refused.stderr, refused.stderr
+    assert f"{offer}. Start over with --fresh, or keep both with --journal FILE\n" in refused.stderr
+    assert held or edited.run(*search, "--keep").stderr == refused.stderr
+    assert edited.files() == before
+
+
+def test_trials_that_hold_after_an_edit_are_kept_on_request(edited):
+    edited.edit("atol: 0", "atol: 1")
+    kept = edited.run("search", "double.yaml", "--device", "fake", *AGAIN, "--keep", "--json")
+    assert f"{WAS}. 3 of 4 trials are kept" in kept.stderr and json.loads(kept.stdout)["resumed"] == 3
+    (path,) = (edited.path / "runs").iterdir()
+    assert len(read_trials(path)) == 4 and path.read_text().startswith('{"journal":1,')
+
+
+def test_an_edit_that_changes_no_trial_needs_no_option(edited):
+    edited.edit("shape: [n], role: out", "shape: [n + 0], role: out")
+    assert edited.search(*AGAIN)["resumed"] == 4
+    header = json.loads(next((edited.path / "runs").iterdir()).read_text().splitlines()[0])
+    assert header["argument y"] == "int32 [n + 0] out"
 
 
 def test_a_journal_without_notes_goes_on_and_is_refused_in_fewer_words(folder):
     folder.search("--budget", "2", "--journal", "j.jsonl")
     path = folder.path / "j.jsonl"
     header, rest = path.read_text().split("\n", 1)
-    values = json.loads(header)
-    del values["tolerance"], values["verify_sizes"]
+    noted = ("tolerance", "verify_sizes", "workload", "argument ")
+    values = {name: value for name, value in json.loads(header).items() if not name.startswith(noted)}
     path.write_text(json.dumps(values, separators=(",", ":")) + "\n" + rest)
     assert folder.search("--budget", "2", "--journal", "j.jsonl")["resumed"] == 2
     folder.edit("atol: 0", "atol: 1")
     refused = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
-    assert "arguments, verify_sizes or tolerances in the space file" in refused.stderr
+    assert "arguments, verify_sizes or tolerances in the space file. No trial holds now" in refused.stderr

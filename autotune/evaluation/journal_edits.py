@@ -1,0 +1,89 @@
+"""What an edit leaves of a journal's trials, and what was edited, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autotune.core.records import Config
+from autotune.core.trials import Status, Trial
+
+KeyOf = Callable[[Config], str | None]  # the key of a configuration now; None if the space has it no longer
+ARGUMENT = "argument "  # begins the name of the note of an argument
+WORKLOAD = "workload"  # the note that has a hash of inputs and launches
+_HASHED = {  # what the hashes in a header are of
+    "source": "the kernel's source or a file that it includes",
+    "reference": "the reference's file",
+    "arguments": "arguments, verify_sizes or tolerances in the space file",
+}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What has changed since a journal was begun, and the trials that hold in spite of it."""
+
+    changes: tuple[str, ...]  # in words
+    kept: tuple[Trial, ...]  # with their present keys
+    is_harmless: bool  # every trial holds, and nothing has to be verified again
+
+
+def edit_of(
+    found: Mapping[str, Any],
+    header: Mapping[str, str],
+    notes: Mapping[str, str],
+    trials: Iterable[Trial],
+    key_of: KeyOf,
+) -> Edit | None:
+    """Compare a journal's first line with that of the present search; None if the headers agree.
+
+    A trial holds if its key still does. If only verify_sizes, the tolerance or the reference has changed, a
+    trial with a time holds, too: the last round verifies the best few again.
+
+    Args:
+        found: The journal's first line.
+        header: What it should be.
+        notes: What the journal keeps beside the header.
+        trials: Those of the journal.
+        key_of: The key of a configuration in the present search.
+    """
+    changed = [name for name, value in header.items() if found.get(name) != value]
+    if not changed:
+        return None
+    noted = [name for name in (*notes, *found) if name in notes or name.startswith(ARGUMENT)]
+    is_noted = WORKLOAD in found  # older journals name no arguments
+    noted = [
+        name
+        for name in dict.fromkeys(noted)
+        if found.get(name) != notes.get(name) and (is_noted or name in found)
+    ]
+    is_only_checked = set(changed) <= {"arguments", "reference"}
+    is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
+    kept, every = [], list(trials)
+    for trial in every if is_only_checked else ():
+        key = key_of(trial.config)
+        is_timed = trial.status is Status.OK
+        is_same = key == trial.key and (is_timed or "reference" not in changed)
+        if key is not None and (is_same or (is_timed and is_same_work)):
+            kept.append(replace(trial, key=key))
+    is_harmless = changed == ["arguments"] and {trial.key for trial in every} == {one.key for one in kept}
+    texts = [text for name in changed for text in _changes(name, noted, found, header, notes)]
+    return Edit(tuple(texts), tuple(kept), is_harmless)
+
+
+def _changes(
+    name: str,
+    noted: Iterable[str],
+    found: Mapping[str, Any],
+    header: Mapping[str, str],
+    notes: Mapping[str, str],
+) -> list[str]:
+    """What has changed of one entry of a header, in words."""
+    told = [note for note in noted if note != WORKLOAD]
+    if name == "arguments" and told:
+        return [
+            f"{note} was {found.get(note, 'not there')}, is {notes.get(note, 'not there')}" for note in told
+        ]
+    if name in _HASHED:
+        return [_HASHED[name]]
+    return [f"{name} was {found.get(name)!r}, is {header[name]!r}"]
