@@ -73,7 +73,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         "--no-sanitizer",
         dest="sanitizer",
         action="store_false",
-        help="do not check the winner with compute-sanitizer",
+        help="do not check the winner and its ties with compute-sanitizer",
     )
 
 

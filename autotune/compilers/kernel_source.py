@@ -22,6 +22,7 @@ _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
 _HAS_HALF = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
+_KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 _GUARD = re.compile(
     r"\A(?:\s|//[^\n]*|/\*.*?\*/)*#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b", re.DOTALL
@@ -149,6 +150,16 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
             own = _Reader().read(packaged("kernels") / "half.h") + "\n"
             head += "#include <cuda_fp16.h>\n" if _HAS_HALF.search(source.text) else own
     return head + source.text
+
+
+def perturbed(text: str, seed: int) -> str:
+    """The rendered text of a CUDA or OpenCL source, with blocks and threads in another order: see perturb.h.
+
+    Threads and blocks keep their places, and only wait, in a source whose threads form groups by them.
+    """
+    order = int(_KEEPS_ORDER.search(text) is None)
+    head = f"#define AUTOTUNE_PERTURB {seed}\n#define AUTOTUNE_PERTURB_ORDER {order}\n"
+    return head + _Reader().read(packaged("kernels") / "perturb.h") + "\n" + text
 
 
 def _python(value: Value, macros: Mapping[str, Value]) -> str:

@@ -206,6 +206,7 @@ class Provenance:
     protocol: str  # how configurations were timed, in words
     compiler: str = ""  # with its version; empty where not recorded
     workload_sha256: str = ""  # of what the space says about inputs and launches; empty where not recorded
+    checks: str = ""  # what the winner and its ties passed besides verification; empty where not recorded
 
     @property
     def is_probe(self) -> bool:

@@ -5,6 +5,7 @@ A configuration's failure is returned as a value. An error that breaks the proce
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from autotune.core.records import Value
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Verdict
 from autotune.devices import Address, backend
-from autotune.devices.base import Program
+from autotune.devices.base import Buffer, Program
 from autotune.errors import LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import ProblemData, prepare
@@ -70,8 +71,7 @@ class DeviceState:
         for problem in problems:
             key = problem.data_key
             if key not in self._placed:
-                data = self._prepared.get(key) or self._data(problem)
-                self._placed[key] = ProblemBuffers(self.device, data)
+                self._placed[key] = ProblemBuffers(self.device, self.data(problem))
             self._placed[key].guarded_buffers(problem)
 
     def buffers(self, problem: ProblemInstance) -> ProblemBuffers:
@@ -79,6 +79,10 @@ class DeviceState:
         if problem.data_key not in self._placed:
             self.place((problem,))
         return self._placed[problem.data_key]
+
+    def data(self, problem: ProblemInstance) -> ProblemData:
+        """Return the inputs and expected results of a problem; those of the first ones are kept."""
+        return self._prepared.get(problem.data_key) or self._data(problem)
 
     def _data(self, problem: ProblemInstance) -> ProblemData:
         return prepare(problem, self._reference, self._kept)
@@ -167,6 +171,31 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
         return replace(verdict, failure=verdict.failure and state.save_arrays(verdict.failure, problem))
     except LaunchError as error:
         return Verdict(_refused(error), repeatable=False)
+
+
+def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Failure | None:
+    """Run a configuration once on exact arrays, for tools that watch accesses; results are not checked.
+
+    There are no guard zones, and arrays without an input are left as they were allocated.
+    """
+    program, device = state.program(binary, keep=True), state.device
+    inputs = state.data(problem).inputs
+    arguments: dict[str, Buffer | np.generic] = {
+        scalar.name: np.dtype(scalar.dtype).type(scalar.value) for scalar in problem.scalars
+    }
+    for array in problem.arrays:
+        if array.name in problem.used:
+            size_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize
+            arguments[array.name] = buffer = device.allocate(size_bytes)
+            if array.name in inputs:
+                device.write(buffer, np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8))
+            if array.symbol:
+                device.set_variable(program, array.symbol, buffer, size_bytes)
+    try:
+        device.run(program, problem.launches, arguments)
+    except LaunchError as error:
+        return _refused(error)
+    return None
 
 
 def arrays_after_run(

@@ -1,7 +1,8 @@
-"""Runs a configuration under NVIDIA's compute-sanitizer, which finds accesses that guard zones do not see.
+"""Runs configurations under NVIDIA's compute-sanitizer, which finds what results do not show.
 
-A kernel that reads past its shared memory, or far beyond an array, usually runs, and its result is right by
-luck. The sanitizer runs it on small problems and in a process of its own.
+A kernel that reads past its shared memory, whose threads race, or that reads what nobody wrote usually runs,
+and its result is right by luck. The sanitizer runs it on small problems, in one process per tool: without guard
+zones around the arrays, and without initial values in those that a kernel should write first.
 """
 
 from __future__ import annotations
@@ -10,24 +11,32 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
-from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.device_process import DeviceState, run_bare
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
-TIMEOUT_S = 30.0  # for all problems: under the sanitizer a kernel runs up to a hundred times slower
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+TIMEOUT_S = (
+    60.0  # for each tool, all problems: under the sanitizer a kernel runs up to a hundred times slower
+)
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
-    r"^=+ ((?:Invalid|Misaligned|Program hit|Race|Barrier|Uninitialized).*)$", re.MULTILINE
+    r"^=+ (?:Error: |Warning: )?((?:Invalid|Misaligned|Program hit|Race|Barrier|Divergent|Uninitialized).*)$",
+    re.MULTILINE,
 )
+
+Run = tuple[Binary, tuple[ProblemInstance, ...]]  # a configuration, and what to run it on
 
 
 @dataclass(frozen=True)
@@ -39,37 +48,51 @@ class Sanitizer:
     reference: Path
     environment: Mapping[str, str]
 
-    def check(self, binary: Binary, problems: tuple[ProblemInstance, ...]) -> Failure | None:
-        """Run a configuration on some problems; return a Failure if the sanitizer finds something.
+    def check(self, runs: Sequence[Run], tools: Sequence[str] = TOOLS) -> dict[int, Failure]:
+        """Run configurations under each tool, and return what is found by their place in `runs`.
 
-        A sanitizer that does not work here, or does not end in time, finds nothing. It turns a finding into a
-        failed launch, so errors of the run are ignored and the sanitizer's exit code decides.
+        A tool that does not work here, or does not end in time, finds nothing. A finding becomes a failed
+        launch, so errors of the run are ignored and the sanitizer's exit code decides.
         """
+        with ThreadPoolExecutor(len(tools)) as threads:
+            found = threads.map(partial(self._check, runs=runs), tools)
+        failures: dict[int, Failure] = {}
+        for failures_of_tool in reversed(list(found)):
+            failures |= failures_of_tool
+        return failures
+
+    def _check(self, tool: str, runs: Sequence[Run]) -> dict[int, Failure]:
+        """What one tool finds: in one process for all, then in one for each where it finds something."""
         try:
-            code, output = self._run(binary, problems)
+            code, output = self._run(tool, runs)
             if was_killed(code):
-                code, output = self._run(binary, problems)
+                code, output = self._run(tool, runs)
         except ChildTimeout:
-            return None
+            return {}
         if code != _FOUND:
-            return None
+            return {}
+        if len(runs) > 1:
+            each = (self._check(tool, [run]) for run in runs)
+            return {place: found[0] for place, found in enumerate(each) if found}
         first = _FIRST_ERROR.search(output)
         what = first[1].strip() if first else "an error"
-        return Failure(Status.OUT_OF_BOUNDS, f"compute-sanitizer found: {what}")
+        status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
+        return {0: Failure(status, f"compute-sanitizer found: {what}")}
 
-    def _run(self, binary: Binary, problems: tuple[ProblemInstance, ...]) -> tuple[int, str]:
+    def _run(self, tool: str, runs: Sequence[Run]) -> tuple[int, str]:
         """Return the sanitizer's exit code and output; raises ChildTimeout."""
         deadline_s = time.monotonic() + TIMEOUT_S
-        wrapper = (self.program, "--tool", "memcheck", "--error-exitcode", str(_FOUND), "--print-limit", "1")
+        wrapper = (self.program, "--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1")
+        problems = runs[0][1]
         child = Child(
             DeviceState, self.address, self.reference, problems, environment=self.environment, wrapper=wrapper
         )
         try:
             with suppress(ChildDied, ChildRaised):
-                for problem in problems:
-                    child.call(
-                        verify_once, binary, problem, timeout_s=max(0.0, deadline_s - time.monotonic())
-                    )
+                for binary, problems in runs:
+                    for problem in problems:
+                        left_s = max(0.0, deadline_s - time.monotonic())
+                        child.call(run_bare, binary, problem, timeout_s=left_s)
             return child.finish(max(0.0, deadline_s - time.monotonic()))
         finally:
             child.kill()

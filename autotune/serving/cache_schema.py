@@ -41,6 +41,7 @@ _LATER_KEYS = frozenset(
         "uncompared",
         "rivals",
         "compiler",
+        "checks",
         "data",
         "data_sha256",
         "workload_sha256",
@@ -242,7 +243,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("tuned_at", "autotune", "host", "driver", "runtime"), values.text),
         **dict.fromkeys(("source_sha256", "space_sha256", "engine"), values.text),
         **dict.fromkeys(("seed", "trials", "valid_configurations"), values.integer),
-        **dict.fromkeys(("protocol", "compiler", "workload_sha256"), values.text),
+        **dict.fromkeys(("protocol", "compiler", "workload_sha256", "checks"), values.text),
     },
     Entry: {
         "sizes": values.mapping_of(values.size, values.name),

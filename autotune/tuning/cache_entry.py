@@ -115,4 +115,5 @@ def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provena
         protocol=str(policy),
         compiler=task.compiler,
         workload_sha256=workload_sha256(task.spec),
+        checks=result.checks,
     )

@@ -44,7 +44,7 @@ POLICY = MeasurementPolicy()
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
 # none is given up early here either, because a slower configuration may use less energy
 ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
-VERIFICATION = 4  # raised whenever verification finds more than before, so that older journals are refused
+VERIFICATION = 5  # raised whenever verification finds more than before, so that older journals are refused
 
 
 class Observer(Protocol):
@@ -87,6 +87,7 @@ class TuningContext:
     policy: MeasurementPolicy
     objective: Objective
     sanitizer: Sanitizer | None
+    skips_sanitizer: bool  # although there may be one
     observer: Observer
 
 
@@ -176,6 +177,7 @@ def open_context(
             policy=policy,
             objective=options.objective,
             sanitizer=Sanitizer(program, task.address, task.spec.reference, variables) if program else None,
+            skips_sanitizer=not options.sanitizer,
             observer=observer,
         )
 

@@ -28,6 +28,6 @@ class Options:
     stop_when_unlikely: bool = False
     objective: Objective = Objective.TIME
     cache: Path | None = None
-    sanitizer: bool = True  # check the winner with compute-sanitizer where it is installed
+    sanitizer: bool = True  # check the winner and its ties with compute-sanitizer where it is installed
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results
     binary_cache: bool = True  # reuse binaries that earlier runs compiled

@@ -40,6 +40,7 @@ class Result:
     seconds: float
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
+    checks: str  # what the winner and its ties passed besides verification
 
     @property
     def counts(self) -> Counter[Status]:

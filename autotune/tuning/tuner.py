@@ -58,6 +58,7 @@ from autotune.tuning.groups import compare, leaders
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, summary
+from autotune.tuning.stored_checks import check_configurations, checks_text
 from autotune.tuning.task import TuningTask
 
 LAST_ROUND_SHARE = 0.2  # of the time limit
@@ -278,6 +279,7 @@ def _result(
         seconds=evaluator.spent_s,
         cores_of_others=began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
+        checks=checks_text(context),
     )
 
 
@@ -306,6 +308,7 @@ def _last_round(
         is_limited: Whether fewer may take part, so that it ends in time.
     """
     default = trials[context.task.spec.default]
+    passed: set[Config] = set()
     while True:
         now_s = time.perf_counter()
         best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
@@ -319,12 +322,13 @@ def _last_round(
         outcome = remeasure(context, chosen, until_s)
         failures = dict(outcome.rejected)
         if not failures:
-            winner = _best(outcome.measurements, context, trials)
-            failure = _run_sanitizer(context, winner)
-            if failure is None:
+            stored = {trial.config: trial for trial in _stored(context, chosen, outcome.measurements)}
+            found = check_configurations(context, [config for config in stored if config not in passed])
+            if not found:
                 context.journal.append_finals(outcome.measurements)
                 return outcome.measurements
-            failures[winner.key] = failure
+            passed |= stored.keys() - found.keys()
+            failures = {stored[config].key: failure for config, failure in found.items()}
         if default.key in failures:
             raise SetupError(f"the default fails in the last round: {failures[default.key].detail}")
         for trial in chosen:
@@ -351,13 +355,18 @@ def _best(
     return next(trial for trial in trials.values() if trial.key == key)
 
 
-def _run_sanitizer(context: TuningContext, trial: Trial) -> Failure | None:
-    """What the sanitizer finds at the sizes to verify; None without a sanitizer or such sizes."""
-    instance = context.maker.make(trial.config)
-    if context.sanitizer is None or not instance.checks:
-        return None
-    binary = context.pool.submit(instance.source, instance.options, instance.names).result()
-    return binary if isinstance(binary, Failure) else context.sanitizer.check(binary, instance.checks)
+def _stored(
+    context: TuningContext, chosen: Sequence[Trial], measurements: Mapping[str, Measurement]
+) -> list[Trial]:
+    """The winner first, then its ties: what would be stored."""
+    winner = _best(measurements, context, {trial.config: trial for trial in chosen})
+    ties = [
+        trial
+        for trial in chosen
+        if trial.key != winner.key
+        and indistinguishable(measurements[winner.key], measurements[trial.key], context.objective)
+    ]
+    return [winner, *ties]
 
 
 def _failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:

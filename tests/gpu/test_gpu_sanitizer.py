@@ -27,6 +27,12 @@ BEYOND_SHARED = """
     held[i] = x[i];
     if (((volatile float *)held)[i + 1000] == 12345.f) y[i] = 0;
 """
+ONE_BEYOND = "if (((const volatile float *)x)[i + 1] == 12345.f) y[i] = 0;"
+RACE = """
+    __shared__ float held[32];
+    held[i] = x[i];
+    if (((volatile float *)held)[31 - i] == 12345.f) y[i] = 0;
+"""
 FAR_BEYOND = "if (((const volatile float *)x)[i + (1 << 28)] == 12345.f) y[i] = 0;"
 MISALIGNED = "if (*(const volatile double *)((const char *)x + 4) == 12345.) y[i] = 0;"
 
@@ -66,19 +72,21 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
     finally:
         child.kill()
     assert code == 0 and "ERROR SUMMARY: 0 errors" in output
-    assert Sanitizer(program, GPU, reference, {}).check(binary, (PROBLEM,)) is None
+    assert Sanitizer(program, GPU, reference, {}).check([(binary, (PROBLEM,))]) == {}
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "status", "words"),
     [
-        (BEYOND_SHARED, "Invalid __shared__ read of size 4 bytes"),
-        (FAR_BEYOND, "Invalid __global__ read of size 4 bytes"),
-        (MISALIGNED, "Invalid __global__ read of size 8 bytes"),
+        (BEYOND_SHARED, Status.OUT_OF_BOUNDS, "Invalid __shared__ read of size 4 bytes"),
+        (ONE_BEYOND, Status.OUT_OF_BOUNDS, "Invalid __global__ read of size 4 bytes"),
+        (FAR_BEYOND, Status.OUT_OF_BOUNDS, "Invalid __global__ read of size 4 bytes"),
+        (MISALIGNED, Status.OUT_OF_BOUNDS, "Invalid __global__ read of size 8 bytes"),
+        (RACE, Status.WRONG_RESULT, "Race reported between"),
     ],
-    ids=["beyond shared memory", "far beyond", "misaligned"],
+    ids=["beyond shared memory", "one beyond", "far beyond", "misaligned", "race"],
 )
-def test_a_bad_access_is_out_of_bounds(program, reference, body, words):
-    failure = Sanitizer(program, GPU, reference, {}).check(compiled(body), (PROBLEM,))
-    assert failure is not None and failure.status is Status.OUT_OF_BOUNDS
-    assert failure.detail == f"compute-sanitizer found: {words}"
+def test_a_bad_access_is_found(program, reference, body, status, words):
+    (failure,) = Sanitizer(program, GPU, reference, {}).check([(compiled(body), (PROBLEM,))]).values()
+    assert failure.status is status
+    assert failure.detail.startswith(f"compute-sanitizer found: {words}")

@@ -29,7 +29,7 @@ SMALLEST = {  # every other script needs a GPU, and is asked for its help where 
     "noise": "double.yaml --device fake --pairs 1 --budget 3",
     "stopping_estimate": "recorded --seeds 1",
     "production_opencl": "",
-    "seeded_bugs": "--only sine",
+    "mutants": "--sample",
     "search_efficiency": f"{RECORDED} --budget 12 --seeds 1 --searchers surrogate random",
     "side_by_side": "double.yaml --device fake --at-once 2 --searches 2 --budget 2",
     "space_construction": "--spaces convolution",

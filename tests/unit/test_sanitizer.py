@@ -48,11 +48,34 @@ def stand_in(tmp_path, reference):
     return make
 
 
-def test_what_it_finds_is_a_failure_with_its_first_words(stand_in, binary):
-    words = "========= Invalid __shared__ read of size 4 bytes"
-    failure = stand_in(words, 86).check(binary, (PROBLEM,))
-    assert failure.status is Status.OUT_OF_BOUNDS
-    assert failure.detail == "compute-sanitizer found: Invalid __shared__ read of size 4 bytes"
+@pytest.mark.parametrize(
+    ("tool", "words", "status"),
+    [
+        ("memcheck", "Invalid __shared__ read of size 4 bytes", Status.OUT_OF_BOUNDS),
+        ("racecheck", "Error: Race reported between Write access and Read access", Status.WRONG_RESULT),
+        ("initcheck", "Uninitialized __global__ memory read of size 4 bytes", Status.WRONG_RESULT),
+        ("synccheck", "Barrier error detected. Divergent thread(s) in block", Status.WRONG_RESULT),
+    ],
+)
+def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, tool, words, status):
+    (failure,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], [tool]).values()
+    assert failure.status is status
+    assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
+
+
+def test_a_finding_is_of_the_configuration_that_shows_it(tmp_path, reference, binary):
+    """The stand-in finds something in every process that runs the broken kernel."""
+    kernel = 'def double(grid, block, x, n):\n    print("BROKEN", flush=True)\n'
+    broken = backend("fake").open_compiler(0).compile(kernel, ())
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(
+        '#!/bin/sh\nshift 6\n"$@" > "$0.$$" 2>&1\n'
+        'grep -q BROKEN "$0.$$" && echo "========= Invalid read" && exit 86\nexit 0\n'
+    )
+    program.chmod(0o755)
+    runs = [(binary, (PROBLEM,)), (broken, (PROBLEM,)), (binary, (PROBLEM,))]
+    failures = Sanitizer(str(program), FAKE, reference, {}).check(runs, ["memcheck"])
+    assert {place: failure.status for place, failure in failures.items()} == {1: Status.OUT_OF_BOUNDS}
 
 
 @pytest.mark.parametrize(
@@ -62,22 +85,23 @@ def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
     kernel = f"import os, signal\n\ndef double(grid, block, x, n):\n    {end}\n"
     broken = backend("fake").open_compiler(0).compile(kernel, ())
     words = "========= Invalid __global__ read of size 4 bytes"
-    failure = stand_in(words, 86).check(broken, (PROBLEM, PROBLEM))
-    assert failure is not None and failure.status is Status.OUT_OF_BOUNDS
+    (failure,) = stand_in(words, 86).check([(broken, (PROBLEM, PROBLEM))], ["memcheck"]).values()
+    assert failure.status is Status.OUT_OF_BOUNDS
     assert failure.detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
-    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(broken, (PROBLEM,)) is None
+    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check([(broken, (PROBLEM,))], ["memcheck"]) == {}
 
 
 def test_a_clean_run_is_no_failure(stand_in, binary):
-    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check(binary, (PROBLEM,)) is None
+    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check([(binary, (PROBLEM,))], ["memcheck"]) == {}
 
 
 def test_a_sanitizer_that_does_not_work_finds_nothing(stand_in, binary, tmp_path, reference):
-    assert stand_in("========= Error: the device is not supported", 1).check(binary, (PROBLEM,)) is None
+    unsupported = stand_in("========= Error: the device is not supported", 1)
+    assert unsupported.check([(binary, (PROBLEM,))], ["memcheck"]) == {}
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    assert Sanitizer(str(broken), FAKE, reference, {}).check(binary, (PROBLEM,)) is None
+    assert Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], ["memcheck"]) == {}
 
 
 def test_only_nvidia_gpus_have_one():

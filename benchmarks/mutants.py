@@ -1,0 +1,273 @@
+"""How many wrong versions of the shipped kernels verification catches, by kind of mistake.
+
+    python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--sanitizer] [--jobs N]
+
+mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are verified as
+in a search, up to the first failure: without changes ("results"), then with other schedules ("schedules"), and
+at last under compute-sanitizer ("sanitizer"). Configurations that the mistake does not touch are left out. Exits
+with 1 if a mutant of the sample is missed, or more than 1 in 20.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from autotune.compilers.kernel_source import perturbed, read_source
+from autotune.core.records import DeviceInfo
+from autotune.core.trials import Binary, Failure, Verdict
+from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.device_process import verify_once
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.worker import Worker
+from autotune.space import load_space
+from tests.sampled_configurations import sampled
+
+WAYS = ("results", "schedules", "sanitizer")
+SEEDS = (1, 2)
+MAX_PAIRWISE = 60
+MAX_SANITIZED = 4  # configurations of a mutant that nothing else catches
+MAX_MISSED = 0.05
+TIMEOUT_S = 20.0
+SAMPLE = ("sine",)
+Tried = tuple[KernelInstance, tuple[ProblemInstance, ...]]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong version of a kernel: a text of its source, and what replaces it."""
+
+    kernel: str
+    kind: str
+    old: str
+    new: str
+    file: str
+    place: int  # which occurrence of the text, from one
+    warps: bool
+    equivalent: str
+
+    def text(self) -> str:
+        """The file with the mistake."""
+        parts = (ROOT / "kernels" / self.file).read_text().split(self.old)
+        if len(parts) <= self.place:
+            raise SystemExit(f"{self.file}: has no {self.old!r}: change mutants.yaml with the kernel")
+        return self.old.join(parts[: self.place]) + self.new + self.old.join(parts[self.place :])
+
+    def __str__(self) -> str:
+        return f"{self.kernel}: {self.kind}: {self.old!r} -> {self.new!r}"
+
+
+def mutants() -> list[Mutant]:
+    """All mutants of mutants.yaml."""
+    kernels = yaml.safe_load(Path(__file__).with_name("mutants.yaml").read_text())
+    return [
+        Mutant(
+            kernel,
+            row["class"],
+            row["old"],
+            row["new"],
+            row.get("file", f"{kernel}.cu"),
+            row.get("place", 1),
+            row.get("warps", False),
+            row.get("equivalent", ""),
+        )
+        for kernel, rows in kernels.items()
+        for row in rows
+    ]
+
+
+class Verifier:
+    """Verifies the mutants of one kernel on one device."""
+
+    def __init__(self, kernel: str, address: Address, device: DeviceInfo, sanitizer: str | None) -> None:
+        self._opened = ExitStack()
+        folder = self._opened.enter_context(tempfile.TemporaryDirectory())
+        environment = cold_environment(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+        self._folder = Path(folder) / "kernels"
+        shutil.copytree(ROOT / "kernels", self._folder)
+        self._spec = load_space(ROOT / "spaces" / f"{kernel}.yaml")
+        self._samples = sampled(self._spec, device, MAX_PAIRWISE)
+        self._dialect = BACKENDS[address.backend].dialect
+        self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
+        self._pool = CompilerPool(
+            compiler_opener(address, device, self._spec.compiler),
+            workers=len(os.sched_getaffinity(0)),
+            timeout_s=120,
+            environment=environment,
+        )
+        self._opened.callback(self._pool.close)
+        self._worker = Worker(address, self._spec.reference, (), environment)
+        self._opened.callback(self._worker.close)
+        self._sanitizer = (
+            Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
+        )
+
+    def close(self) -> None:
+        """End the processes."""
+        self._opened.close()
+
+    def caught(self, mutant: Mutant) -> tuple[str, str]:
+        """The first of WAYS that catches a mutant and what it says; empty if none does."""
+        original = list(self._instances(None))
+        tried = [
+            changed
+            for changed, (before, _) in zip(self._instances(mutant), original, strict=True)
+            if preprocessed(changed[0].source, self._dialect) != preprocessed(before.source, self._dialect)
+        ]
+        for seeds, way in (((0,), "results"), (SEEDS, "schedules")):
+            words = self._verified([(one, problems, seed) for one, problems in tried for seed in seeds])
+            if words:
+                return way, words
+        if self._sanitizer is not None:
+            part = tried[:: max(1, len(tried) // MAX_SANITIZED)]
+            compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
+            built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
+            runs = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
+            for failure in self._sanitizer.check(runs).values():
+                return "sanitizer", failure.detail
+        return "", f"{len(tried)} configurations tried"
+
+    def _instances(self, mutant: Mutant | None) -> Iterator[Tried]:
+        """What to compile, each with the problems to run it on."""
+        path = self._folder / self._spec.source.name
+        changed = self._folder / (mutant.file if mutant else path.name)
+        before = changed.read_text()
+        if mutant:
+            changed.write_text(mutant.text())
+        source = read_source(path)
+        changed.write_text(before)
+        for space, known, pairwise in self._samples:
+            maker = InstanceMaker(space, source, self._dialect, "")
+            for number, config in enumerate((*known, *pairwise)):
+                instance = maker.make(config)
+                problems = instance.checks or (instance.problem,)
+                if number >= len(known):
+                    count = len(problems)
+                    turns = sorted({number % count, (number + count // 2) % count})
+                    problems = tuple(problems[turn] for turn in turns)
+                yield instance, problems
+
+    def _verified(self, tried: Sequence[tuple[KernelInstance, tuple[ProblemInstance, ...], int]]) -> str:
+        """The first failure of a configuration with a schedule, or nothing."""
+        ahead = 2 * self._pool.workers
+        for start in range(0, len(tried), ahead):
+            part = tried[start : start + ahead]
+            compiled = [
+                self._pool.submit(
+                    perturbed(one.source, seed) if seed else one.source, (*one.options, *self._options)
+                )
+                for one, _, seed in part
+            ]
+            for (one, problems, seed), compilation in zip(part, compiled, strict=True):
+                failure = self._failure(compilation.result(), problems)
+                if failure is not None:
+                    place = tried.index((one, problems, seed))
+                    return f"configuration {place + 1}: {failure.status.value}: {failure.detail}"
+        return ""
+
+    def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
+        if isinstance(binary, Failure):
+            return binary
+        failure = self._worker.prepare(*problems)
+        for problem in problems:
+            if failure is not None:
+                self._worker.close()  # it may have written anywhere
+                return failure
+            verdict = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
+            failure = verdict.failure if isinstance(verdict, Verdict) else verdict
+        return failure
+
+
+@functools.cache
+def preprocessed(source: str, dialect: str) -> str:
+    """What the preprocessor leaves of a source; the source itself where there is no preprocessor."""
+    program = shutil.which("cpp")
+    if program is None:
+        return source
+    defined = "-D__OPENCL_VERSION__=120" if dialect == "opencl" else "-D__CUDA_ARCH__=900"
+    done = subprocess.run(
+        [program, "-P", "-undef", "-w", defined], input=source, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def table(found: Sequence[tuple[Mutant, str]], ways: Sequence[str]) -> str:
+    """Caught and missed by kind of mistake, as Markdown."""
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    for mutant, way in found:
+        by_kind[mutant.kind].append(way)
+    total = [way for _, way in found]
+    rows = [
+        (kind, len(caught), *(caught.count(way) for way in ways), caught.count(""))
+        for kind, caught in (*sorted(by_kind.items()), ("all", total))
+    ]
+    lines = [f"| mistake | mutants | {' | '.join(ways)} | missed |", "|---" * (len(ways) + 3) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
+def main() -> None:
+    """Try each mutant, and print which way catches it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="opencl", help="cuda:0 or opencl (default %(default)s)")
+    parser.add_argument("--only", metavar="KERNEL", help="only the mutants of one kernel")
+    parser.add_argument("--kind", help="only mistakes of this kind")
+    parser.add_argument("--sample", action="store_true", help="a few mutants, all of which must be caught")
+    parser.add_argument("--sanitizer", action="store_true", help="run compute-sanitizer on what is missed")
+    parsed = parser.parse_args()
+    address, device = choose(parsed.device, list_devices((parsed.device.partition(":")[0],)))
+    sanitizer = find_sanitizer(address) if parsed.sanitizer else None
+    chosen = [
+        mutant
+        for mutant in mutants()
+        if parsed.only in (None, mutant.kernel)
+        and parsed.kind in (None, mutant.kind)
+        and (not parsed.sample or mutant.kernel in SAMPLE)
+        and (device.has_shuffle or not mutant.warps)
+    ]
+    found = []
+    for kernel in dict.fromkeys(mutant.kernel for mutant in chosen):
+        verifier = Verifier(kernel, address, device, sanitizer)
+        try:
+            for mutant in chosen:
+                if mutant.kernel == kernel:
+                    began = time.perf_counter()
+                    way, words = verifier.caught(mutant)
+                    found.append((mutant, way))
+                    print(
+                        f"{mutant}\n    {way or 'MISSED'}: {words} ({time.perf_counter() - began:.1f} s)",
+                        flush=True,
+                    )
+        finally:
+            verifier.close()
+    wrong = [(mutant, way) for mutant, way in found if not mutant.equivalent]
+    alarms = [mutant for mutant, way in found if mutant.equivalent and way]
+    missed = [mutant for mutant, way in wrong if not way]
+    print(f"\n{table(wrong, WAYS[: 3 if sanitizer else 2])}\n")
+    print(*(f"missed {mutant}" for mutant in missed), sep="\n")
+    print(*(f"equivalent, but caught: {mutant}" for mutant in alarms), sep="\n")
+    sys.exit(bool(alarms) or len(missed) > (0 if parsed.sample else MAX_MISSED * len(wrong)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Kernels that race: right by luck on the CPU, and found with other schedules before they are stored."""
+
+from autotune.cli.progress import SearchProgress
+from autotune.core.trials import Status
+from autotune.serving.cache import read_record
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+from autotune.tuning.tuner import search
+
+SPACE = """\
+schema: 1
+kernel: last
+source: last.cl
+dialect: opencl
+reference: last.py
+dtypes: [int32]
+sizes:
+  default: {n: 64}
+verify_sizes: [{n: 63}]
+parameters:
+  RACE: [0, 1]
+  SLOW: [0, 1]
+default: {RACE: 0, SLOW: 1}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: in, fill: {integers: [1, 100]}}
+  - {name: y, dtype: int32, shape: [1], role: out}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: last, grid: [1], block: [n], arguments: [x, y, n]}
+work: {bytes: 4 * n}
+verify: {rtol: 0, atol: 0}
+"""
+KERNEL = """\
+/* Keeps the last element. With RACE every thread writes, and the last one to run wins. */
+__kernel void last(__global const int *x, __global int *y, const int n)
+{
+    for (volatile int k = 0; k < SLOW * 100000; k++)
+        ;
+    if (RACE || get_local_id(0) == n - 1)
+        *y = x[get_local_id(0)];
+}
+"""
+REFERENCE = "def reference(inputs, sizes):\n    return {'y': inputs['x'][-1:]}\n"
+
+
+def test_a_race_is_not_stored_and_the_next_moves_up(tmp_path):
+    (tmp_path / "last.yaml").write_text(SPACE)
+    (tmp_path / "last.cl").write_text(KERNEL)
+    (tmp_path / "last.py").write_text(REFERENCE)
+    options = Options(journal=tmp_path / "j.jsonl", cache=tmp_path / "cache", workers=1, transfer=False)
+    with SearchProgress() as progress:
+        result = search(bind_target(Target(tmp_path / "last.yaml", "opencl")), options, progress)
+    assert dict(result.winner.config) == {"RACE": 0, "SLOW": 0}
+    racing = [trial for trial in result.failed_last_round if trial.config["RACE"]]
+    assert racing and all(trial.status is Status.WRONG_RESULT for trial in racing)
+    assert all("with schedule 1: y[0] is" in trial.detail for trial in racing)
+    (entry,) = read_record(str(result.cache_file)).entries
+    assert not any(config["RACE"] for config in (entry.config, *entry.ties))
+    assert entry.provenance.checks == "2 schedules, no sanitizer"
