@@ -2,10 +2,10 @@
 
     python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--sanitizer] [--jobs N]
 
-mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are verified as
-in a search, up to the first failure: without changes ("results"), then with other schedules ("schedules"), and
-at last under compute-sanitizer ("sanitizer"). Configurations that the mistake does not touch are left out. Exits
-with 1 if a mutant of the sample is missed, or more than 1 in 20.
+mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are
+verified as in a search, up to the first failure: without changes ("results"), then with other schedules
+("schedules"), and at last under compute-sanitizer ("sanitizer"). Configurations that the mistake does not
+touch are left out. Exits with 1 if a mutant of the sample is missed, or more than 1 in 20.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs configurations under NVIDIA's compute-sanitizer, which finds what results do not show.
 
-A kernel that reads past its shared memory, whose threads race, or that reads what nobody wrote usually runs,
-and its result is right by luck. The sanitizer runs it on small problems, in one process per tool: without guard
-zones around the arrays, and without initial values in those that a kernel should write first.
+A kernel that reads past its shared memory, whose threads race, or that reads what nobody wrote usually
+runs, and its result is right by luck. The sanitizer runs it on small problems, in one process per tool:
+without guard zones around the arrays, and without initial values in those that a kernel should write first.
 """
 
 from __future__ import annotations

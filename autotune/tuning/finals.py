@@ -284,6 +284,19 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
     return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
 
 
+def winner_and_ties(
+    chosen: Sequence[Trial], measurements: Mapping[str, Measurement], objective: Objective
+) -> list[Trial]:
+    """What would be stored of the finalists: the best, then those that cannot be told from it."""
+    winner = min(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
+    best = measurements[winner.key]
+    others = [trial for trial in chosen if trial.key != winner.key]
+    return [
+        winner,
+        *(trial for trial in others if indistinguishable(best, measurements[trial.key], objective)),
+    ]
+
+
 def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
     """The finalists for which there is time, best first, and all that are needed.
 

@@ -1,8 +1,8 @@
 """What a configuration must pass before it is stored: other schedules, and the tools of a sanitizer.
 
 A race often gives the right result, because threads happen to run in a good order. So the configuration is
-built again with threads and blocks in other orders (kernels/perturb.h) and verified; the binary that is timed
-and served is always the one without changes.
+built again with threads and blocks in other orders (kernels/perturb.h) and verified; the binary that is
+timed and served is always the one without changes.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ from autotune.tuning.finals import (
     indistinguishable,
     is_final,
     remeasure,
+    winner_and_ties,
 )
 from autotune.tuning.groups import compare, leaders
 from autotune.tuning.options import Options
@@ -322,7 +323,10 @@ def _last_round(
         outcome = remeasure(context, chosen, until_s)
         failures = dict(outcome.rejected)
         if not failures:
-            stored = {trial.config: trial for trial in _stored(context, chosen, outcome.measurements)}
+            stored = {
+                trial.config: trial
+                for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
+            }
             found = check_configurations(context, [config for config in stored if config not in passed])
             if not found:
                 context.journal.append_finals(outcome.measurements)
@@ -353,20 +357,6 @@ def _best(
 ) -> Trial:
     key = min(measurements, key=lambda key: measurements[key].score(context.objective) or math.inf)
     return next(trial for trial in trials.values() if trial.key == key)
-
-
-def _stored(
-    context: TuningContext, chosen: Sequence[Trial], measurements: Mapping[str, Measurement]
-) -> list[Trial]:
-    """The winner first, then its ties: what would be stored."""
-    winner = _best(measurements, context, {trial.config: trial for trial in chosen})
-    ties = [
-        trial
-        for trial in chosen
-        if trial.key != winner.key
-        and indistinguishable(measurements[winner.key], measurements[trial.key], context.objective)
-    ]
-    return [winner, *ties]
 
 
 def _failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
