@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -143,14 +144,12 @@ def open_context(
         references = user_folder("references")
         kept = KeptResults(references, run=scratch if options.fresh else "") if references else None
         setting = (variables, observer.stage, wrong, kept)
+        where = (task.address, task.spec.reference)
         if task.spec.full == TRUSTED:
-            where = (task.address, task.spec.reference, default.checks)
-            worker: Worker = TrustingWorker(
-                *where, *setting, maker=maker, pool=pool, timeout_s=options.timeout_s
-            )
+            trust = partial(TrustingWorker, maker=maker, pool=pool, timeout_s=options.timeout_s)
+            worker: Worker = trust(*where, default.checks, *setting)
         else:
-            problems = (*default.checks, default.problem)
-            worker = Worker(task.address, task.spec.reference, problems, *setting)
+            worker = Worker(*where, (*default.checks, default.problem), *setting)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
@@ -165,7 +164,6 @@ def open_context(
             on_stage=observer.stage,
             objective=options.objective,
         )
-        program = find_sanitizer(task.address) if options.sanitizer else None
         yield TuningContext(
             task=task,
             maker=maker,
@@ -176,10 +174,15 @@ def open_context(
             timeout_s=options.timeout_s,
             policy=policy,
             objective=options.objective,
-            sanitizer=Sanitizer(program, task.address, task.spec.reference, variables) if program else None,
+            sanitizer=_sanitizer(task, variables) if options.sanitizer else None,
             skips_sanitizer=not options.sanitizer,
             observer=observer,
         )
+
+
+def _sanitizer(task: TuningTask, variables: dict[str, str]) -> Sanitizer | None:
+    program = find_sanitizer(task.address)
+    return Sanitizer(program, task.address, task.spec.reference, variables) if program else None
 
 
 def _compiler_processes(kind: str) -> int:
