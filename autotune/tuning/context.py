@@ -144,12 +144,11 @@ def open_context(
         references = user_folder("references")
         kept = KeptResults(references, run=scratch if options.fresh else "") if references else None
         setting = (variables, observer.stage, wrong, kept)
-        where = (task.address, task.spec.reference)
-        if task.spec.full == TRUSTED:
-            trust = partial(TrustingWorker, maker=maker, pool=pool, timeout_s=options.timeout_s)
-            worker: Worker = trust(*where, default.checks, *setting)
-        else:
-            worker = Worker(*where, (*default.checks, default.problem), *setting)
+        trusts = task.spec.full == TRUSTED
+        problems = default.checks if trusts else (*default.checks, default.problem)
+        where = (task.address, task.spec.reference, problems)
+        trust = partial(TrustingWorker, maker=maker, pool=pool, timeout_s=options.timeout_s)
+        worker: Worker = trust(*where, *setting) if trusts else Worker(*where, *setting)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
