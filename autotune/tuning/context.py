@@ -143,12 +143,11 @@ def open_context(
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         references = user_folder("references")
         kept = KeptResults(references, run=scratch if options.fresh else "") if references else None
-        setting = (variables, observer.stage, wrong, kept)
         trusts = task.spec.full == TRUSTED
         problems = default.checks if trusts else (*default.checks, default.problem)
-        where = (task.address, task.spec.reference, problems)
+        setting = (task.address, task.spec.reference, problems, variables, observer.stage, wrong, kept)
         trust = partial(TrustingWorker, maker=maker, pool=pool, timeout_s=options.timeout_s)
-        worker: Worker = trust(*where, *setting) if trusts else Worker(*where, *setting)
+        worker: Worker = trust(*setting) if trusts else Worker(*setting)
         opened.callback(worker.close)
         worker.start()
         evaluator = Evaluator(
