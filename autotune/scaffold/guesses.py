@@ -14,7 +14,8 @@ from autotune.core.records import Value
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source, TemplateParameter
-from autotune.scaffold.shapes import bins, indexed_shape, is_scattered
+from autotune.scaffold.shapes import bins, indexed_shape, indices_of, is_scattered
+from autotune.scaffold.tiles import bounded_shape, size_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
@@ -108,7 +109,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
     names = _size_names(kernel, {parameter.name for parameter in parameters})
     roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(kernel, roles, names)
-    grid = _grid(block, axes, names, tuned)
+    grid = _grid(kernel.body, block, axes, names, tuned)
     values = {parameter.name: parameter.values for parameter in parameters}
     shapes = {
         item.name: _shape(item, kernel, source, names, values)
@@ -264,20 +265,31 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 
 
 def _grid(
-    block: Sequence[str], axes: Sequence[str], names: Sequence[str], macros: Iterable[Macro]
+    body: str, block: Sequence[str], axes: Sequence[str], names: Sequence[str], macros: Sequence[Macro]
 ) -> tuple[str, ...]:
-    """Blocks along each axis, so that threads cover every element."""
-    across = next((name for name in names if _ACROSS.fullmatch(name)), names[0])
-    others = [name for name in names if name != across] or [across]
+    """Blocks along each axis, so that threads cover every element.
+
+    What the source says of tiles and sizes comes first, names second.
+    """
+    along = {axis: size_along(axis, body, names) for axis in axes}
+    left = [name for name in names if name not in along.values()] or names
+    across = next((name for name in left if _ACROSS.fullmatch(name)), left[0])
+    others = [name for name in left if name != across] or [across]
+    tiles = {axis: tile_of(axis, body, block, {macro.name for macro in macros}) for axis in axes}
+    placed = set(WORD.findall(" ".join(tiles.values())))
     work = {_axis(macro.name) or "x": macro.name for macro in macros if _WORK.fullmatch(macro.name)}
     grid = []
     for number, axis in enumerate(axes):
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
+        if len(axes) == 1:
+            size = " * ".join(names)
         threads = block[number] if number < len(block) else "1"
-        per_block = " * ".join(filter(None, (threads, work.get(axis))))
-        grid.append(f"ceil_div({size}, {per_block})")
-    if len(axes) == 1 and len(names) > 1:
-        grid[0] = f"ceil_div({' * '.join(names)}, {grid[0].partition(', ')[2]}"
+        usual = " * ".join(filter(None, (threads, work.get(axis))))
+        if sorted(tiles[axis].split(" * ")) == sorted(usual.split(" * ")):
+            per_block = usual
+        else:
+            per_block = tiles[axis] or (threads if work.get(axis) in placed else usual)
+        grid.append(f"ceil_div({along[axis] or size}, {per_block})")
     return tuple(grid)
 
 
@@ -320,7 +332,9 @@ def _shape(
     extents, question = list(indexed_shape(array, body, names)), "shape guessed from its index"
     if not extents:
         is_histogram = is_scattered(array, body)
-        bound = bins(array, body, source.definitions, {*names, *values}) if is_histogram else ""
+        known = {*names, *values}
+        bound = bins(array, body, source.definitions, known) if is_histogram else ""
+        bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
         extents = [bound or _elements(names, _axes(kernel, source.code))]
         question = "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
     if argument.width > 1:
@@ -352,4 +366,6 @@ def _fill(argument: KernelArgument) -> str:
         return "uniform: [-1, 1]"
     if re.fullmatch(r"(?i).*(ind(ex|ices)|idx|map|perm\w*|order)", argument.name):
         return "sequence: [0, 1]"
+    if argument.dtype == "uint8":
+        return "integers: [0, 255]"
     return "integers: [0, 100]" if argument.dtype.startswith("u") else "integers: [-100, 100]"

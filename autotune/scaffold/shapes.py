@@ -11,6 +11,7 @@ from itertools import product
 
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import closing
+from autotune.scaffold.tiles import bounds_of
 
 _CAST = re.compile(
     r"\(\s*(?:const\s+)?(?:unsigned\s+|signed\s+|long\s+)*(?:int|long|short|unsigned|size_t|u?int\d+_t)\s*\)"
@@ -24,7 +25,7 @@ Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sor
 
 def indexed_shape(array: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
     """The extents that an index such as `(z * ny + y) * nx + x` shows, slowest first; empty if none does."""
-    shapes = {_extents(index, body, sizes) for index in _indices(array, body)} - {()}
+    shapes = {_extents(index, body, sizes) for index in indices_of(array, body)} - {()}
     return shapes.pop() if len(shapes) == 1 else ()
 
 
@@ -37,8 +38,8 @@ def bins(array: str, body: str, definitions: Mapping[str, str], known: Collectio
         definitions: The macros that the source defines.
         known: Names that a shape may read.
     """
-    for index in map(str.strip, _indices(array, body)):
-        bounds = _bounds(index, body) if index.isidentifier() else []
+    for index in map(str.strip, indices_of(array, body)):
+        bounds = bounds_of(index, body) if index.isidentifier() else []
         remainder = re.search(r"%\s*(\w+)$", _written_out(index, body))
         for bound in (*([remainder[1]] if remainder else []), *bounds):
             number = definitions.get(bound, bound)
@@ -55,21 +56,16 @@ def is_scattered(array: str, body: str) -> bool:
     return any(
         not re.search(r"threadIdx|blockIdx|_INDEX|get_\w+_id", _written_out(index, body))
         or "[" in _written_out(index, body)
-        or (index.strip().isidentifier() and _bounds(index.strip(), body))
-        for index in _indices(array, body)
+        or (index.strip().isidentifier() and bounds_of(index.strip(), body))
+        for index in indices_of(array, body)
         if not index.strip().isdigit()
     )
 
 
-def _indices(array: str, body: str) -> Iterator[str]:
+def indices_of(array: str, body: str) -> Iterator[str]:
+    """The texts between the brackets of an array's uses."""
     for match in re.finditer(rf"\b{array}\s*\[", body):
         yield body[match.end() : closing(body, match.end() - 1)]
-
-
-def _bounds(variable: str, body: str) -> list[str]:
-    """What a variable is compared with: `i < n`, `i >= n`."""
-    found = re.finditer(rf"(?<![\w.]){variable}\s*(?:<|>=)\s*(\w+)", body)
-    return [match[1] for match in found]
 
 
 def _value(variable: str, body: str) -> str:
@@ -95,7 +91,7 @@ def _extents(index: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     slowest = {word for stride, words in terms if stride == strides[-1] for word in words}
-    bounds = {bound for word in slowest for bound in _bounds(word, body) if bound in sizes}
+    bounds = {bound for word in slowest for bound in bounds_of(word, body) if bound in sizes}
     left = bounds if len(bounds) == 1 else set(sizes) - set(names)
     return (*left, *reversed(names)) if len(left) == 1 else ()
 

@@ -193,7 +193,7 @@ def _bytes(guess: Guess) -> str:
             count = texts.setdefault(tuple(sorted(product.split(" * "))), product)
             is_moved_twice = item.role is Role.INOUT and not item.fill.startswith("constant")
             totals[count] = totals.get(count, 0) + each * (2 if is_moved_twice else 1)
-    return " + ".join(f"{total} * {count}" for count, total in totals.items()) or "0"
+    return " + ".join(count if total == 1 else f"{total} * {count}" for count, total in totals.items()) or "0"
 
 
 def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:

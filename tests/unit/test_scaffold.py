@@ -111,6 +111,57 @@ def test_a_shape_follows_from_the_index(body, arguments, shape):
     assert found.shape == shape and "shape guessed" in found.remark
 
 
+@pytest.mark.parametrize(
+    ("body", "arguments", "grid"),
+    [
+        (
+            "int x = blockIdx.x * blockDim.x + threadIdx.x;"
+            "int y = blockIdx.y * BLOCK_Y * WORK_PER_THREAD + threadIdx.y;"
+            "if (x < w && y < h) p[y * w + x] = BLOCK_X;",
+            "int w, int h",
+            ("ceil_div(w, BLOCK_X)", "ceil_div(h, BLOCK_Y * WORK_PER_THREAD)"),
+        ),
+        (
+            "int first = (blockIdx.x * BLOCK_SIZE + threadIdx.x) * ITEMS;if (first + k < n) p[k] = 1;",
+            "int n",
+            ("ceil_div(n, BLOCK_SIZE * ITEMS)",),
+        ),
+        (
+            "int row = blockIdx.x * (BLOCK_SIZE / LANES); if (row < rows) p[row] = cols;",
+            "int rows, int cols",
+            ("ceil_div(rows, BLOCK_SIZE // LANES)",),
+        ),
+        (
+            "int z0 = get_group_id(2) * Z_PER_THREAD; int z = z0 + k; if (z >= nz) return;"
+            "p[get_global_id(0) + get_global_id(1)] = z;",
+            "int nz, int nx, int ny",
+            ("ceil_div(nx, BLOCK_SIZE_X)", "ceil_div(ny, BLOCK_SIZE_Y)", "ceil_div(nz, Z_PER_THREAD)"),
+        ),
+        (
+            "int i = blockIdx.x * BLOCK_SIZE * f(n) + threadIdx.x; if (i < n) p[i] = 1;",  # not for a plan
+            "int n",
+            ("ceil_div(n, BLOCK_SIZE)",),
+        ),
+    ],
+)
+def test_the_grid_follows_from_what_a_block_covers(body, arguments, grid):
+    assert made(kernel(body, f"float *p, {arguments}")).guess.grid == grid
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("if (row < m) p[row] = 1;", "m"),
+        ("for (int c = lane; c < n; c += 32) s += p[c + v];", "n"),
+        ("if (row < m && c < n) p[row + c] = 1;", "m * n"),
+        ("if (row < m) p[2 * row] = 1;", "m * n"),
+    ],
+)
+def test_a_vector_is_as_long_as_its_index_may_be(body, shape):
+    (found, *_) = made(kernel(body, "float *p, int m, int n")).guess.arguments
+    assert found.shape == shape
+
+
 def test_the_size_of_a_square_array_is_that_of_one_side():
     text = kernel("if (y < n) p[y * n + x] = 1;", "float *p, int n")
     assert made(text).guess.sizes == {"n": (4096, 512)}
