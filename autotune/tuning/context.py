@@ -122,9 +122,8 @@ def open_context(
         maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, stored)
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
-        path = options.journal or default_journal(task)
         journal = Journal(
-            path,
+            options.journal or default_journal(task),
             _header(task),
             notes=journal_notes(task.spec),
             fresh=options.fresh,
@@ -141,8 +140,7 @@ def open_context(
         )
         opened.callback(pool.close)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        references = user_folder("references")
-        kept = KeptResults(references, run=scratch if options.fresh else "") if references else None
+        kept = _kept_results(scratch if options.fresh else "")
         trusts = task.spec.full == TRUSTED
         problems = default.checks if trusts else (*default.checks, default.problem)
         setting = (task.address, task.spec.reference, problems, variables, observer.stage, wrong, kept)
@@ -176,6 +174,11 @@ def open_context(
             skips_sanitizer=not options.sanitizer,
             observer=observer,
         )
+
+
+def _kept_results(run: str) -> KeptResults | None:
+    references = user_folder("references")
+    return KeptResults(references, run) if references else None
 
 
 def _sanitizer(task: TuningTask, variables: dict[str, str]) -> Sanitizer | None:
