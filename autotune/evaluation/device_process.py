@@ -199,9 +199,12 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Fa
 
 
 def arrays_after_run(
-    state: DeviceState, binary: Binary, problem: ProblemInstance
+    state: DeviceState, binary: Binary, problem: ProblemInstance, names: tuple[str, ...] | None = None
 ) -> dict[str, str] | Failure:
-    """Run a configuration once, and return the files that its arrays were saved to, by argument name."""
+    """Run a configuration once, and return the files that its arrays were saved to, by argument name.
+
+    `names` are those of the arrays to save; None saves all.
+    """
     try:
         buffers = state.buffers(problem)
         guarded_buffers = buffers.guarded_buffers(problem)
@@ -210,6 +213,8 @@ def arrays_after_run(
         buffers.run(state.program(binary), problem)
         files = {}
         for guarded in guarded_buffers:
+            if names is not None and guarded.array.name not in names:
+                continue
             with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
                 np.save(file, guarded.content())
             files[guarded.array.name] = file.name

@@ -161,13 +161,16 @@ class Evaluator:
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
-        verify = self._maker.space.spec.functions.verify
+        functions = self._maker.space.spec.functions
+        verify = functions.verify
         if verify is None:
             return None
-        files = self._worker.run(arrays_after_run, binary, instance.problem, timeout_s=self._timeout_s)
+        files = self._worker.run(
+            arrays_after_run, binary, instance.problem, functions.verified, timeout_s=self._timeout_s
+        )
         if isinstance(files, Failure):
             return files
-        if verify({name: read_and_remove(path) for name, path in files.items()}):
+        if verify(instance.config, {name: read_and_remove(path) for name, path in files.items()}):
             return None
         return Failure(Status.WRONG_RESULT, f"{function_name(verify)} says that the result is wrong")
 

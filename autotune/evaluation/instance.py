@@ -28,6 +28,7 @@ from autotune.evaluation.work_item import (
     WorkItem,
 )
 from autotune.space import Fill, Space
+from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
 
 
@@ -135,6 +136,17 @@ class InstanceMaker:
             return self.make(config).key if config in self.space else None
         except ExpressionError:
             return None
+
+    def has_same_inputs(self, one: Problem, other: Problem) -> bool:
+        """Whether all inputs of two problems are stored, with the same content."""
+        kinds = {item.fill.kind for item in self.space.spec.arguments if item.fill is not None}
+        if self._stored is None or not kinds <= {"file", INPUTS}:
+            return False
+        found = [
+            {name: array.sha256 for name, array in self._stored.of(problem).items()}
+            for problem in (one, other)
+        ]
+        return found[0] == found[1]
 
     def problem_instance(
         self, config: Config, problem: Problem, *, is_check: bool = False

@@ -39,6 +39,7 @@ class StoredInputs:
         self._environment = environment
         self._by_problem: dict[str, Mapping[str, StoredArray]] = {}
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
+        self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}  # by identity of what was returned
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
@@ -100,7 +101,8 @@ class StoredInputs:
     ) -> dict[str, StoredArray]:
         """Run the user's function `inputs`; one from a reference file runs in a child process."""
         if self._spec.functions.inputs is not None:
-            return store_returned(self._spec.functions.inputs(*_arguments(problem)), dtypes, folder)
+            found = checked_arrays(self._spec.functions.inputs(*_arguments(problem)), dtypes)
+            return {name: self._once(found[name], name, dtypes[name], folder) for name in dtypes}
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(
@@ -116,6 +118,14 @@ class StoredInputs:
         return stored
 
 
+    def _once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:
+        """Store an array; one that a function returns again was stored before."""
+        key = (id(values), dtype)
+        if key not in self._returned:
+            self._returned[key] = values, _stored(_converted(values, dtype, name), folder / name)
+        return self._returned[key][1]
+
+
 def _arguments(problem: Problem) -> tuple[Any, ...]:
     """The arguments of `inputs(sizes, rng)`, or of `inputs(sizes, rng, data)` where data has a name."""
     arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
@@ -124,15 +134,21 @@ def _arguments(problem: Problem) -> tuple[Any, ...]:
 
 def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
     """Store what `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
+    arrays = checked_arrays(found, dtypes)
+    return {
+        name: _stored(_converted(arrays[name], dtype, name), folder / name) for name, dtype in dtypes.items()
+    }
+
+
+def checked_arrays(found: Any, dtypes: Mapping[str, str]) -> Mapping[str, Any]:
+    """What `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
     if not isinstance(found, Mapping):
         raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
     missing, unknown = sorted(dtypes.keys() - found.keys()), sorted(found.keys() - dtypes.keys())
     if missing or unknown:
         unasked = f"{', '.join(unknown)}, with no fill: {INPUTS}"
         raise SetupError(f"returned nothing for {', '.join(missing)}" if missing else f"returned {unasked}")
-    return {
-        name: _stored(_converted(found[name], dtype, name), folder / name) for name, dtype in dtypes.items()
-    }
+    return found
 
 
 def _inputs_in_child(

@@ -100,7 +100,7 @@ def tune_kernel(
     if simulation_mode:
         return _simulated(locals())
     began = time.perf_counter()
-    _refuse(platform, texmem_args, observers, objectives, smem_args)
+    _refuse(platform, texmem_args, objectives, smem_args)
     names, is_higher_better = util.get_objective_defaults(objective, objective_higher_is_better)
     if not isinstance(names, str):
         raise InputError("objective: several at once are not supported; name one, or use metrics")
@@ -119,11 +119,18 @@ def tune_kernel(
         compiler_options=compiler_options,
         defines=defines,
         block_size_names=block_size_names,
+        observers=observers,
     )
     task = request.space.bind(request.device)
+    if request.observers.readings and "NVIDIA" not in task.device.vendor:
+        raise InputError(f"observers: NVMLObserver: {task.device.name} is no GPU of NVIDIA")
     journal = _journal(kernel_name, request, cache)
     with _progress(quiet) as progress:
-        found = _search(task, request, replace(options, journal=journal), progress)
+        watched = request.observers
+        options = replace(
+            options, journal=journal, fresh=bool(watched.outputs), energy=watched.measures_energy
+        )
+        found = _search(task, options, progress)
     results = [_row(trial, request, metrics) for trial in found.trials]
     env = _environment(found, results, names, is_higher_better, time.perf_counter() - began)
     if not quiet:
@@ -165,7 +172,7 @@ def run_kernel(
         InputError: Something is wrong or not supported; nothing has been run.
         SetupError: The kernel does not compile, or does not run.
     """
-    _refuse(platform, texmem_args, None, None, smem_args)
+    _refuse(platform, texmem_args, None, smem_args)
     request = read_request(
         *(kernel_name, kernel_source, problem_size, arguments),
         {name: [value] for name, value in (params or {"kernel_tuner_run": 1}).items()},
@@ -191,10 +198,11 @@ def run_kernel(
             )
             if isinstance(left, Failure):
                 raise SetupError(f"{kernel_name}: {left.status.value}: {left.detail}")
-            return request.arguments.outputs({name: read_and_remove(path) for name, path in left.items()})
+            found = {name: read_and_remove(path) for name, path in left.items()}
+            return request.arguments.outputs(found, dict(params))
 
 
-def _refuse(platform: int, texmem_args: Any, observers: Any, objectives: Any, smem_args: Any) -> None:
+def _refuse(platform: int, texmem_args: Any, objectives: Any, smem_args: Any) -> None:
     """Raise InputError for what is not supported, with what to do instead."""
     wrong = {
         "platform": (
@@ -202,10 +210,6 @@ def _refuse(platform: int, texmem_args: Any, observers: Any, objectives: Any, sm
             "leave it out; `autotune devices` numbers the devices of all platforms for device=",
         ),
         "texmem_args": (texmem_args, "pass the array as an argument and read it with __ldg"),
-        "observers": (
-            observers,
-            "registers and times are in the journal; autotune search has --objective energy",
-        ),
         "objectives": (objectives, "give one objective="),
         "smem_args": (set(smem_args or ()) - {"size"}, "only size is known"),
     }
@@ -273,7 +277,7 @@ class _Quiet:
         """Ignore it."""
 
 
-def _search(task: TuningTask, request: Request, options: Options, progress: Observer) -> Result:
+def _search(task: TuningTask, options: Options, progress: Observer) -> Result:
     """Search from the first configuration that works; raises SetupError when several in a row do not."""
     rows = len(task.space)
     tried = sorted({place * (rows - 1) // (MAX_DEFAULTS - 1) for place in range(MAX_DEFAULTS)})
@@ -290,7 +294,7 @@ def _row(trial: Trial, request: Request, metrics: Mapping[str, Any] | None) -> d
     timings |= {"benchmark_time": max(0.0, trial.cost_s * 1e3), "strategy_time": 0.0, "framework_time": 0.0}
     if trial.status is Status.OK and trial.measurement is not None:
         row |= {"time": float(trial.measurement.median_ms), "times": list(trial.measurement.samples_ms)}
-        row |= timings
+        row |= timings | request.observers.of(trial)
         for name, metric in (metrics or {}).items():
             row[name] = metric(row) if callable(metric) else number(parse(metric), row)
     else:

@@ -21,9 +21,21 @@ from autotune.core.launch_plan import is_entry, is_option
 from autotune.core.records import Config, LaunchSpec
 from autotune.errors import InputError
 from autotune.evaluation.stored_inputs import content_sha256
-from autotune.kernel_tuner.arguments import KernelArguments, expected_results, read_arguments
-from autotune.kernel_tuner.launch import BLOCK_NAMES, LaunchRule, Params
-from autotune.kernel_tuner.parameters import Parameters, as_constraint, read_parameters, read_restrictions
+from autotune.kernel_tuner.arguments import (
+    KernelArguments,
+    check_answer,
+    expected_results,
+    read_arguments,
+)
+from autotune.kernel_tuner.launch import BLOCK_NAMES, LaunchRule
+from autotune.kernel_tuner.observers import Observers, read_observers
+from autotune.kernel_tuner.parameters import (
+    Parameters,
+    Params,
+    as_constraint,
+    read_parameters,
+    read_restrictions,
+)
 from autotune.space.functions import Functions, Values
 from autotune.space.spec import Constraint, SpaceSpec
 
@@ -39,6 +51,7 @@ class Request:
     space: Space
     parameters: Parameters
     arguments: KernelArguments
+    observers: Observers
     device: str
     digest: str  # of all that the trials depend on
 
@@ -62,6 +75,7 @@ def read_request(
     compiler_options: Sequence[str] | None = None,
     defines: Mapping[str, Any] | None = None,
     block_size_names: Sequence[str] | None = None,
+    observers: Sequence[Any] | None = None,
 ) -> Request:
     """Read the arguments of `tune_kernel`; raises InputError that says what to change.
 
@@ -72,7 +86,8 @@ def read_request(
     text = _source(kernel_source, first)
     dialect = _dialect(lang, text)
     _check_kernel(kernel_name, dialect, cmem_args)
-    known = read_arguments(arguments, kernel_name, text, constants=cmem_args or {})
+    known = read_arguments(arguments, kernel_name, text, cmem_args, parameters)
+    watching = read_observers(observers)
     rule = _launch_rule(problem_size, grid_div, block_size_names, smem_args)
     rule.check(first)
     listed = _listed(restrictions)
@@ -83,14 +98,18 @@ def read_request(
         params = parameters.decode(config)
         return _define(_source(kernel_source, params), params, rule, defines, dialect)
 
-    expected = {} if verify else expected_results(answer, known)
+    verifier = _verifier(verify, answer, atol, known, parameters, watching)
+    expected = {} if verifier else expected_results(answer, known)
+    values = {name: _of_launch(compute, parameters) for name, compute in rule.values().items()}
+    values["passed"] = _of_launch(lambda params: known.passed.index(known.names(params)), parameters)
     functions = Functions(
         reference=lambda _inputs, _sizes: expected,
         inputs=lambda _sizes, _rng: known.arrays,
         constraints=(_fits(rule, parameters), *others),
-        values={name: _of_launch(compute, parameters) for name, compute in rule.values().items()},
+        values=values,
         source=source,
-        verify=_verifier(verify, answer, atol, known) if verify else None,
+        verify=verifier,
+        verified=_verified(answer, known),
     )
     default = Config({one.name: one.values[0] for one in parameters.listed})
     sizes = _sizes(problem_size, known)
@@ -111,19 +130,21 @@ def read_request(
         default=default,
         landmarks=(),
         arguments=known.specs,
-        launch=(_launch(kernel_name, known, bool(smem_args)),),
+        launch=_launches(kernel_name, known, bool(smem_args)),
         compiler_options={dialect: _options(compiler_options)},
         rtol=RTOL,
         atol=repr(float(atol)),
         work={},
         functions=functions,
     )
-    arrays = [content_sha256(array) for array in (*known.arrays.values(), *expected.values())]
+    answers = [np.asarray(value) for value in answer or () if value is not None]
+    arrays = [content_sha256(array) for array in (*known.arrays.values(), *answers)]
     identity = (shown.sha256, parameters.given, known.specs, arrays, repr(listed), sizes, atol, defines)
     return Request(
         space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
         parameters=parameters,
         arguments=known,
+        observers=watching,
         device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{device}",
         digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
     )
@@ -167,13 +188,18 @@ def _of_launch(compute: Callable[[Params], int], parameters: Parameters) -> Call
     return lambda values: compute(parameters.decode(values))
 
 
-def _launch(kernel_name: str, known: KernelArguments, has_shared_memory: bool) -> LaunchSpec:
-    return LaunchSpec(
-        entry=kernel_name,
-        grid=tuple(f"grid_{axis}" for axis in _AXES),
-        block=tuple(f"block_{axis}" for axis in _AXES),
-        arguments=tuple(one.name for one in known.specs if not one.symbol),
-        shared_bytes="shared_bytes" if has_shared_memory else "0",
+def _launches(kernel_name: str, known: KernelArguments, has_shared_memory: bool) -> tuple[LaunchSpec, ...]:
+    """A launch for each list of arguments, of which every configuration has one."""
+    return tuple(
+        LaunchSpec(
+            entry=kernel_name,
+            grid=tuple(f"grid_{axis}" for axis in _AXES),
+            block=tuple(f"block_{axis}" for axis in _AXES),
+            arguments=names,
+            shared_bytes="shared_bytes" if has_shared_memory else "0",
+            when=f"passed == {number}" if len(known.passed) > 1 else "True",
+        )
+        for number, names in enumerate(known.passed)
     )
 
 
@@ -258,15 +284,45 @@ def _sizes(problem_size: Any, arguments: KernelArguments) -> dict[str, int]:
     return {"n": max((array.size for array in arguments.arrays.values()), default=1)}
 
 
+def _verified(answer: Sequence[Any] | None, known: KernelArguments) -> tuple[str, ...] | None:
+    """The arrays that are read back to be verified: those with an answer; all without any."""
+    if answer is None or len(answer) != len(known.values):
+        return None
+    pairs = zip(answer, known.alternatives, strict=True)
+    return tuple(name for value, names in pairs if value is not None for name in names)
+
+
 def _verifier(
-    verify: Callable[..., Any], answer: Sequence[Any] | None, atol: float, arguments: KernelArguments
-) -> Callable[[Mapping[str, NDArray[Any]]], Any]:
-    """A script's own `verify` over the arrays that a run leaves."""
-    takes_atol = "atol" in inspect.signature(verify).parameters
+    verify: Callable[..., Any] | None,
+    answer: Sequence[Any] | None,
+    atol: float,
+    arguments: KernelArguments,
+    parameters: Parameters,
+    observers: Observers,
+) -> Callable[[Config, Mapping[str, NDArray[Any]]], Any] | None:
+    """What judges, in this process, the arrays that a run leaves; None where a comparison elsewhere does.
 
-    def verify_output(found: Mapping[str, NDArray[Any]]) -> Any:
-        outputs = arguments.outputs(found)
-        return verify(answer, outputs, atol=atol) if takes_atol else verify(answer, outputs)
+    That is the script's own `verify`; with observers of outputs it is they, as in Kernel Tuner; and a
+    comparison with the answer of what a Tunable chose.
+    """
+    has_choice = answer is not None and len(arguments.passed) > 1
+    if verify is None and not observers.outputs and not has_choice:
+        return None
+    if answer is not None and verify is None:
+        check_answer(answer, arguments)
+    takes_atol = verify is not None and "atol" in inspect.signature(verify).parameters
 
-    verify_output.__qualname__ = getattr(verify, "__qualname__", "verify")
-    return verify_output
+    def judge(config: Config, found: Mapping[str, NDArray[Any]]) -> Any:
+        outputs = arguments.outputs(found, parameters.decode(config))
+        observers.see(config.key, answer, outputs)
+        if verify is not None:
+            return verify(answer, outputs, atol=atol) if takes_atol else verify(answer, outputs)
+        return bool(observers.outputs) or _is_close(answer or (), outputs, atol)
+
+    judge.__qualname__ = getattr(verify, "__qualname__", "answer")
+    return judge
+
+
+def _is_close(answer: Sequence[Any], outputs: Sequence[Any], atol: float) -> bool:
+    pairs = [(value, output) for value, output in zip(answer, outputs, strict=True) if value is not None]
+    return all(np.allclose(np.ravel(value), np.ravel(output), atol=atol) for value, output in pairs)

@@ -23,7 +23,8 @@ class Functions:
         constraints: Conditions that every valid configuration satisfies.
         values: Functions that compute further names for the launch plan.
         source: Gives the complete source of a configuration.
-        verify: Takes the arrays by name as a run leaves them, and says whether they are right.
+        verify: Takes a configuration and arrays by name as a run leaves them; says whether they are right.
+        verified: The arrays that it takes; None for all.
     """
 
     reference: Callable[..., Mapping[str, Any]] | None = None
@@ -31,7 +32,8 @@ class Functions:
     constraints: tuple[Callable[[Values], Any], ...] = ()
     values: Mapping[str, Callable[[Values], int]] = field(default_factory=dict)
     source: Callable[[Config], str] | None = None
-    verify: Callable[[Mapping[str, NDArray[Any]]], Any] | None = None
+    verify: Callable[[Config, Mapping[str, NDArray[Any]]], Any] | None = None
+    verified: tuple[str, ...] | None = None
 
 
 def function_name(function: Callable[..., Any]) -> str:

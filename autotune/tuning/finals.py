@@ -33,7 +33,6 @@ from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_sh
 
 MAX_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
-_SEEDS = (*FRESH_SEEDS, 0)  # the last is that of the search
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 3.0
@@ -124,7 +123,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = math.inf) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
-    If the policy measures energy and no configuration was rejected, their energy is measured last. No round
+    If the objective needs energy and no configuration was rejected, their energy is measured last. No round
     of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
     context.worker.close()
@@ -136,10 +135,11 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
         else:
             by_key[instance.key] = Finalist(instance, binary, trial, repeatable=False)
     # seeds outermost: memory holds the arrays of one problem at a time
-    for number in range(len(_SEEDS)):
-        _verify_all(context, by_key, rejected, number)
+    seeds = _seeds(context)
+    for number in range(len(seeds)):
+        _verify_all(context, by_key, rejected, seeds, number)
     measurements = _time_all(context, by_key, rejected, until_s)
-    if context.policy.energy_s > 0 and not rejected:
+    if context.objective is not Objective.TIME and not rejected:
         measurements = _add_energy(context, by_key, measurements, rejected)
     return Finals(measurements, rejected)
 
@@ -157,18 +157,30 @@ def _compile(
         yield trial, instance, compilation.result()
 
 
+def _seeds(context: TuningContext) -> tuple[int, ...]:
+    """The seeds of fresh inputs, as far as inputs depend on a seed, and last that of the search."""
+    problem = context.task.space.problem
+    fresh = (
+        seed
+        for seed in FRESH_SEEDS
+        if not context.maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
+    )
+    return (*fresh, 0)
+
+
 def _verify_all(
     context: TuningContext,
     by_key: dict[str, Finalist],
     rejected: dict[str, Failure],
+    seeds: Sequence[int],
     number: int,
 ) -> None:
     """Verify every finalist on the inputs of one of the seeds; the last seed is the one that is timed."""
-    worker, seed = context.worker, _SEEDS[number]
+    worker, seed = context.worker, seeds[number]
     for done, (key, finalist) in enumerate(by_key.items(), number * len(by_key) + 1):
         if key in rejected:
             continue
-        context.observer.stage(Stage("last round: verifying", done, len(_SEEDS) * len(by_key)))
+        context.observer.stage(Stage("last round: verifying", done, len(seeds) * len(by_key)))
         definition = finalist.instance.problem.definition
         problem = context.maker.problem_instance(
             finalist.instance.config, replace(definition, seed=definition.seed + seed)

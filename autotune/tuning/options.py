@@ -27,6 +27,7 @@ class Options:
     transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
     objective: Objective = Objective.TIME
+    energy: bool = False  # measure the energy of every configuration, whatever the objective
     cache: Path | None = None
     sanitizer: bool = True  # check the winner and its ties with compute-sanitizer where it is installed
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results

@@ -92,7 +92,8 @@ def search(
     root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
     _require_valid_default(task)
     check_writable(root, task.device, task.spec.kernel)
-    policy = POLICY if options.objective is Objective.TIME else ENERGY_POLICY
+    is_for_time = options.objective is Objective.TIME and not options.energy
+    policy = POLICY if is_for_time else ENERGY_POLICY
     began = cpu_times()
     with open_context(task, _without_last_round(options), observer, policy) as context:
         limit = options.budget.trials

@@ -6,16 +6,20 @@ import json
 import kernel_tuner
 import numpy as np
 import pytest
+from kernel_tuner.accuracy import AccuracyObserver, TunablePrecision
+from kernel_tuner.observers.nvml import NVMLObserver
 from kernel_tuner.strategies import random_sample
 from kernel_tuner.util import CompilationFailedConfig, RuntimeFailedConfig
 
 import autotune
 from autotune import InputError
+from autotune.core.records import Config
 from autotune.errors import SetupError
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import read_parameters, read_restrictions
+from autotune.kernel_tuner.request import read_request
 
 SIZE = 1000
 ADD = """
@@ -138,13 +142,41 @@ def test_a_strategy_may_be_given_as_its_module():
 def test_constant_memory_is_copied_to_its_symbol():
     found = read_arguments(arguments(), "vector_add", ADD, {"d_filter": np.ones(3, np.float32)})
     assert (found.specs[-1].symbol, found.specs[-1].shape, found.specs[-1].role) == ("d_filter", ("3",), "in")
-    assert len(found.outputs(found.arrays)) == 4
+    assert len(found.outputs(found.arrays, {})) == 4
 
 
 def test_a_strategy_keeps_to_its_budget():
     params = {"block_size_x": [32, 64, 128], "other": list(range(40))}
     results, _ = tuned(params=params, strategy="random_sample", strategy_options={"max_fevals": 3})
     assert len(results) == 3
+
+
+def test_a_tunable_precision_chooses_among_arrays_and_its_error_is_observed():
+    source = ADD.replace("float", "real")
+    given = arguments()
+    precise = [np.asarray(value, np.float64) for value in given[:3]]
+    chosen = [TunablePrecision("real", value, ["float", "double"]) for value in precise]
+    answer = [precise[1] + precise[2], None, None, None]
+    params = {"block_size_x": [32], "real": ["float", "double"]}
+    observer = AccuracyObserver("max", "error")
+    call = ("vector_add", source, SIZE, [*chosen, given[3]], params)
+    results, _ = tune_kernel(*call, answer=answer, observers=[observer], quiet=True)
+    assert [row["real"] for row in results] == ["float", "double"]
+    assert results[0]["error"] > results[1]["error"] == 0
+
+
+def test_what_a_tunable_chose_is_compared_with_the_answer():
+    chosen = TunablePrecision("real", np.ones(3), ["float", "double"])
+    answer = [np.full(3, 2.0)]
+    launch = {"grid_div": (None, None, None), "lang": "OpenCL"}
+    request = read_request("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=answer, **launch)
+    assert [step.arguments for step in request.space.spec.launch] == [("argument_0_0",), ("argument_0_1",)]
+    verify = request.space.spec.functions.verify
+    arrays = {"argument_0_0": np.full(3, 2, np.float32), "argument_0_1": np.full(3, 2.5)}
+    assert verify(Config({"real": "float"}), arrays)
+    assert not verify(Config({"real": "double"}), arrays)
+    other = read_request("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=[np.ones(3)], **launch)
+    assert other.digest != request.digest
 
 
 def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
@@ -167,7 +199,9 @@ def test_run_kernel_says_why_a_kernel_does_not_run():
         ({"source": ["a.cu", "b.cu"]}, "a list has host code, which is not run"),
         ({"cmem_args": {"d": 1}}, "cmem_args: only CUDA has them; pass the array as a `__constant` argument"),
         ({"texmem_args": {"d": 1}}, "texmem_args is not supported: pass the array as an argument"),
-        ({"observers": [1]}, "observers is not supported: registers and times are in the journal"),
+        ({"observers": [1]}, "observers: int is not supported, .*; autotune run --profile ncu profiles one"),
+        ({"observers": [NVMLObserver(["mem_freq"])]}, "observers: NVMLObserver: mem_freq is not supported"),
+        ({"observers": [NVMLObserver(["nvml_energy"])]}, "observers: NVMLObserver: .* is no GPU of NVIDIA"),
         ({"platform": 1}, "platform is not supported: leave it out"),
         ({"strategy": "genetic"}, "strategy: 'genetic' is unknown"),
         ({"answer": [None]}, "answer: 1 elements for 4 arguments; None means input"),
@@ -234,7 +268,7 @@ def test_arrays_of_other_types_come_back_as_they_were():
     records = np.array([(1, 2.5)], [("i", "i4"), ("x", "f4")])
     found = read_arguments([pairs, records], "k", "")
     assert [one.dtype for one in found.specs] == ["float32", "uint8"]
-    back = found.outputs(found.arrays)
+    back = found.outputs(found.arrays, {})
     assert np.array_equal(back[0], pairs) and back[1] == records
 
 

@@ -1,0 +1,236 @@
+"""Scripts written for Kernel Tuner beside themselves with the import line changed: what each finds, in what time.
+
+    python benchmarks/kernel_tuner_examples.py FOLDER [--scripts A.py B.py] [--configurations N]
+        [--limit-s S] [--total-s S] [--results FILE]
+
+FOLDER holds the scripts, such as `examples/cuda` of a checkout of Kernel Tuner. Each script runs twice in
+fresh processes: as it is, and with `from kernel_tuner` and `import kernel_tuner` replaced; nothing else of it
+is changed. Brute force over millions of configurations ends in neither tool, so parameters lose every second
+value, the longest list first, until no call has more than N combinations: the same ones in both.
+
+The clocks of the two tools count differently, so their best configurations are compared by one clock:
+Kernel Tuner's time of the configuration that autotune chose over that of the one it chose itself. The wall
+time of a tool is that of all its calls in the script, with compiling, verifying and autotune's last round.
+CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Where PyCUDA is not
+installed, Kernel Tuner gets lang="CuPy" for CUDA kernels. The table has a line for each script; what does not run has its reason. Results are added
+to FILE, so a long list can be run in parts; the table shows all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+TUNERS = ("kernel_tuner", "autotune")
+ROOT = Path(__file__).parents[1]
+CALLS = "calls.jsonl"
+Call = dict[str, Any]
+_IMPORTS = (
+    (r"^(\s*)from kernel_tuner import", r"\1from autotune.kernel_tuner import"),
+    (r"^(\s*)import kernel_tuner\s*$", r"\1import autotune.kernel_tuner as kernel_tuner"),
+)
+
+
+def changed(script: str) -> str:
+    """A script with its import lines changed."""
+    for pattern, replacement in _IMPORTS:
+        script = re.sub(pattern, replacement, script, flags=re.MULTILINE)
+    return script
+
+
+def thinned(params: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Parameters that have at most so many combinations: the longest list loses every second value."""
+    kept = {name: list(values) for name, values in params.items()}
+    while math.prod(map(len, kept.values())) > most:
+        longest = max(kept, key=lambda name: len(kept[name]))
+        kept[longest] = kept[longest][::2]
+    return kept
+
+
+def recording(tune_kernel: Callable[..., Any], most: int, *, needs_cupy: bool) -> Callable[..., Any]:
+    """`tune_kernel` that gets thinned parameters and writes what it found to CALLS."""
+
+    def recorded(
+        kernel_name: str, source: Any, size: Any, arguments: Any, tune_params: Any, *rest: Any, **options: Any
+    ) -> Any:
+        lang = str(options.get("lang") or "CUDA").upper()
+        if needs_cupy and lang == "CUDA" and "__kernel" not in str(source) + _file_text(source):
+            options["lang"] = "CuPy"
+        params = thinned(tune_params, most)
+        began = time.perf_counter()
+        found = tune_kernel(kernel_name, source, size, arguments, params, *rest, **options)
+        seconds = time.perf_counter() - began
+        rows = [
+            [{name: row[name] for name in params}, row.get("time") if "__error__" not in row else None]
+            for row in found[0]
+        ]
+        best = {name: found[1]["best_config"][name] for name in params}
+        line = {"kernel": kernel_name, "seconds": seconds, "rows": rows, "best": best}
+        with Path(CALLS).open("a") as file:
+            file.write(json.dumps(line, default=float) + "\n")
+        return found
+
+    return recorded
+
+
+def _file_text(source: Any) -> str:
+    is_file = isinstance(source, str) and "\n" not in source and Path(source).is_file()
+    return Path(source).read_text() if is_file else ""
+
+
+def run_script(tuner: str, script: Path, most: int) -> None:
+    """Run a script in this process, in its folder, as one of the tuners runs it."""
+    import kernel_tuner
+    import kernel_tuner.interface
+
+    record_theirs = recording(
+        kernel_tuner.tune_kernel, most, needs_cupy=find_spec("pycuda") is None and tuner == "kernel_tuner"
+    )
+    kernel_tuner.tune_kernel = record_theirs
+    if tuner == "autotune":
+        import autotune.kernel_tuner as ours
+
+        ours.tune_kernel = recording(ours.tune_kernel, most, needs_cupy=False)
+        script.write_text(changed(script.read_text()))
+    if script.name.startswith("test_"):
+        import pytest
+
+        code = pytest.main(["-q", "-p", "no:cacheprovider", str(script)])
+        sys.exit(int(code))
+    sys.argv = [str(script)]
+    sys.path.insert(0, str(script.parent))
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[str, Any]:
+    """Run a script in a copy of its folder; what its calls found, and why it ended if it failed."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "scripts"
+        shutil.copytree(script.parent, folder)
+        environment = os.environ | {"CUDA_CACHE_DISABLE": "1", "XDG_CACHE_HOME": home, "MPLBACKEND": "Agg"}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        own = [sys.executable, str(Path(__file__).absolute()), str(script.parent)]
+        options = ["--only", tuner, "--scripts", script.name, "--configurations", str(parsed.configurations)]
+        with (Path(home) / "log").open("w+") as log:
+            child = subprocess.Popen(
+                [*own, *options],
+                cwd=folder,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code, reason = child.wait(parsed.limit_s), ""
+            except subprocess.TimeoutExpired:
+                code, reason = None, f"stopped after {parsed.limit_s:g} s"
+            finally:
+                if child.poll() is None:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+            log.seek(0)
+            said = [line.strip() for line in log.read().splitlines() if line.strip()]
+        if code:
+            reason = next((line for line in reversed(said) if _tells(line)), said[-1] if said else f"exit {code}")
+        calls = folder / CALLS
+        found = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+    return {"calls": found, "reason": reason[:160]}
+
+
+def _tells(line: str) -> bool:
+    """Whether a line is that of an exception or of a skipped test."""
+    return re.match(r"(E\s+)?[\w.]*(Error|Exception|Interrupt)\b|SKIPPED|\d+ (passed|skipped|failed)", line) is not None
+
+
+def compared(mine: Call, theirs: Call) -> float | None:
+    """Kernel Tuner's time of autotune's choice, over its time of its own choice."""
+    times = {json.dumps(config, sort_keys=True): time_ms for config, time_ms in theirs["rows"]}
+    chosen, best = (times.get(json.dumps(call["best"], sort_keys=True)) for call in (mine, theirs))
+    return chosen / best if chosen and best else None
+
+
+def table_line(script: str, found: Mapping[str, Any]) -> str:
+    """One line of the table in Markdown."""
+    mine, theirs = found["autotune"], found["kernel_tuner"]
+    pairs = list(zip(mine["calls"], theirs["calls"], strict=False))
+    configurations = [sum(len(call["rows"]) for call in side["calls"]) for side in (mine, theirs)]
+    seconds = [sum(call["seconds"] for call in side) for side in zip(*pairs, strict=True)] if pairs else []
+    ratios = [ratio for ratio in (compared(*pair) for pair in pairs) if ratio is not None]
+    notes = [
+        f"{name}: {side['reason']}"
+        for name, side in (("Kernel Tuner", theirs), ("autotune", mine))
+        if side["reason"]
+    ]
+    cells = [
+        f"`{script}`",
+        str(len(pairs)),
+        " / ".join(map(str, configurations)) if pairs else "",
+        ", ".join(_best_ms(mine_) for mine_, _ in pairs[:2]) + (", ..." if len(pairs) > 2 else ""),
+        ", ".join(_best_ms(theirs_) for _, theirs_ in pairs[:2]) + (", ..." if len(pairs) > 2 else ""),
+        f"{max(ratios):.3f}" if ratios else "",
+        f"{seconds[0]:.1f} / {seconds[1]:.1f} s" if seconds else "",
+        "; ".join(notes),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _best_ms(call: Call) -> str:
+    times = {json.dumps(config, sort_keys=True): time_ms for config, time_ms in call["rows"]}
+    time_ms = times.get(json.dumps(call["best"], sort_keys=True))
+    return f"{time_ms:.4g}" if time_ms else "?"
+
+
+def main() -> None:
+    """Run the scripts that are asked for and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="with the scripts and the kernels that they read")
+    parser.add_argument("--scripts", nargs="+", metavar="NAME", help="which (default: all, by name)")
+    parser.add_argument(
+        "--configurations", type=int, default=150, help="at most, per call (default %(default)s)"
+    )
+    parser.add_argument(
+        "--limit-s", type=float, default=60, help="for a script and a tool (default %(default)s)"
+    )
+    parser.add_argument("--total-s", type=float, default=math.inf, help="no script begins after that")
+    parser.add_argument("--results", type=Path, help="a JSON file that results are added to")
+    parser.add_argument("--only", choices=TUNERS, help=argparse.SUPPRESS)
+    parsed = parser.parse_args()
+    scripts = parsed.scripts or sorted(path.name for path in parsed.folder.glob("*.py"))
+    if parsed.only:
+        run_script(parsed.only, Path.cwd() / scripts[0], parsed.configurations)
+        return
+    known = json.loads(parsed.results.read_text()) if parsed.results and parsed.results.exists() else {}
+    began = time.perf_counter()
+    for name in scripts:
+        if time.perf_counter() - began > parsed.total_s:
+            print(f"{name}: not begun after {parsed.total_s:g} s", flush=True)
+            continue
+        path = parsed.folder.absolute() / name
+        known[name] = {tuner: fresh_process(tuner, path, parsed) for tuner in TUNERS}
+        print(table_line(name, known[name]), flush=True)
+        if parsed.results:
+            parsed.results.write_text(json.dumps(known))
+    print("\n| script | calls | configurations | autotune ms | Kernel Tuner ms | choice | wall time | notes |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, found in sorted(known.items()):
+        print(table_line(name, found))
+
+
+if __name__ == "__main__":
+    main()
