@@ -1,4 +1,4 @@
-"""Scripts written for Kernel Tuner beside themselves with the import line changed: what each finds, in what time.
+"""Kernel Tuner's scripts beside themselves with the import line changed: what each finds, in what time.
 
     python benchmarks/kernel_tuner_examples.py FOLDER [--scripts A.py B.py] [--configurations N]
         [--limit-s S] [--total-s S] [--results FILE]
@@ -11,9 +11,9 @@ value, the longest list first, until no call has more than N combinations: the s
 The clocks of the two tools count differently, so their best configurations are compared by one clock:
 Kernel Tuner's time of the configuration that autotune chose over that of the one it chose itself. The wall
 time of a tool is that of all its calls in the script, with compiling, verifying and autotune's last round.
-CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Where PyCUDA is not
-installed, Kernel Tuner gets lang="CuPy" for CUDA kernels. The table has a line for each script; what does not run has its reason. Results are added
-to FILE, so a long list can be run in parts; the table shows all of them.
+CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls of a script after its
+first two get few configurations. The table has a line for each script; what does not run has its reason.
+Results are added to FILE, so a long list can be run in parts; the table shows all of them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 TUNERS = ("kernel_tuner", "autotune")
 ROOT = Path(__file__).parents[1]
 CALLS = "calls.jsonl"
+FULL_CALLS, FURTHER = 2, 8  # calls of a script that get all configurations, and how many further ones get
 Call = dict[str, Any]
 _IMPORTS = (
     (r"^(\s*)from kernel_tuner import", r"\1from autotune.kernel_tuner import"),
@@ -61,16 +62,16 @@ def thinned(params: Mapping[str, Any], most: int) -> dict[str, Any]:
     return kept
 
 
-def recording(tune_kernel: Callable[..., Any], most: int, *, needs_cupy: bool) -> Callable[..., Any]:
+def recording(tune_kernel: Callable[..., Any], most: int) -> Callable[..., Any]:
     """`tune_kernel` that gets thinned parameters and writes what it found to CALLS."""
+    calls = 0
 
     def recorded(
         kernel_name: str, source: Any, size: Any, arguments: Any, tune_params: Any, *rest: Any, **options: Any
     ) -> Any:
-        lang = str(options.get("lang") or "CUDA").upper()
-        if needs_cupy and lang == "CUDA" and "__kernel" not in str(source) + _file_text(source):
-            options["lang"] = "CuPy"
-        params = thinned(tune_params, most)
+        nonlocal calls
+        calls += 1
+        params = thinned(tune_params, most if calls <= FULL_CALLS else FURTHER)
         began = time.perf_counter()
         found = tune_kernel(kernel_name, source, size, arguments, params, *rest, **options)
         seconds = time.perf_counter() - began
@@ -87,24 +88,11 @@ def recording(tune_kernel: Callable[..., Any], most: int, *, needs_cupy: bool) -
     return recorded
 
 
-def _file_text(source: Any) -> str:
-    is_file = isinstance(source, str) and "\n" not in source and Path(source).is_file()
-    return Path(source).read_text() if is_file else ""
-
-
 def run_script(tuner: str, script: Path, most: int) -> None:
     """Run a script in this process, in its folder, as one of the tuners runs it."""
-    import kernel_tuner
-    import kernel_tuner.interface
-
-    record_theirs = recording(
-        kernel_tuner.tune_kernel, most, needs_cupy=find_spec("pycuda") is None and tuner == "kernel_tuner"
-    )
-    kernel_tuner.tune_kernel = record_theirs
+    package: Any = import_module("autotune.kernel_tuner" if tuner == "autotune" else "kernel_tuner")
+    package.tune_kernel = recording(package.tune_kernel, most)
     if tuner == "autotune":
-        import autotune.kernel_tuner as ours
-
-        ours.tune_kernel = recording(ours.tune_kernel, most, needs_cupy=False)
         script.write_text(changed(script.read_text()))
     if script.name.startswith("test_"):
         import pytest
@@ -145,7 +133,9 @@ def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[
             log.seek(0)
             said = [line.strip() for line in log.read().splitlines() if line.strip()]
         if code:
-            reason = next((line for line in reversed(said) if _tells(line)), said[-1] if said else f"exit {code}")
+            reason = next(
+                (line for line in reversed(said) if _tells(line)), said[-1] if said else f"exit {code}"
+            )
         calls = folder / CALLS
         found = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
     return {"calls": found, "reason": reason[:160]}
@@ -153,7 +143,10 @@ def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[
 
 def _tells(line: str) -> bool:
     """Whether a line is that of an exception or of a skipped test."""
-    return re.match(r"(E\s+)?[\w.]*(Error|Exception|Interrupt)\b|SKIPPED|\d+ (passed|skipped|failed)", line) is not None
+    return (
+        re.match(r"(E\s+)?[\w.]*(Error|Exception|Interrupt)\b|SKIPPED|\d+ (passed|skipped|failed)", line)
+        is not None
+    )
 
 
 def compared(mine: Call, theirs: Call) -> float | None:
@@ -226,7 +219,9 @@ def main() -> None:
         print(table_line(name, known[name]), flush=True)
         if parsed.results:
             parsed.results.write_text(json.dumps(known))
-    print("\n| script | calls | configurations | autotune ms | Kernel Tuner ms | choice | wall time | notes |")
+    print(
+        "\n| script | calls | configurations | autotune ms | Kernel Tuner ms | choice | wall time | notes |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name, found in sorted(known.items()):
         print(table_line(name, found))

@@ -97,7 +97,7 @@ def _run(
         log = text.decode(errors="replace").strip("\0\n")
         if result != _OK:
             explanation = _why_unknown(log, names, source) or cuda_headers.missing_header(log)
-            raise CompileError(explanation or log or result.name)
+            raise CompileError(explanation or _from_first_error(log) or result.name)
         found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
         symbols = {name: symbol.decode() for name, symbol in found.items()}
         return _text(size_of, read, program), log, symbols
@@ -111,6 +111,12 @@ def name_expression(name: str) -> str:
         return f"&{name}"
     start = name.rindex("(")
     return f"static_cast<void (*){name[start:]}>({name[:start].rstrip()})"
+
+
+def _from_first_error(log: str) -> str:
+    """A log without the warnings in front of its first error."""
+    error = re.search(r"^.*\berror\b.*$", log, re.MULTILINE)
+    return log[error.start() :] if error else log
 
 
 def _why_unknown(log: str, names: Sequence[str], source: str) -> str:

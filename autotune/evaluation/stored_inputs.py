@@ -39,7 +39,9 @@ class StoredInputs:
         self._environment = environment
         self._by_problem: dict[str, Mapping[str, StoredArray]] = {}
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
-        self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}  # by identity of what was returned
+        self._returned: dict[
+            tuple[int, str], tuple[Any, StoredArray]
+        ] = {}  # by identity of what was returned
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
@@ -116,7 +118,6 @@ class StoredInputs:
         finally:
             child.kill()
         return stored
-
 
     def _once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:
         """Store an array; one that a function returns again was stored before."""

@@ -41,7 +41,7 @@ class KernelArguments:
 
     def names(self, params: Params) -> tuple[str, ...]:
         """What a configuration passes to the kernel."""
-        return tuple(itertools.starmap(_chosen, zip(self.values, self.alternatives, itertools.repeat(params))))
+        return tuple(map(_chosen, self.values, self.alternatives, itertools.repeat(params)))
 
     def outputs(self, found: Mapping[str, NDArray[Any]], params: Params) -> list[Any]:
         """The list again, with what arrays hold after a run in their place; None for those not found."""
@@ -81,7 +81,9 @@ def read_arguments(
     arrays: dict[str, NDArray[Any]] = {}
     for place, value in enumerate(given):
         leaves = list(_leaves(value))
-        names = [f"argument_{place}" + (f"_{number}" if len(leaves) > 1 else "") for number in range(len(leaves))]
+        names = [
+            f"argument_{place}" + (f"_{number}" if len(leaves) > 1 else "") for number in range(len(leaves))
+        ]
         alternatives.append(dict(zip(names, leaves, strict=True)))
         for name, leaf in alternatives[-1].items():
             if isinstance(leaf, np.generic) and leaf.dtype.name in C_TYPES:

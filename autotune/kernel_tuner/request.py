@@ -40,7 +40,7 @@ from autotune.space.functions import Functions, Values
 from autotune.space.spec import Constraint, SpaceSpec
 
 RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
-_DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda"}
+_DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
 _AXES = "xyz"
 
 
