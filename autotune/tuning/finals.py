@@ -123,7 +123,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = math.inf) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
-    If the objective needs energy and no configuration was rejected, their energy is measured last. No round
+    If the policy measures energy and no configuration was rejected, their energy is measured last. No round
     of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
     context.worker.close()
@@ -139,7 +139,7 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     for number in range(len(seeds)):
         _verify_all(context, by_key, rejected, seeds, number)
     measurements = _time_all(context, by_key, rejected, until_s)
-    if context.objective is not Objective.TIME and not rejected:
+    if context.policy.energy_s > 0 and not rejected:
         measurements = _add_energy(context, by_key, measurements, rejected)
     return Finals(measurements, rejected)
 
