@@ -37,22 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write the report and print how many trials it shows.
-
-    Raises InputError if the file to write exists and is not a report.
-    """
-    from autotune.errors import InputError
-    from autotune.interop.files import write_text
+    """Write the report and print how many trials it shows."""
     from autotune.report.gather import gather
-    from autotune.report.page import is_report, report_html
+    from autotune.report.page import report_html, write_page
 
-    is_replaced = parsed.output.is_file()
-    if is_replaced and not is_report(parsed.output):
-        raise InputError(f"{parsed.output}: exists and is not a report; choose another file with -o")
     gathered = gather(parsed.names, parsed.cache, parsed.space)
     html = report_html(gathered)
-    write_text(parsed.output, html)
+    done = write_page(parsed.output, html)
     trials = sum(len(search.trials) for search in gathered.searches)
-    verb = "replaced" if is_replaced else "wrote"
-    shown = f"{trials:,} trial{'s'[: trials != 1]}"
-    emit(f"{verb} {parsed.output}: {shown} ({len(html) / 1e6:.1f} MB)")
+    emit(f"{done}: {trials:,} trial{'s'[: trials != 1]} ({len(html) / 1e6:.1f} MB)")

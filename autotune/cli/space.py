@@ -1,10 +1,15 @@
-"""Count and check a space: what each constraint removes, and what looks like a mistake."""
+"""Count and check a space: what each constraint removes, and what looks like a mistake.
+
+With --report, write this as an HTML page with charts: what is left after each constraint, how many valid
+configurations have each value, which parameters are tied to each other, and a sample to filter.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from autotune.cli import options as opt
@@ -25,6 +30,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="A=1,B=x",
         help="say whether a configuration is valid; parameters that are left out have the default's value",
     )
+    parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path("space.html"),
+        help="where --report writes the page (default %(default)s)",
+    )
     opt.add_json(parser)
 
 
@@ -39,6 +53,13 @@ def run(parsed: argparse.Namespace) -> None:
         return
     constraints = constraint_report(space)
     findings = lint(space, source.text, constraints)
+    if parsed.report:
+        from autotune.report.page import write_page
+        from autotune.report.space_page import space_html
+
+        html = space_html(space, constraints, findings)
+        emit(f"{write_page(parsed.output, html)}: {len(space):,} valid configurations")
+        return
     if parsed.json:
         emit(space_json(space, constraints, findings))
     else:

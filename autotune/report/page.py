@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from autotune import __version__
-from autotune.interop.files import read_text
+from autotune.errors import InputError
+from autotune.interop.files import read_text, write_text
 from autotune.report.columns import report_json
 from autotune.report.gather import Gathered
 from autotune.report.view import cut
 
 _SCRIPTS = (  # in the order that they are put together; each uses those before it
     *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
-    *("importance", "resources", "beside", "devices", "trials", "folder", "main"),
+    *("importance", "resources", "beside", "devices", "trials", "folder", "constraints", "main"),
 )
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
@@ -58,10 +59,18 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
     return "".join(pieces)
 
 
-def is_report(path: Path) -> bool:
-    """Whether a file is a report, or empty; raises InputError if it cannot be read."""
-    text = read_text(path)
-    return not text or _GENERATOR in text[:_HEAD]
+def write_page(path: Path, html: str) -> str:
+    """Write a page and say what was done: "wrote" or "replaced".
+
+    Raises:
+        InputError: The file exists and is no page of autotune.
+        WriteError: It cannot be written.
+    """
+    is_there = path.is_file()
+    if is_there and (text := read_text(path)) and _GENERATOR not in text[:_HEAD]:
+        raise InputError(f"{path}: exists and is not a report; choose another file with -o")
+    write_text(path, html)
+    return f"{'replaced' if is_there else 'wrote'} {path}"
 
 
 def embedded(data: Mapping[str, Any]) -> str:

@@ -48,6 +48,10 @@ class Rules:
         """
         return self._count(self._required(without=constraint), constraint)
 
+    def stages(self) -> list[list[Rule]]:
+        """The rules of the derived names, then those of each constraint in the order of the file."""
+        return [self._derived, *self._parts]
+
     def _count(self, required: list[Rule], violated: int) -> int | None:
         negation = self._constraints[violated].negation
         if not negation.is_tabled(LIMITS):

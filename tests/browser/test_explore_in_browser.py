@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.browser.test_report_in_browser import CELLS, drawn, scroll_through, shown, wait_for, wait_until
+from tests.browser.test_report_in_browser import (
+    CELLS,
+    drawn,
+    require_accessible,
+    scroll_through,
+    shown,
+    wait_for,
+    wait_until,
+)
 from tests.conftest import KERNEL
 from tests.unit.test_explore import served
 
@@ -64,6 +72,7 @@ def test_two_searches_are_side_by_side(chromium, site, folder):
     folder.search("--journal", "runs/b.jsonl", "--budget", "9", "--seed", "1")
     chromium.get(site)
     wait_until(chromium, "document.querySelectorAll('#journals input').length === 2")
+    require_accessible(chromium)
     chromium.execute_script("""
         document.querySelectorAll("#journals input").forEach((one) => one.click());
         document.querySelector("#journals button").click();
@@ -71,6 +80,7 @@ def test_two_searches_are_side_by_side(chromium, site, folder):
     wait_until(chromium, "document.getElementById('beside-chart')")
     scroll_through(chromium)
     assert drawn(chromium, "beside-chart")[0] > 500
+    require_accessible(chromium)
     rows = chromium.execute_script(ROWS)
     trials = next(row for row in rows if row[0] == "Trials")
     assert {one.split()[0] for one in trials[1:]} == {"6", "9"}

@@ -199,8 +199,10 @@ function showTip(mark, x, y) {
   tip.style.top = `${Math.max(4, Math.min(y + 14, window.innerHeight - tip.offsetHeight - 8))}px`;
 }
 
+const rowName = (row) => `${view.isSpace ? "Configuration" : "Trial"} ${row + 1}`;
+
 function trialTip(row) {
-  const lines = [`Trial ${row + 1}: ${outcome(row)}`];
+  const lines = [`${rowName(row)}: ${outcome(row)}`];
   const note = view.details[view.columns.detail[row]].split("\n")[0];
   if (note) lines.push(short(note, 120));
   lines.push(...view.varying.slice(0, 14).map((axis) => `${short(axis.title, 30)} = ${short(text(axis, row), 40)}`));

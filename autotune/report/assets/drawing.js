@@ -177,8 +177,8 @@ function pointRows(xAxis, yAxis) {
 const BAR = 24;
 
 /** Bars from top to bottom: `{label, value, text, tip, act, isStrong, range, dot}`; a range instead of a bar where it is given. */
-function drawBars(context, width, height, colours, bars, { unit, isLog = false } = {}) {
-  const widest = Math.max(0, ...bars.map((bar) => context.measureText(short(plain(bar.label), 44)).width));
+function drawBars(context, width, height, colours, bars, { unit, isLog = false, labelMost = 44 }) {
+  const widest = Math.max(0, ...bars.map((bar) => context.measureText(short(plain(bar.label), labelMost)).width));
   const left = Math.min(widest + 14, width * 0.44);
   const room = Math.max(0, ...bars.map((bar) => context.measureText(bar.text || "").width)) + 12;
   const box = { left, right: Math.max(left + 40, width - Math.min(room, width * 0.36)), top: 6, bottom: 6 + BAR * bars.length };

@@ -35,7 +35,7 @@ function addImportance() {
     const bars = ({ of }) => statsOf(view.axis(of)).map((one) => ({
       label: one.value, value: one.median, range: one.times.length ? [one.low, one.high] : undefined, dot: one.best,
       text: one.times.length ? `${number(one.best, 3)} ms` : "all failed", isFailed: !one.times.length,
-      tip: `${view.axis(of).title} = ${one.value}\nbest ${number(one.best)} ms, median ${number(one.median)} ms\n${whole(one.count)} trials, ${whole(one.failed)} failed`,
+      tip: `${view.axis(of).title} = ${one.value}\n${groupText(one)}`,
       act: () => toggle(view.axis(of), one.place),
     }));
     view.effects = addChart(grid, {

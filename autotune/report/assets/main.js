@@ -1,6 +1,6 @@
 // The page: which kind it is, its colours, and how a served page follows its search.
 
-const SHOW = { searches: showSearches, folder: showFolder, message: showMessage };
+const SHOW = { searches: showSearches, folder: showFolder, space: showSpace, message: showMessage };
 const ASK_MS = 1000; // between two questions to the server
 
 let data = JSON.parse($("data").textContent);
@@ -13,7 +13,8 @@ function show() {
   view = null;
   $("main").replaceChildren();
   $("sections").replaceChildren();
-  for (const one of document.querySelectorAll(".of-search")) one.hidden = data.kind !== "searches";
+  for (const one of document.querySelectorAll(".of-search")) one.hidden = !["searches", "space"].includes(data.kind);
+  $("search-label").hidden = true;
   SHOW[data.kind]();
   colourMatrix();
 }
@@ -34,7 +35,7 @@ function showSearches() {
   addResources();
   addLadder();
   addComparison();
-  table.build();
+  table.build("Trials");
   fillFilterPanel();
   showFilters();
 }

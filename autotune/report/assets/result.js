@@ -9,11 +9,12 @@ function section(id, title) {
 
 const panel = (...children) => el("div", { class: "panel wide" }, ...children);
 
+const cards = (items) => el("ul", { class: "cards wide" }, ...items.map(({ title, value, note }) =>
+  el("li", {}, el("p", { class: "name", text: title }), el("p", { class: "value", text: value }), el("p", { class: "note", text: note }))));
+
 function addHeadline() {
   const grid = section("headline", "Result");
-  const items = view.headline.map(({ title, value, note }) =>
-    el("li", {}, el("p", { class: "name", text: title }), el("p", { class: "value", text: value }), el("p", { class: "note", text: note })));
-  grid.append(el("ul", { class: "cards wide" }, ...items));
+  grid.append(cards(view.headline));
   if (view.best === null) return;
   grid.append(panel(el("h3", { text: "Best configuration" }), el("p", {}, bdi(configText(view.best))),
     el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));

@@ -32,20 +32,20 @@ function prepare(search) {
     raw: parameter.values, macros: parameter.macros, data: columns.configs[place],
   }));
   const measures = MEASURES.filter(([id]) => raw[id]).map(([id, title, isLog]) => ({
-    id, title: id === "order" && !search.hasOrder ? "number" : title, isLog, data: numbers(raw[id]) }));
+    id, title: id === "order" && (!search.hasOrder || search.isSpace) ? "number" : title, isLog, data: numbers(raw[id]) }));
   const status = { id: "status", title: "status", isCategory: true, values: search.statuses, data: columns.status };
   const limit = columns.limit && { id: "limit", title: "occupancy is limited by", isCategory: true, values: search.limits,
     data: columns.limit.map((place) => (place === null ? -1 : place)) };
   const time = numbers(columns.time_ms);
   const timed = [...time.keys()].filter((row) => !Number.isNaN(time[row])).sort((a, b) => time[a] - time[b]);
-  const bins = new Uint8Array(count).fill(FAILED);
+  const bins = new Uint8Array(count).fill(search.isSpace ? 0 : FAILED);
   timed.forEach((row, rank) => { bins[row] = Math.floor((rank * BINS) / timed.length); });
-  const failed = [...time.keys()].filter((row) => Number.isNaN(time[row]));
+  const untimed = [...time.keys()].filter((row) => Number.isNaN(time[row]));
   const axes = [...parameters, status, ...(limit ? [limit] : []), ...measures];
   return {
-    ...search, count, columns, parameters, measures, status, limit, time, bins, axes, timed, failed,
+    ...search, count, columns, parameters, measures, status, limit, time, bins, axes, timed, failed: search.isSpace ? [] : untimed,
     // slow ones first, so that fast ones lie on top
-    slowFirst: Int32Array.from([...failed, ...timed.slice().reverse()]),
+    slowFirst: Int32Array.from([...untimed, ...timed.slice().reverse()]),
     varying: parameters.filter((axis) => new Set(axis.data).size > 1),
     axis: (id) => axes.find((axis) => axis.id === id),
     bestTime: search.best === null ? NaN : time[search.best],
@@ -53,11 +53,13 @@ function prepare(search) {
   };
 }
 
+/** What the rows of the table are. */
+const nouns = () => (view.isSpace ? "configurations" : "trials");
 const text = (axis, row) =>
   axis.isCategory ? (axis.data[row] < 0 ? "–" : axis.values[axis.data[row]]) : number(axis.data[row]);
 const configText = (row) => view.parameters.map((axis) => `${axis.title}=${text(axis, row)}`).join(" ");
 const outcome = (row) =>
-  Number.isNaN(view.time[row]) ? words(view.statuses[view.columns.status[row]]) : `${number(view.time[row])} ms`;
+  view.isSpace ? "valid" : Number.isNaN(view.time[row]) ? words(view.statuses[view.columns.status[row]]) : `${number(view.time[row])} ms`;
 
 
 function applyFilters() {
@@ -109,7 +111,7 @@ function filterText(axis, filter) {
 }
 
 function showFilters() {
-  $("count").textContent = `${whole(view.selectedCount)} of ${whole(view.count)} trials`;
+  $("count").textContent = `${whole(view.selectedCount)} of ${whole(view.count)} ${nouns()}`;
   const chips = [...filters].map(([id, filter]) => {
     const said = filterText(view.axis(id), filter);
     return el("button", { type: "button", class: "chip", "aria-label": `Remove filter ${said}`, title: "Remove this filter",
@@ -129,7 +131,7 @@ function clearFilters() {
 }
 
 function fillFilterPanel() {
-  const sets = [view.status, ...(view.limit ? [view.limit] : []), ...view.varying].map((axis) => {
+  const sets = [...(view.isSpace ? [] : [view.status]), ...(view.limit ? [view.limit] : []), ...view.varying].map((axis) => {
     const counts = new Int32Array(axis.values.length);
     for (const place of axis.data) if (place >= 0) counts[place]++;
     const boxes = axis.values.map((value, place) => counts[place] === 0 ? "" :

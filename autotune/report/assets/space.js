@@ -88,8 +88,10 @@ function addParallel(grid) {
         if (hit.length) applyFilters();
       } };
     },
-    caption: () => `Each line joins two values that some trial has: its colour is their mean rank (${theme === "dark" ? "brighter" : "darker"} is faster), its width their number. The thick line is the best. Drag along an axis or click values to filter.`,
+    caption: () => view.isSpace ? "Each line joins two values that some valid configuration has; the wider, the more. Drag along an axis or click values to filter."
+      : `Each line joins two values that some trial has: its colour is their mean rank (${theme === "dark" ? "brighter" : "darker"} is faster), its width their number. The thick line is the best. Drag along an axis or click values to filter.`,
     rows: () => {
+      if (view.isSpace) return [["parameter", "value", "configurations"], view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count]))];
       const rows = view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count, one.failed, one.best, one.median]));
       return [["parameter", "value", "trials", "failed", "best (ms)", "median (ms)"], rows];
     },
@@ -132,8 +134,8 @@ function addParallel(grid) {
     const [low, high] = [means[means.length - 1], means[0]];
     for (const cell of present) {
       const isFailed = failures[cell] === counts[cell];
-      context.strokeStyle = isFailed ? colours.fail : colours.bins[Math.round(((mean(cell) - low) / (high - low || 1)) * (BINS - 1))];
-      context.lineWidth = 0.7 + 4 * Math.sqrt(counts[cell] / most);
+      context.strokeStyle = isFailed ? colours.fail : view.isSpace ? colours.accent : colours.bins[Math.round(((mean(cell) - low) / (high - low || 1)) * (BINS - 1))];
+      context.lineWidth = 0.7 + (view.isSpace ? 2.5 : 4) * Math.sqrt(counts[cell] / most);
       context.setLineDash(isFailed ? [4, 3] : []);
       context.beginPath();
       link(cell);
@@ -152,46 +154,52 @@ function addParallel(grid) {
 
 const quantile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 
-/** Per value of a parameter, over the selected trials. */
-function statsOf(axis) {
-  const found = axis.values.map((value) => ({ value, count: 0, failed: 0, times: [] }));
-  for (const row of view.timed) if (view.selected[row] && axis.data[row] >= 0) found[axis.data[row]].times.push(view.time[row]);
-  for (const row of view.failed) if (view.selected[row] && axis.data[row] >= 0) found[axis.data[row]].failed++;
-  return found.map((one, place) => ({ ...one, place, count: one.times.length + one.failed, best: one.times.length ? one.times[0] : NaN,
-    median: one.times.length ? quantile(one.times, 0.5) : NaN, low: quantile(one.times, 0.1), high: quantile(one.times, 0.9) })).filter((one) => one.count);
+/** The selected rows by group: how many, how many failed, and their times, the fastest first. */
+function tally(groupOf) {
+  const found = new Map();
+  for (let at = view.count - 1; at >= 0; at--) {
+    const row = view.slowFirst[at];
+    const key = groupOf(row);
+    if (key < 0 || !view.selected[row]) continue;
+    if (!found.has(key)) found.set(key, { key, count: 0, failed: 0, times: [] });
+    const group = found.get(key);
+    group.count++;
+    if (view.time[row] > 0) group.times.push(view.time[row]);
+    else if (view.bins[row] === FAILED) group.failed++;
+  }
+  return [...found.values()].map((group) => ({ ...group, best: group.times[0] ?? NaN, median: quantile(group.times, 0.5) ?? NaN }));
 }
 
-const STATISTICS = [["best", "best time"], ["median", "median time"], ["count", "trials"], ["failed", "share of failures"]];
+const groupText = (group) => view.isSpace ? `${whole(group.count)} configurations`
+  : `best ${number(group.best)} ms, median ${number(group.median)} ms\n${whole(group.count)} trials, ${whole(group.failed)} failed`;
+
+/** Per value of a parameter, in the order of its values. */
+const statsOf = (axis) => tally((row) => axis.data[row]).sort((a, b) => a.key - b.key).map((one) => ({ ...one, place: one.key,
+  value: axis.values[one.key], low: quantile(one.times, 0.1), high: quantile(one.times, 0.9) }));
+
+const STATISTICS = [["best", "best time"], ["median", "median time"], ["count", "trials"], ["share", "share of failures"]];
 
 function addHeat(grid, byImportance) {
   const options = view.varying.map((axis) => [axis.id, axis.title]);
   const [one, other] = [byImportance[0] || view.varying[0], byImportance[1] || view.varying[1]];
   const cells = ({ x, y }) => {
     const [a, b] = [view.axis(x), view.axis(y)];
-    const found = new Map();
-    const cell = (row) => {
-      const key = a.data[row] * b.values.length + b.data[row];
-      if (a.data[row] < 0 || b.data[row] < 0) return null;
-      if (!found.has(key)) found.set(key, { a: a.data[row], b: b.data[row], times: [], failures: 0 });
-      return found.get(key);
-    };
-    for (const row of view.timed) if (view.selected[row]) cell(row)?.times.push(view.time[row]);
-    for (const row of view.failed) if (view.selected[row]) { const hit = cell(row); if (hit) hit.failures++; }
-    return [...found.values()].map((hit) => ({ ...hit, count: hit.times.length + hit.failures, best: hit.times[0],
-      median: quantile(hit.times, 0.5), failed: hit.failures / (hit.times.length + hit.failures) }));
+    const pair = (row) => (a.data[row] < 0 || b.data[row] < 0 ? -1 : a.data[row] * b.values.length + b.data[row]);
+    return tally(pair).map((cell) => ({ ...cell, a: Math.floor(cell.key / b.values.length), b: cell.key % b.values.length, share: cell.failed / cell.count }));
   };
+  const statistics = view.isSpace ? [["count", "configurations"]] : STATISTICS;
   view.heat = addChart(grid, {
-    id: "heat", title: "Heat map of two parameters",
+    id: "heat", title: "Heat map of two parameters", isWide: view.isSpace,
     height: (width, { y }) => Math.max(220, 60 + 30 * view.axis(y).values.length),
     choices: [{ name: "x", label: "x", options, value: one.id }, { name: "y", label: "y", options, value: other.id },
-      { name: "show", label: "show", options: STATISTICS, value: "best" }],
+      { name: "show", label: "show", options: statistics, value: statistics[0][0] }],
     draw: (context, width, height, colours, chosen) => {
       const [a, b] = [view.axis(chosen.x), view.axis(chosen.y)];
       const left = Math.min(width * 0.35, 20 + Math.max(...b.values.map((value) => context.measureText(short(plain(value), 24)).width)));
       const box = { left, right: width - 10, top: 26, bottom: height - 40 };
       const [sx, sy] = [categoryScale(a, box.left, box.right), categoryScale(b, box.bottom, box.top)];
       const found = cells(chosen);
-      const known = found.map((cell) => cell[chosen.show]).filter((value) => value !== undefined);
+      const known = found.map((cell) => cell[chosen.show]).filter((value) => !Number.isNaN(value));
       const [low, high] = [Math.min(...known), Math.max(...known)];
       const isTime = chosen.show === "best" || chosen.show === "median";
       context.fillStyle = colours.soft;
@@ -206,8 +214,8 @@ function addHeat(grid, byImportance) {
         const value = cell[chosen.show];
         const [cx, cy] = [sx.at(cell.a), sy.at(cell.b)];
         const [wide, tall] = [Math.abs(sx.step) - 2, Math.abs(sy.step) - 2];
-        const share = value === undefined ? 0 : isTime ? (high > low ? Math.log(value / low) / Math.log(high / low) : 0) : high > low ? 1 - (value - low) / (high - low) : 0;
-        const colour = value === undefined ? null : shade(share);
+        const share = Number.isNaN(value) ? 0 : isTime ? (high > low ? Math.log(value / low) / Math.log(high / low) : 0) : high > low ? 1 - (value - low) / (high - low) : 0;
+        const colour = Number.isNaN(value) ? null : shade(share);
         context.fillStyle = colour || colours.card;
         context.fillRect(cx - wide / 2, cy - tall / 2, wide, tall);
         if (!colour) {
@@ -217,21 +225,22 @@ function addHeat(grid, byImportance) {
           cross(context, cx, cy, 5);
           context.stroke();
         } else {
-          const said = chosen.show === "failed" ? percent(value) : number(value, 3);
+          const said = chosen.show === "share" ? percent(value) : number(value, 3);
           context.fillStyle = inkOn(colour);
           context.textAlign = "center";
           if (context.measureText(said).width < wide - 2 && tall > 12) context.fillText(said, cx, cy);
           context.textAlign = "left";
         }
         return { left: cx - wide / 2, top: cy - tall / 2, width: wide, height: tall, x: cx, y: cy,
-          tip: `${a.title} = ${a.values[cell.a]}, ${b.title} = ${b.values[cell.b]}\nbest ${number(cell.best)} ms, median ${number(cell.median)} ms\n${whole(cell.count)} trials, ${whole(cell.failures)} failed`,
+          tip: `${a.title} = ${a.values[cell.a]}, ${b.title} = ${b.values[cell.b]}\n${groupText(cell)}`,
           act: () => { allow(a, [cell.a]); allow(b, [cell.b]); applyFilters(); } };
       });
       return boxes(marks);
     },
-    caption: () => "An empty cell was not tried, a cross only failed. Click a cell to show its trials only.",
+    caption: () => view.isSpace ? "An empty cell has no valid configuration in the sample. Click a cell to show only its configurations."
+      : "An empty cell was not tried, a cross only failed. Click a cell to show its trials only.",
     rows: (chosen) => [[view.axis(chosen.x).title, view.axis(chosen.y).title, "best (ms)", "median (ms)", "trials", "failed"],
-      cells(chosen).map((cell) => [view.axis(chosen.x).values[cell.a], view.axis(chosen.y).values[cell.b], cell.best ?? NaN, cell.median ?? NaN, cell.count, cell.failures])],
+      cells(chosen).map((cell) => [view.axis(chosen.x).values[cell.a], view.axis(chosen.y).values[cell.b], cell.best, cell.median, cell.count, cell.failed])],
   });
 }
 

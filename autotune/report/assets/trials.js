@@ -18,10 +18,10 @@ function openTrial(row) {
   if (view.limit && view.limit.data[row] >= 0) facts.push([view.limit.title, text(view.limit, row)]);
   if (view.bestTime && view.time[row]) facts.splice(1, 0, ["times the best", number(view.time[row] / view.bestTime)]);
   const detail = view.details[view.columns.detail[row]];
-  $("trial-title").textContent = `Trial ${row + 1}: ${outcome(row)}`;
+  $("trial-title").textContent = `${rowName(row)}: ${outcome(row)}`;
   $("trial-body").replaceChildren(
     ...(detail ? [el("h3", { text: "Detail" }), el("pre", { text: detail })] : []),
-    tableOf(["quantity", "value"], facts),
+    ...(facts.length ? [tableOf(["quantity", "value"], facts)] : []),
     ...(view.runCommand ? copyable("Command that runs it", `${view.runCommand} ${quoted(settings)}`) : []),
     ...(view.showCommand ? copyable("Command that shows it", `autotune show ${quoted(view.showCommand)} --where ${quoted(condition)}`) : []),
     ...copyable("Macros, as compiler options", flags.map((flag) => (/^[\w=.-]+$/.test(flag) ? flag : quoted(flag))).join(" ")),
@@ -52,7 +52,7 @@ const table = {
   sortBy: "time_ms", isDescending: false, order: null, page: 0,
   columns() {
     const measured = ["time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "occupancy", "compile_ms"].map((id) => view.axis(id)).filter(Boolean);
-    return [view.axis("order"), ...measured.slice(0, 1), view.status, ...view.parameters, ...measured.slice(1)];
+    return [view.axis("order"), ...measured.slice(0, 1), ...(view.isSpace ? [] : [view.status]), ...view.parameters, ...measured.slice(1)];
   },
   sorted() {
     if (this.order) return this.order;
@@ -68,8 +68,8 @@ const table = {
   rows() {
     return this.sorted().filter((row) => view.selected[row]);
   },
-  build() {
-    const grid = section("trials", "Trials");
+  build(title) {
+    const grid = section("trials", title);
     this.order = null;
     this.sortBy = view.axis("time_ms") ? "time_ms" : "order";
     this.isDescending = false;
@@ -81,7 +81,7 @@ const table = {
     grid.append(panel(
       el("div", { class: "bar" }, el("div", { class: "choices" }, this.back, this.next, this.said),
         el("button", { type: "button", id: "csv", text: "Download as CSV", onclick: () => this.download() })),
-      el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Trials" },
+      el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title },
         el("table", { id: "trial-table" }, el("thead", {}, this.head), this.body))));
     this.show(0);
   },
@@ -115,7 +115,7 @@ const table = {
       });
       return el("tr", {}, ...cells, el("td", { text: short(view.details[view.columns.detail[row]].split("\n")[0], 120) }));
     }));
-    this.said.textContent = rows.length ? `${whole(from + 1)} to ${whole(Math.min(from + PAGE, rows.length))} of ${whole(rows.length)}` : "No trial passes the filters.";
+    this.said.textContent = rows.length ? `${whole(from + 1)} to ${whole(Math.min(from + PAGE, rows.length))} of ${whole(rows.length)}` : `None of the ${nouns()} passes the filters.`;
     this.back.disabled = this.page === 0;
     this.next.disabled = from + PAGE >= rows.length;
   },
@@ -133,7 +133,7 @@ const table = {
     return lines.map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
   },
   download() {
-    const link = el("a", { download: "trials.csv", href: URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" })) });
+    const link = el("a", { download: `${nouns()}.csv`, href: URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" })) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   },

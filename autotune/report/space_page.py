@@ -1,0 +1,125 @@
+"""The page of a space before any search: what its constraints leave, and which parameters they tie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.expressions import parse
+from autotune.core.trials import Status, Trial
+from autotune.report.columns import search_json
+from autotune.report.gather import Search
+from autotune.report.page import page_html
+from autotune.report.view import MAX_DETAIL, cut, short
+from autotune.space import ConstraintReport, Finding, Space
+from autotune.space.funnel import funnel
+
+_SAMPLE = 4_000  # configurations drawn for charts of two parameters or more
+_MAX_ROWS = 100_000  # from which ties are worked out
+
+
+def space_html(space: Space, constraints: Sequence[ConstraintReport], findings: Iterable[Finding]) -> str:
+    """The whole page; `constraints` and `findings` are those of `autotune.space`."""
+    return page_html(f"{cut(space.spec.kernel)}, space", space_json(space, constraints, findings))
+
+
+def space_json(
+    space: Space, constraints: Sequence[ConstraintReport], findings: Iterable[Finding], seed: int = 0
+) -> dict[str, Any]:
+    """Everything that the page needs."""
+    rng = np.random.default_rng(seed)
+    return {
+        "kind": "space",
+        "valid": len(space),
+        "combinations": space.cartesian,
+        "constraints": [
+            {
+                "line": report.line,
+                "text": cut(report.text, MAX_DETAIL),
+                "left": left.count,
+                "isExact": left.is_exact,
+                "removesAlone": report.removes_alone,
+                "appearWithout": report.appear_without,
+            }
+            for report, left in zip(constraints, funnel(space), strict=True)
+        ],
+        "counts": [
+            np.bincount(space.rows[:, column].astype(np.intp), minlength=len(parameter.values)).tolist()
+            for column, parameter in enumerate(space.parameters)
+        ],
+        "conditions": {cut(name): cut(text, MAX_DETAIL) for name, text in space.spec.conditions.items()},
+        "ties": _ties(space, rng),
+        "findings": [
+            [one.kind.replace("_", " "), cut(one.subject, MAX_DETAIL), cut(one.detail, MAX_DETAIL)]
+            for one in findings
+        ],
+        "sample": {**_sample_json(space, rng), "isSpace": True},
+    }
+
+
+def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
+    """Valid configurations, in the form of a search that has not measured them."""
+    size = min(_SAMPLE, len(space))
+    drawn = np.sort(rng.choice(len(space), size, replace=False))
+    trials = tuple(Trial(space.config(int(row)), str(row), Status.OK) for row in drawn)
+    problem = space.problem
+    return search_json(
+        Search(
+            kernel=space.spec.kernel,
+            device_name=space.device.name,
+            sizes=problem.sizes,
+            dtype=problem.dtype,
+            data=problem.data,
+            source=str(space.spec.path),
+            trials=trials,
+            finals={},
+            device=space.device,
+            spec=space.spec,
+        )
+    )
+
+
+def _ties(space: Space, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """For every two parameters how far the valid values of one depend on those of the other.
+
+    This is their mutual information over all valid configurations, as a share of the smaller entropy: 0 if
+    they are independent, 1 if one decides the other.
+    """
+    rows = space.rows
+    if len(rows) > _MAX_ROWS:
+        rows = rows[rng.choice(len(rows), _MAX_ROWS, replace=False)]
+    columns = [rows[:, column].astype(np.intp) for column in range(rows.shape[1])]
+    lengths = [len(parameter.values) for parameter in space.parameters]
+    alone = [_entropy(np.bincount(column)) for column in columns]
+    lines = _lines_by_parameter(space)
+    found = []
+    for one, other in combinations(range(len(columns)), 2):
+        least = min(alone[one], alone[other])
+        together = _entropy(np.bincount(columns[one] * lengths[other] + columns[other]))
+        share = (alone[one] + alone[other] - together) / least if least > 0 else 0.0
+        names = (space.parameters[one].name, space.parameters[other].name)
+        both = sorted(lines[names[0]] & lines[names[1]])
+        found.append({"one": one, "other": other, "share": short(max(0.0, share)), "lines": both})
+    return found
+
+
+def _entropy(counts: NDArray[np.intp]) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _lines_by_parameter(space: Space) -> Mapping[str, set[int]]:
+    """The lines of the constraints that read a parameter, directly or through derived names."""
+    lines: dict[str, set[int]] = {parameter.name: set() for parameter in space.parameters}
+    for constraint in space.spec.constraints:
+        names = set(parse(constraint.text).names)
+        for name, text in reversed(list(space.spec.derived.items())):
+            if name in names:
+                names |= parse(text).names
+        for name in names & lines.keys():
+            lines[name].add(constraint.line)
+    return lines
