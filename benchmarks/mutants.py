@@ -20,7 +20,8 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,6 @@ from tests.sampled_configurations import sampled
 
 WAYS = ("results", "schedules", "sanitizer")
 SEEDS = (1, 2)
-MAX_PAIRWISE = 60
 MAX_SANITIZED = 4  # configurations of a mutant that nothing else catches
 MAX_MISSED = 0.05
 TIMEOUT_S = 20.0
@@ -98,19 +98,27 @@ def mutants() -> list[Mutant]:
 class Verifier:
     """Verifies the mutants of one kernel on one device."""
 
-    def __init__(self, kernel: str, address: Address, device: DeviceInfo, sanitizer: str | None) -> None:
+    def __init__(
+        self,
+        kernel: str,
+        address: Address,
+        device: DeviceInfo,
+        sanitizer: str | None,
+        workers: int,
+        pairwise: int,
+    ) -> None:
         self._opened = ExitStack()
         folder = self._opened.enter_context(tempfile.TemporaryDirectory())
         environment = cold_environment(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
         self._folder = Path(folder) / "kernels"
         shutil.copytree(ROOT / "kernels", self._folder)
         self._spec = load_space(ROOT / "spaces" / f"{kernel}.yaml")
-        self._samples = sampled(self._spec, device, MAX_PAIRWISE)
+        self._samples = sampled(self._spec, device, pairwise)
         self._dialect = BACKENDS[address.backend].dialect
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
             compiler_opener(address, device, self._spec.compiler),
-            workers=len(os.sched_getaffinity(0)),
+            workers=workers,
             timeout_s=120,
             environment=environment,
         )
@@ -210,6 +218,14 @@ def preprocessed(source: str, dialect: str) -> str:
     return done.stdout
 
 
+def tried(verifier: Verifier, mutant: Mutant) -> str:
+    """Try a mutant, and print and return which way catches it."""
+    began = time.perf_counter()
+    way, words = verifier.caught(mutant)
+    print(f"{mutant}\n    {way or 'MISSED'}: {words} ({time.perf_counter() - began:.1f} s)", flush=True)
+    return way
+
+
 def table(found: Sequence[tuple[Mutant, str]], ways: Sequence[str]) -> str:
     """Caught and missed by kind of mistake, as Markdown."""
     by_kind: dict[str, list[str]] = defaultdict(list)
@@ -234,6 +250,16 @@ def main() -> None:
     parser.add_argument("--kind", help="only mistakes of this kind")
     parser.add_argument("--sample", action="store_true", help="a few mutants, all of which must be caught")
     parser.add_argument("--sanitizer", action="store_true", help="run compute-sanitizer on what is missed")
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=1, help="kernels at the same time (default %(default)s)"
+    )
+    parser.add_argument(
+        "--pairwise",
+        metavar="N",
+        type=int,
+        default=60,
+        help="configurations of the array that are tried, landmarks apart (default %(default)s)",
+    )
     parsed = parser.parse_args()
     address, device = choose(parsed.device, list_devices((parsed.device.partition(":")[0],)))
     sanitizer = find_sanitizer(address) if parsed.sanitizer else None
@@ -245,21 +271,16 @@ def main() -> None:
         and (not parsed.sample or mutant.kernel in SAMPLE)
         and (device.has_shuffle or not mutant.warps)
     ]
-    found = []
-    for kernel in dict.fromkeys(mutant.kernel for mutant in chosen):
-        verifier = Verifier(kernel, address, device, sanitizer)
-        try:
-            for mutant in chosen:
-                if mutant.kernel == kernel:
-                    began = time.perf_counter()
-                    way, words = verifier.caught(mutant)
-                    found.append((mutant, way))
-                    print(
-                        f"{mutant}\n    {way or 'MISSED'}: {words} ({time.perf_counter() - began:.1f} s)",
-                        flush=True,
-                    )
-        finally:
-            verifier.close()
+    kernels = dict.fromkeys(mutant.kernel for mutant in chosen)
+    workers = max(1, len(os.sched_getaffinity(0)) // parsed.jobs)
+
+    def of_kernel(kernel: str) -> list[tuple[Mutant, str]]:
+        verifier = Verifier(kernel, address, device, sanitizer, workers=workers, pairwise=parsed.pairwise)
+        with closing(verifier):
+            return [(mutant, tried(verifier, mutant)) for mutant in chosen if mutant.kernel == kernel]
+
+    with ThreadPoolExecutor(parsed.jobs) as threads:
+        found = [pair for pairs in threads.map(of_kernel, kernels) for pair in pairs]
     wrong = [(mutant, way) for mutant, way in found if not mutant.equivalent]
     alarms = [mutant for mutant, way in found if mutant.equivalent and way]
     missed = [mutant for mutant, way in wrong if not way]

@@ -31,9 +31,9 @@ _FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
 def check_configurations(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
     """Run configurations with other schedules and under the sanitizer; return the failures."""
     instances = {config: context.maker.make(config) for config in configs}
-    failures = _with_other_schedules(context, instances)
+    failures = with_other_schedules(context, instances)
     left = {config: instance for config, instance in instances.items() if config not in failures}
-    return failures | _sanitized(context, left)
+    return failures | sanitized(context, left)
 
 
 def checks_text(context: TuningContext) -> str:
@@ -48,7 +48,7 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return instance.checks or (instance.problem,)
 
 
-def _with_other_schedules(
+def with_other_schedules(
     context: TuningContext, instances: dict[Config, KernelInstance]
 ) -> dict[Config, Failure]:
     """The first failure of each configuration with another schedule.
@@ -84,7 +84,7 @@ def _submit(context: TuningContext, instance: KernelInstance, seed: int) -> Futu
     return context.pool.submit(perturbed(instance.source, seed), instance.options, instance.names)
 
 
-def _sanitized(context: TuningContext, instances: dict[Config, KernelInstance]) -> dict[Config, Failure]:
+def sanitized(context: TuningContext, instances: dict[Config, KernelInstance]) -> dict[Config, Failure]:
     """What the sanitizer finds; nothing without one, or at sizes too large for it."""
     configs = [config for config, instance in instances.items() if instance.checks]
     if context.sanitizer is None or not configs:
