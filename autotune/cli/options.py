@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from autotune.core.text import hint
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.space import SpaceSpec
-from autotune.tuning.options import Options
+from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.task import Target
 
 MAX_S = 86_400.0
@@ -42,6 +42,38 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
         found[name] = int(digits)
     return found
+
+
+def ranges(texts: Sequence[str]) -> dict[str, list[int]]:
+    """Parse `--sweep n=2**10:2**30:x4`; raises InputError for anything else.
+
+    The last size belongs to the range, even if no step leads to it.
+    """
+    found: dict[str, list[int]] = {}
+    for text in texts:
+        match = re.fullmatch(r"(\w+)=([^:]+):([^:]+):([x+])([^:]+)", text)
+        first, last, step = map(_power, match.group(2, 3, 5) if match else ("", "", ""))
+        is_product = match is not None and match[4] == "x"
+        if match is None or not 0 < first <= last or step < 1 + is_product:
+            raise InputError(
+                f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "
+                "n=2**10:2**30:x4 or n=100:1000:+100"
+            )
+        if match[1] in RESERVED_SIZES or match[1] in found:
+            raise InputError(f"--sweep {text}: {match[1]} cannot be the name of a size, or is given twice")
+        sizes: list[int] = []
+        while first < last and len(sizes) < MAX_PROBLEMS:
+            sizes.append(first)
+            first = first * step if is_product else first + step
+        found[match[1]] = [*sizes, last]
+    return found
+
+
+def _power(text: str) -> int:
+    """The number of a text such as `1_000_000` or `2**20`; 0 for anything else."""
+    match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", text.strip())
+    number = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1) if match else 0
+    return number if number < 10**18 else 0
 
 
 def config(text: str, spec: SpaceSpec) -> Config:

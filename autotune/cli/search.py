@@ -12,7 +12,7 @@ from autotune.cli.output import emit, wrapped
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Objective
 from autotune.errors import InputError, SetupError
-from autotune.tuning.options import DEFAULT_BUDGET, Options
+from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
@@ -26,10 +26,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="tune what programs requested for this device and did not find (on_miss of best_config); "
         "with a space, only its kernel",
     )
+    _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
     opt.add_run(parser)
     opt.add_cache(parser, "where to store the result", reads=False)
     opt.add_json(parser)
+
+
+def _add_sweep(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--sweep",
+        metavar="NAME=FIRST:LAST:STEP",
+        action="append",
+        default=[],
+        help="tune a range of sizes in one run, such as n=2**10:2**30:x4 or n=100:1000:+100, and choose a "
+        "few variants that serve all sizes between them; repeat for further sizes. --dtype int32,float32 "
+        "takes several element types",
+    )
+    group.add_argument(
+        "--variants",
+        metavar="N",
+        type=opt.at_least(1),
+        help=f"the most variants that a sweep chooses for an element type (default {MAX_VARIANTS})",
+    )
 
 
 def _add_engine(group: argparse._ArgumentGroup) -> None:
@@ -87,6 +106,11 @@ def run(parsed: argparse.Namespace) -> None:
         return
     if parsed.space is None:
         raise InputError("autotune search: name a space, or give --wanted")
+    if parsed.sweep or "," in (parsed.dtype or ""):
+        _sweep(parsed, options)
+        return
+    if parsed.variants:
+        raise InputError("autotune search: --variants belongs to --sweep")
     with SearchProgress(verbosity(parsed)) as progress:
         from autotune.cli._search_summary import result_json, result_text
         from autotune.tuning.context import get_ready
@@ -98,16 +122,36 @@ def run(parsed: argparse.Namespace) -> None:
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
 
+def _sweep(parsed: argparse.Namespace, options: Options) -> None:
+    """Search a range of sizes, or several element types, and print the table of variants."""
+    from autotune.cli._sweep_summary import sweep_json, sweep_text
+    from autotune.cli._tables import console
+    from autotune.cli.progress import SearchProgress, verbosity
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.sweep import bind_sweep, sweep
+
+    ranges = opt.ranges(parsed.sweep)
+    dtypes = list(dict.fromkeys(filter(None, (parsed.dtype or "").split(","))))
+    with SearchProgress(verbosity(parsed)) as progress:
+        get_ready(parsed.device, parsed.workers)
+        tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
+        found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)
+    if parsed.json:
+        emit(sweep_json(found))
+    else:
+        console().print(sweep_text(found))
+
+
 def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli._search_summary import result_json, result_text
     from autotune.cli.progress import SearchProgress, verbosity
     from autotune.tuning.tune_misses import missed_targets, tune_misses
 
-    if parsed.journal or parsed.size or parsed.dtype:
+    if parsed.journal or parsed.size or parsed.dtype or parsed.sweep:
         raise InputError(
             "autotune search --wanted: requests name their sizes and types; "
-            "leave out --size, --dtype and --journal"
+            "leave out --size, --dtype, --sweep and --journal"
         )
     with SearchProgress(verbosity(parsed)) as progress:
         progress.stage(Stage("finding devices"))

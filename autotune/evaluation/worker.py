@@ -64,6 +64,10 @@ class Worker:
         self._timeout_s = 0.0
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
+    def turn_to(self, problems: tuple[ProblemInstance, ...]) -> None:
+        """Take other problems as the first ones; a running child prepares them when they are used."""
+        self._first_problems = problems
+
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -18,11 +18,11 @@ from typing import Protocol
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial
-from autotune.devices import cold_environment
+from autotune.devices import Address, cold_environment
 from autotune.evaluation.compiler_pool import COMPILER_PROCESS, CompilerPool, compiler_opener
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header, journal_notes
-from autotune.evaluation.instance import InstanceMaker, environment
+from autotune.evaluation.instance import InstanceMaker, KernelInstance, environment
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.memory_check import enough_memory
@@ -104,21 +104,91 @@ def get_ready(device: str | None, workers: int | None = None) -> None:
     """Start the processes that a search on an NVIDIA GPU needs while files are still being read."""
     may_use_cuda = device is None or device.startswith("cuda")
     if may_use_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
-        keep_ready(DEVICE_PROCESS, 1, ("autotune.evaluation.device_process", "autotune.devices.cuda"))
+        _keep_worker_ready()
         modules = ("autotune.evaluation.compiler_pool", "autotune.compilers.nvrtc")
         keep_ready(COMPILER_PROCESS, workers or _compiler_processes("gpu"), modules)
 
 
+def keep_worker_ready(address: Address) -> None:
+    """Start the next device process of an NVIDIA GPU while the present one still works."""
+    if address.backend == "cuda":
+        _keep_worker_ready()
+
+
+def _keep_worker_ready() -> None:
+    keep_ready(DEVICE_PROCESS, 1, ("autotune.evaluation.device_process", "autotune.devices.cuda"))
+
+
+class Processes:
+    """The compilers and the device process of a run, which searches of several problems may share."""
+
+    def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
+        """Start nothing yet; what is started later is closed with `opened`."""
+        self._task, self._options, self._opened = task, options, opened
+        self.scratch = opened.enter_context(scratch_folder())
+        self.variables = cold_environment(self.scratch)
+        wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
+        kept = _kept_results(self.scratch if options.fresh else "")
+        self._setting = (self.variables, observer.stage, wrong, kept)
+        self._worker: Worker | None = None
+
+    @cached_property
+    def pool(self) -> CompilerPool:
+        """The compilers."""
+        task, options = self._task, self._options
+        pool = CompilerPool(
+            compiler_opener(task.address, task.device, task.spec.compiler),
+            workers=options.workers or _compiler_processes(task.device.kind),
+            timeout_s=options.compile_timeout_s,
+            binaries=default_folder() if options.binary_cache else None,
+            environment=self.variables,
+        )
+        self._opened.callback(pool.close)
+        return pool
+
+    def worker(self, task: TuningTask, default: KernelInstance, maker: InstanceMaker) -> Worker:
+        """Return the device process: that of earlier problems, except for trusted kernels."""
+        trusts = task.spec.full == TRUSTED
+        problems = default.checks if trusts else (*default.checks, default.problem)
+        if self._worker is not None and not trusts:
+            self._worker.turn_to(problems)
+            return self._worker
+        setting = (task.address, task.spec.reference, problems, *self._setting)
+        trust = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
+        worker = self._worker = trust(*setting) if trusts else Worker(*setting)
+        self._opened.callback(worker.close)
+        worker.start()
+        return worker
+
+
 @contextmanager
-def open_context(
-    task: TuningTask, options: Options, observer: Observer, policy: MeasurementPolicy = POLICY
-) -> Iterator[TuningContext]:
-    """Open the journal, the compilers and the worker, and close them at the end whatever happens."""
+def open_processes(task: TuningTask, options: Options, observer: Observer) -> Iterator[Processes]:
+    """Open the processes of a run, and close them at the end whatever happens."""
     with ExitStack() as opened:
         opened.callback(discard_spares)
-        scratch = opened.enter_context(scratch_folder())
-        variables = cold_environment(scratch)
-        stored = StoredInputs(task.spec, Path(scratch), variables)
+        yield Processes(task, options, observer, opened)
+
+
+@contextmanager
+def open_context(
+    task: TuningTask,
+    options: Options,
+    observer: Observer,
+    policy: MeasurementPolicy = POLICY,
+    processes: Processes | None = None,
+) -> Iterator[TuningContext]:
+    """Open the journal, the compilers and the worker, and close them at the end whatever happens.
+
+    Args:
+        task: What is tuned.
+        options: How to search.
+        observer: Receives the events of the run.
+        policy: How configurations are timed.
+        processes: Those of a run for several problems; None opens some for this one.
+    """
+    with ExitStack() as opened:
+        processes = processes or opened.enter_context(open_processes(task, options, observer))
+        stored = StoredInputs(task.spec, Path(processes.scratch), processes.variables)
         maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, stored)
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
@@ -131,23 +201,8 @@ def open_context(
             key_of=maker.key_now,
         )
         opened.callback(journal.close)
-        pool = CompilerPool(
-            compiler_opener(task.address, task.device, task.spec.compiler),
-            workers=options.workers or _compiler_processes(task.device.kind),
-            timeout_s=options.compile_timeout_s,
-            binaries=default_folder() if options.binary_cache else None,
-            environment=variables,
-        )
-        opened.callback(pool.close)
-        wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        kept = _kept_results(scratch if options.fresh else "")
-        trusts = task.spec.full == TRUSTED
-        problems = default.checks if trusts else (*default.checks, default.problem)
-        setting = (task.address, task.spec.reference, problems, variables, observer.stage, wrong, kept)
-        trust = partial(TrustingWorker, maker=maker, pool=pool, timeout_s=options.timeout_s)
-        worker: Worker = trust(*setting) if trusts else Worker(*setting)
-        opened.callback(worker.close)
-        worker.start()
+        pool = processes.pool  # compiles while the device is opened
+        worker = processes.worker(task, default, maker)
         evaluator = Evaluator(
             maker,
             pool,
@@ -170,7 +225,7 @@ def open_context(
             timeout_s=options.timeout_s,
             policy=policy,
             objective=options.objective,
-            sanitizer=_sanitizer(task, variables) if options.sanitizer else None,
+            sanitizer=_sanitizer(task, processes.variables) if options.sanitizer else None,
             skips_sanitizer=not options.sanitizer,
             observer=observer,
         )

@@ -8,6 +8,8 @@ from pathlib import Path
 from autotune.core.trials import Budget, Objective
 
 DEFAULT_BUDGET = Budget(trials=100)
+MAX_VARIANTS = 8  # that a sweep chooses
+MAX_PROBLEMS = 64  # of a sweep
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,7 @@ def gather(
         own_journal: The journal of the search itself, which is ignored.
         runs: The folder of journals.
     """
-    problem = task.space.problem
-    here = _source(task.device.name, problem.sizes, problem.dtype, problem.data)
+    here = source_name(task)
     found: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
     for source, traits, times in (*_cached(task, cache), *_journaled(task, own_journal, runs)):
@@ -91,6 +90,12 @@ def _journaled(task: TuningTask, own_journal: Path, runs: Path) -> Iterator[tupl
                 device, dtype = str(header.get("device", "?")), str(header.get("dtype", ""))
                 source = _source(device, header_sizes(header) or {}, dtype, str(header.get("data", "")))
                 yield source, traits, {trial.config: trial.time_ms for trial in trials}
+
+
+def source_name(task: TuningTask) -> str:
+    """How the results of a task's device and problem are called where others start from them."""
+    problem = task.space.problem
+    return _source(task.device.name, problem.sizes, problem.dtype, problem.data)
 
 
 def _source(device: str, sizes: Mapping[str, int], dtype: str, data: str) -> str:

@@ -22,7 +22,7 @@ from autotune.searchers import (
     make_searcher,
     strategy_names,
 )
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.surrogate import StoppingEstimate, stopping_estimate
 from autotune.serving.cache import (
     check_writable,
@@ -90,35 +90,82 @@ def search(
     searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
     strategy = strategy or default_strategy(engine)
     root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
-    _require_valid_default(task)
+    require_valid_default(task)
     check_writable(root, task.device, task.spec.kernel)
     is_for_time = options.objective is Objective.TIME and not options.energy
     policy = POLICY if is_for_time else ENERGY_POLICY
     began = cpu_times()
     with open_context(task, _without_last_round(options), observer, policy) as context:
-        limit = options.budget.trials
-        total = None if limit is None else min(limit, len(task.space))
-        default = _start(context, observer, total, summary(sources))
-        for doubt in doubts(default, task.device.kind, began):
-            observer.warn(doubt)
-        with suppress(BudgetSpent):
-            searcher.search(task.space, context.evaluator, seed=options.seed)
+        explore(context, searcher, options, summary(sources), began)
         label = f"{engine}:{strategy}" if strategy else engine
-        searched_s = context.evaluator.spent_s
         limit_s = options.budget.seconds
-        left_s = max(MAX_LAST_ROUND_S, searched_s) if limit_s is None else limit_s - searched_s
-        until_s = time.perf_counter() + left_s
-        while True:
-            cached = _evaluate_cached(context, root)
-            earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-            trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
-            measurements = _last_round(context, trials, observer, until_s, limit_s is not None)
-            result = _result(context, trials, measurements, root, cached, label, sources, searched_s, began)
-            others = _other_times(context, root, result.winner, trials, measurements)
-            record = kernel_record(result, others, options.seed, policy)
-            with suppress(Overtaken):  # another search stored a result: let that take part, too
-                store(root, task.device, record, seen=() if cached is None else (cached,))
-                return result
+        left_s = None if limit_s is None else limit_s - context.evaluator.spent_s
+        return conclude(context, options.seed, root, label, sources, began, left_s)
+
+
+def explore(
+    context: TuningContext, searcher: Searcher, options: Options, note: str, began: CpuTimes | None = None
+) -> None:
+    """Try the default, then what a searcher proposes until the budget is spent.
+
+    Args:
+        context: The open run.
+        searcher: What proposes configurations.
+        options: The budget and the seed.
+        note: What the search starts from, for the observer.
+        began: CPU times at the start, to warn of other programs; None does not warn.
+
+    Raises:
+        SetupError: The default configuration fails.
+    """
+    task, limit = context.task, options.budget.trials
+    total = None if limit is None else min(limit, len(task.space))
+    default = _start(context, context.observer, total, note)
+    for doubt in doubts(default, task.device.kind, began) if began else ():
+        context.observer.warn(doubt)
+    with suppress(BudgetSpent):
+        searcher.search(task.space, context.evaluator, seed=options.seed)
+
+
+def conclude(
+    context: TuningContext,
+    seed: int,
+    root: Path,
+    label: str,
+    sources: tuple[SourceResults, ...],
+    began: CpuTimes,
+    limit_s: float | None,
+    needed: Sequence[Config] = (),
+) -> Result:
+    """Measure the best few again in a last round, and store the winner in the cache.
+
+    Args:
+        context: The open run, with the default and all others evaluated.
+        seed: That of the search.
+        root: The cache folder.
+        label: The engine and its strategy.
+        sources: What the search started from.
+        began: CPU times at the start.
+        limit_s: Time for the last round; None takes as long as the search took, or MAX_LAST_ROUND_S.
+        needed: Configurations that take part in the last round, and are stored, in any case.
+
+    Raises:
+        SetupError: The default fails.
+        WriteError: The cache cannot be written.
+    """
+    searched_s = context.evaluator.spent_s
+    until_s = time.perf_counter() + (max(MAX_LAST_ROUND_S, searched_s) if limit_s is None else limit_s)
+    while True:
+        cached = _evaluate_cached(context, root)
+        earlier = islice(_journaled_trials(context), MAX_FINALISTS)
+        trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
+        measurements = _last_round(context, trials, needed, until_s, limit_s is not None)
+        result = _result(context, trials, measurements, root, cached, label, sources, searched_s, began)
+        others = _other_times(context, root, result.winner, trials, measurements, needed)
+        record = kernel_record(result, others, seed, context.policy)
+        with suppress(Overtaken):  # another search stored a result: let that take part, too
+            store(root, context.task.device, record, seen=() if cached is None else (cached,))
+            return result
 
 
 def ladder(
@@ -135,7 +182,7 @@ def ladder(
     """
     if not task.spec.landmarks:
         raise InputError(f"{task.spec.path}: no landmarks; a ladder needs at least one")
-    _require_valid_default(task)
+    require_valid_default(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
     if tuned is not None:
         steps[TUNED] = tuned
@@ -188,7 +235,8 @@ def _sources(task: TuningTask, options: Options, engine: str) -> tuple[SourceRes
     return gather(task, options.cache, options.journal or default_journal(task))
 
 
-def _require_valid_default(task: TuningTask) -> None:
+def require_valid_default(task: TuningTask) -> None:
+    """Raise InputError if the space's default is not valid for the problem on the device."""
     reasons = task.space.why_invalid(task.spec.default)
     if reasons:
         raise InputError(f"{task.spec.path}: default: not valid on {task.device.name}: {'; '.join(reasons)}")
@@ -294,7 +342,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
 def _last_round(
     context: TuningContext,
     trials: dict[Config, Trial],
-    observer: Observer,
+    required: Sequence[Config],
     until_s: float,
     is_limited: bool,
 ) -> Mapping[str, Measurement]:
@@ -305,7 +353,7 @@ def _last_round(
     Args:
         context: The open run.
         trials: Those to choose from.
-        observer: Is told of the last round.
+        required: Configurations that take part if they have a time.
         until_s: When it should end, on the clock of `time.perf_counter`.
         is_limited: Whether fewer may take part, so that it ends in time.
     """
@@ -314,13 +362,14 @@ def _last_round(
     while True:
         now_s = time.perf_counter()
         best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        named = (*best[:1], *leaders(context.task.space, trials.values()), default)
+        others = (trials[config] for config in required if trials[config].score is not None)
+        named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
         chosen = affordable(best, needed, until_s - now_s if is_limited else math.inf)
         journaled = _journaled_round(context, best if is_limited else (), needed, chosen)
         if journaled is not None:
             return journaled
-        observer.last_round(len(chosen))
+        context.observer.last_round(len(chosen))
         outcome = remeasure(context, chosen, until_s)
         failures = dict(outcome.rejected)
         if not failures:
@@ -383,10 +432,11 @@ def _other_times(
     winner: Trial,
     trials: Mapping[Config, Trial],
     measurements: Mapping[str, Measurement],
+    needed: Sequence[Config],
 ) -> tuple[tuple[Config, float], ...]:
     """Times of other configurations to store with the winner; only searches for time have them."""
     if context.objective is not Objective.TIME:
         return ()
     task = context.task
-    kept = foreign_bests(root, task.device, task.spec.kernel) | {task.spec.default}
+    kept = foreign_bests(root, task.device, task.spec.kernel) | {task.spec.default, *needed}
     return measured(trials.values(), measurements, winner, kept)

@@ -1,0 +1,87 @@
+"""The result of a sweep as text and as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+
+from autotune.cli._search_summary import result_json
+from autotune.cli._tables import rate_text, sizes_text, table
+from autotune.core.records import Config, Tier, VariantTable
+from autotune.serving.portability import Slowdown, expected_slowdown
+from autotune.tuning.sweep import Sweep
+
+
+def sweep_text(found: Sweep) -> Group:
+    """What a sweep prints: the best at every size, and the variants that serve all other sizes."""
+    first, tried = found.results[0], sum(len(result.trials) for result in found.results)
+    head = (
+        f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
+        f"{len(found.results)} problems, {tried:,} trials in {found.seconds:.0f} s"
+    )
+    return Group(head, _results(found), *map(_variants, found.tables), f"kept in {first.cache_file}")
+
+
+def sweep_json(found: Sweep) -> dict[str, Any]:
+    """The sweep as JSON values, for scripts."""
+    return {
+        "results": [result_json(result) for result in found.results],
+        "tables": [
+            {
+                "dtype": one.dtype,
+                "data": one.data,
+                "sizes": [dict(sizes) for sizes in one.sizes],
+                "variants": [dict(config) for config in one.configs],
+                "left_out": list(one.left_out),
+                "expected_slowdown": _expected(one),
+            }
+            for one in found.tables
+        ],
+        "seconds": found.seconds,
+    }
+
+
+def _results(found: Sweep) -> Table:
+    """A row for each problem: its best, and what the closest variant loses there."""
+    tables = {one.dtype: one for one in found.tables}
+    rows = []
+    for result, times in zip(found.results, found.rows, strict=True):
+        problem = result.task.space.problem
+        time_ms = result.final.median_ms
+        rows.append(
+            (
+                sizes_text(problem.sizes),
+                problem.dtype,
+                f"{time_ms:.4g}",
+                rate_text(result.task.space, result.winner.config, time_ms) or "-",
+                f"{result.speedup:.3g}x",
+                *_variant(tables.get(problem.dtype), times.relative_times),
+            )
+        )
+    return table(("size", "type", "best ms", "rate", "over default", "variant", "its time"), rows)
+
+
+def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:
+    if of is None:
+        return "-", "-"
+    best = min(of.configs, key=lambda config: relative_times.get(config, float("inf")))
+    return str(of.configs.index(best) + 1), f"{relative_times.get(best, float('nan')):.3f}x"
+
+
+def _variants(one: VariantTable) -> str:
+    expected = _expected(one)
+    bound = "not known: too few sizes" if expected is None else f"{expected:.2f} times the best possible"
+    head = (
+        f"{one.dtype}: {len(one.configs)} variants serve all sizes between; expected time there {bound} "
+        f"({len(one.left_out)} sizes left out in turn)"
+    )
+    return "\n".join([head, *(f"{number:>4}  {config}" for number, config in enumerate(one.configs, 1))])
+
+
+def _expected(one: VariantTable) -> float | None:
+    return expected_slowdown(
+        [Slowdown(factor, True, Tier.INTERPOLATED) for factor in one.left_out], Tier.INTERPOLATED
+    )

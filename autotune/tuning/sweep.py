@@ -1,0 +1,270 @@
+"""A sweep: one run that tunes a range of sizes, and the few variants that serve all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from autotune.core.records import ADOPTION, Config, Sizes, VariantTable, distance
+from autotune.core.text import size_text
+from autotune.core.trials import Budget, Objective, Trial
+from autotune.errors import InputError
+from autotune.hardware.names import traits_of
+from autotune.processes.machine_load import cpu_times
+from autotune.searchers import make_searcher
+from autotune.searchers.base import Searcher, SourceResults
+from autotune.serving.cache import check_writable, read_entry, store, writable_root
+from autotune.serving.interpolation import Row
+from autotune.space import bind, problem_of
+from autotune.tuning.cache_entry import kernel_record
+from autotune.tuning.context import (
+    POLICY,
+    Observer,
+    Processes,
+    default_journal,
+    keep_worker_ready,
+    open_context,
+    open_processes,
+)
+from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
+from autotune.tuning.result import Result
+from autotune.tuning.source_results import gather, source_name
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import choose_engine, conclude, explore, require_valid_default
+from autotune.tuning.variants import cover, left_out_slowdowns
+
+MIN_TRIALS = 6  # of each problem
+MAX_NEIGHBOURS = 4  # whose results a search starts from
+OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
+LABEL = "sweep"  # the engine of results, as the cache says it
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found: a result for each problem, and a table of variants for each element type."""
+
+    results: tuple[Result, ...]
+    rows: tuple[Row, ...]  # for each result, the relative times of the candidates
+    tables: tuple[VariantTable, ...]
+    seconds: float
+
+
+def bind_sweep(
+    target: Target, ranges: Mapping[str, Sequence[int]], dtypes: Sequence[str], observer: Observer
+) -> list[TuningTask]:
+    """Bind a target to every combination of sizes and element types; raises InputError for wrong input.
+
+    Args:
+        target: The space, the device, and sizes that do not vary.
+        ranges: The sizes that vary.
+        dtypes: Element types; empty for the space's first.
+        observer: Is told what is done.
+    """
+    combinations = [dict(zip(ranges, sizes, strict=True)) for sizes in product(*ranges.values())]
+    if len(combinations) * max(1, len(dtypes)) > MAX_PROBLEMS:
+        raise InputError(
+            f"--sweep: expected at most {MAX_PROBLEMS} combinations of sizes and element types; "
+            "take larger steps"
+        )
+    first = bind_target(
+        replace(target, sizes={**target.sizes, **combinations[0]}, dtype=dtypes[0] if dtypes else None),
+        observer.stage,
+    )
+    tasks = []
+    for dtype in dtypes or (first.space.problem.dtype,):
+        for sizes in combinations:
+            wanted = {**target.sizes, **sizes}
+            problem = problem_of(first.spec, first.device, wanted, dtype, data=target.data)
+            tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
+    return tasks
+
+
+def sweep(
+    tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int = MAX_VARIANTS
+) -> Sweep:
+    """Tune several problems of a kernel, and choose variants that lose least at all sizes.
+
+    The first search, in the middle of the range, has the whole budget; the others of its element type share
+    as much again, and start from their neighbours' results. Then the best of all sizes are measured at every
+    size in turns. Results and tables are stored in the cache.
+
+    Args:
+        tasks: The problems: one space on one device, as `bind_sweep` makes them.
+        options: How to search; the budget is that of one search.
+        observer: Receives the events of all searches.
+        max_variants: The most variants of an element type.
+
+    Raises:
+        InputError: The options or the space are wrong; nothing was written.
+        SetupError: The default configuration fails.
+        WriteError: A journal or the cache cannot be written.
+    """
+    began_s, first = time.perf_counter(), tasks[0]
+    if options.objective is not Objective.TIME:
+        raise InputError("a sweep minimizes the time; leave out --objective")
+    if options.journal is not None:
+        raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
+    for task in tasks:
+        require_valid_default(task)
+    root = writable_root(options.cache)
+    check_writable(root, first.device, first.spec.kernel)
+    found: dict[int, tuple[Trial, ...]] = {}
+    with open_processes(first, options, observer) as processes:
+        for number in _order(tasks):
+            task = tasks[number]
+            share = options if not found else _share(options, _count(tasks, task) - 1)
+            sources = _sources(tasks, found, task, options)
+            note = f"sweep: {_text(task)}, {len(found) + 1} of {len(tasks)}"
+            with open_context(task, share, observer, POLICY, processes) as context:
+                explore(context, _searcher(task, share, sources), share, note, None if found else cpu_times())
+                found[number] = tuple(context.evaluator.trials.values())
+        results, rows, tables = [], [], []
+        for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
+            own = [number for number, task in enumerate(tasks) if task.space.problem.dtype == dtype]
+            candidates = cover(
+                [_searched_row(tasks[number], found[number]) for number in own], 2 * max_variants
+            )
+            for number in own:
+                share = _share(options, len(own))
+                result = _measure(tasks[number], found[number], candidates, share, observer, processes, root)
+                results.append(result)
+            measured = [_measured_row(tasks[number], candidates, root) for number in own]
+            rows += measured
+            if len(own) > 1:
+                found_at = _found_at([(tasks[number], found[number]) for number in own])
+                tables.append(_table(tasks[own[0]], measured, found_at, max_variants))
+    record = kernel_record(results[-1], (), options.seed, POLICY)
+    store(root, first.device, replace(record, entries=(), variants=tuple(tables)))
+    return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
+
+
+def _order(tasks: Sequence[TuningTask]) -> list[int]:
+    """The problems from the middle of the first element type's sizes outwards, then those of other types."""
+    groups: dict[str, list[int]] = {}
+    for number, task in enumerate(tasks):
+        groups.setdefault(task.space.problem.dtype, []).append(number)
+    order = []
+    for numbers in groups.values():
+        middle = numbers[len(numbers) // 2]
+        order += sorted(numbers, key=lambda number: _distance(tasks[middle], tasks[number]))
+    return order
+
+
+def _distance(one: TuningTask, other: TuningTask) -> float:
+    a, b = one.space.problem, other.space.problem
+    return distance(a.sizes, b.sizes) + OTHER_DTYPE * (a.dtype != b.dtype)
+
+
+def _count(tasks: Sequence[TuningTask], like: TuningTask) -> int:
+    return sum(task.space.problem.dtype == like.space.problem.dtype for task in tasks)
+
+
+def _share(options: Options, count: int) -> Options:
+    """The options with one of `count` parts of the budget."""
+    trials, seconds = options.budget.trials, options.budget.seconds
+    part = Budget(
+        trials=None if trials is None else max(MIN_TRIALS, trials // max(1, count)),
+        seconds=None if seconds is None else seconds / max(1, count),
+    )
+    return replace(options, budget=part)
+
+
+def _sources(
+    tasks: Sequence[TuningTask],
+    found: Mapping[int, Sequence[Trial]],
+    task: TuningTask,
+    options: Options,
+) -> tuple[SourceResults, ...]:
+    """The results of the nearest problems of the sweep; for its first one, those of earlier searches."""
+    if found:
+        nearest = sorted(found, key=lambda number: _distance(tasks[number], task))[:MAX_NEIGHBOURS]
+        traits = traits_of(task.device)
+        return tuple(
+            SourceResults(
+                source_name(tasks[number]),
+                tuple((trial.config, trial.time_ms) for trial in found[number] if trial.config in task.space),
+                traits,
+            )
+            for number in nearest
+        )
+    if not options.transfer:
+        return ()
+    own = {source_name(one) for one in tasks}
+    known = gather(task, options.cache, default_journal(task))
+    return tuple(source for source in known if source.source not in own)
+
+
+def _searcher(task: TuningTask, options: Options, sources: tuple[SourceResults, ...]) -> Searcher:
+    """The searcher that the options name; else one for few trials, where neighbours have results."""
+    engine, strategy = choose_engine(options, len(task.space))
+    if options.engine is None and engine == "surrogate" and sources:
+        engine, strategy = ADOPTION, None
+    return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
+
+
+def _searched_row(task: TuningTask, trials: Sequence[Trial]) -> Row:
+    times_ms = {trial.config: trial.time_ms for trial in trials if trial.time_ms}
+    best_ms = min(times_ms.values())
+    return Row(task.space.problem.sizes, {config: time_ms / best_ms for config, time_ms in times_ms.items()})
+
+
+def _measure(
+    task: TuningTask,
+    trials: Sequence[Trial],
+    candidates: Sequence[Config],
+    options: Options,
+    observer: Observer,
+    processes: Processes,
+    root: Path,
+) -> Result:
+    """Measure the candidates of all sizes, and the best of this one, in a last round at this size."""
+    began, needed = cpu_times(), [config for config in candidates if config in task.space]
+    configs = list(dict.fromkeys([*(trial.config for trial in trials), *needed]))
+    unlimited = replace(options, budget=Budget(), fresh=False)
+    with open_context(task, unlimited, observer, POLICY, processes) as context:
+        note = f"sweep: the best of all sizes at {_text(task)}"
+        observer.started(task, len(configs), context.journal, note)
+        context.evaluator(configs)
+        keep_worker_ready(task.address)  # the last round starts a fresh one
+        limit_s = options.budget.seconds
+        return conclude(context, options.seed, root, LABEL, (), began, limit_s, needed)
+
+
+def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
+    """The times of the candidates at one size, as the cache now has them."""
+    problem = task.space.problem
+    entry = read_entry(
+        str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
+    )
+    times = entry.relative_times if entry is not None else {}
+    return Row(problem.sizes, {config: times[config] for config in candidates if config in times})
+
+
+def _found_at(problems: Iterable[tuple[TuningTask, Sequence[Trial]]]) -> dict[Config, list[Sizes]]:
+    """The sizes whose searches proposed each configuration."""
+    found: dict[Config, list[Sizes]] = {}
+    for task, trials in problems:
+        for trial in trials:
+            found.setdefault(trial.config, []).append(task.space.problem.sizes)
+    return found
+
+
+def _table(
+    task: TuningTask, rows: Sequence[Row], found_at: Mapping[Config, Sequence[Sizes]], max_variants: int
+) -> VariantTable:
+    """Choose the variants of an element type."""
+    return VariantTable(
+        dtype=task.space.problem.dtype,
+        sizes=tuple(row.sizes for row in rows),
+        configs=tuple(cover(rows, max_variants)),
+        left_out=left_out_slowdowns(rows, found_at, max_variants),
+        data=task.space.problem.data,
+    )
+
+
+def _text(task: TuningTask) -> str:
+    problem = task.space.problem
+    return f"{size_text(problem.sizes)}, {problem.dtype}"

@@ -1,0 +1,78 @@
+"""A search of a range of sizes: what it tries, chooses, stores and says."""
+
+import pytest
+
+from autotune import best_config
+from autotune.cli.options import ranges
+from autotune.core.records import Tier
+from autotune.errors import InputError
+from tests.conftest import KERNEL
+
+MODEL = KERNEL.replace("A - 5", "A - (2 if n < 2000 else 5)")  # small sizes want another A than large ones
+
+
+def trials(folder):
+    return {path.name: path.read_text().count('{"trial"') for path in folder.path.glob("runs/*")}
+
+
+def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
+    folder.write(MODEL)
+    command = ("--sweep", "n=500:8000:x4", "--budget", "30")
+    found = folder.search(*command)
+    assert [(one["sizes"]["n"], one["config"]) for one in found["results"]] == [
+        (500, {"A": 2, "B": 0}),
+        *((n, {"A": 5, "B": 0}) for n in (2000, 8000)),
+    ]
+    (table,) = found["tables"]
+    assert table["variants"] == [{"A": 5, "B": 0}, {"A": 2, "B": 0}]
+    assert len(table["left_out"]) == 1
+    served = {
+        n: best_config("double", "fake-gpu", n=n, cache=folder.path / "cache") for n in (501, 1999, 500)
+    }
+    assert {n: (best["A"], best.match.tier) for n, best in served.items()} == {
+        501: (2, Tier.INTERPOLATED),
+        1999: (5, Tier.INTERPOLATED),
+        500: (2, Tier.EXACT),
+    }
+    assert served[501].provenance.engine == "sweep" and served[501].expected_slowdown > 1
+    counts = trials(folder)
+    assert len(counts) == 3 and max(counts.values()) <= 17  # the others take part of the budget
+    again = folder.run("search", "double.yaml", "--device", "fake", *command)
+    assert "int32: 2 variants serve all sizes between" in again.stdout and trials(folder) == counts
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("n=2**10:2**14:x4", [1024, 4096, 16_384]),
+        ("n=1_000:5000:x2", [1000, 2000, 4000, 5000]),
+        ("n=100:300:+100", [100, 200, 300]),
+        ("n=7:7:x2", [7]),
+    ],
+)
+def test_a_range_runs_to_its_last_size(text, sizes):
+    assert ranges([text]) == {"n": sizes}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["n", "n=1:2", "n=4:2:x2", "n=1:8:x1", "n=0:8:x2", "n=1:8:2", "n=1:2**70:x2", "=1:8:x2", "device=1:2:x2"],
+)
+def test_another_range_is_refused(text):
+    with pytest.raises(InputError, match="--sweep"):
+        ranges([text])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--sweep", "n=1:1000:+1"), "expected at most 64 combinations of sizes and element types"),
+        (("--sweep", "n=1:4:x2", "--journal", "j.jsonl"), "leave out --journal"),
+        (("--sweep", "n=1:4:x2", "--objective", "energy"), "leave out --objective"),
+        (("--variants", "3"), "--variants belongs to --sweep"),
+        (("--sweep", "m=1:4:x2"), "m"),
+    ],
+)
+def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
+    done = folder.run("search", "double.yaml", "--device", "fake", *arguments)
+    assert done.returncode == 2 and reason in done.stderr and not (folder.path / "runs").exists()
