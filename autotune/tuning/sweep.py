@@ -20,6 +20,7 @@ from autotune.serving.cache import check_writable, read_entry, store, writable_r
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
+from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
     POLICY,
     Observer,
@@ -33,7 +34,7 @@ from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import choose_engine, conclude, explore, require_valid_default
+from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem

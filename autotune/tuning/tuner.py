@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
-from autotune.core.records import Config, Entry
+from autotune.core.records import Config
 from autotune.core.text import hint
-from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
-from autotune.errors import BudgetSpent, InputError, Overtaken, SetupError
+from autotune.core.trials import Objective, Status, Trial
+from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     default_strategy,
@@ -23,18 +19,13 @@ from autotune.searchers import (
     strategy_names,
 )
 from autotune.searchers.base import Searcher, SourceResults
-from autotune.searchers.surrogate import StoppingEstimate, stopping_estimate
 from autotune.serving.cache import (
     check_writable,
     objective_root,
-    read_entry,
-    record_path,
-    store,
     writable_root,
 )
-from autotune.serving.device_records import foreign_bests
 from autotune.space import lint_source
-from autotune.tuning.cache_entry import kernel_record, measured
+from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
     FULL_POLICY,
@@ -45,25 +36,12 @@ from autotune.tuning.context import (
     open_context,
 )
 from autotune.tuning.doubts import doubts
-from autotune.tuning.finals import (
-    MAX_FINALISTS,
-    affordable,
-    by_score,
-    choose_finalists,
-    indistinguishable,
-    is_final,
-    remeasure,
-    winner_and_ties,
-)
-from autotune.tuning.groups import compare, leaders
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, summary
-from autotune.tuning.stored_checks import check_configurations, checks_text
 from autotune.tuning.task import TuningTask
 
 LAST_ROUND_SHARE = 0.2  # of the time limit
-MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
 TUNED = "tuned best"  # the last step of a ladder
 
 
@@ -125,47 +103,6 @@ def explore(
         context.observer.warn(doubt)
     with suppress(BudgetSpent):
         searcher.search(task.space, context.evaluator, seed=options.seed)
-
-
-def conclude(
-    context: TuningContext,
-    seed: int,
-    root: Path,
-    label: str,
-    sources: tuple[SourceResults, ...],
-    began: CpuTimes,
-    limit_s: float | None,
-    needed: Sequence[Config] = (),
-) -> Result:
-    """Measure the best few again in a last round, and store the winner in the cache.
-
-    Args:
-        context: The open run, with the default and all others evaluated.
-        seed: That of the search.
-        root: The cache folder.
-        label: The engine and its strategy.
-        sources: What the search started from.
-        began: CPU times at the start.
-        limit_s: Time for the last round; None takes as long as the search took, or MAX_LAST_ROUND_S.
-        needed: Configurations that take part in the last round, and are stored, in any case.
-
-    Raises:
-        SetupError: The default fails.
-        WriteError: The cache cannot be written.
-    """
-    searched_s = context.evaluator.spent_s
-    until_s = time.perf_counter() + (max(MAX_LAST_ROUND_S, searched_s) if limit_s is None else limit_s)
-    while True:
-        cached = _evaluate_cached(context, root)
-        earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
-        measurements = _last_round(context, trials, needed, until_s, limit_s is not None)
-        result = _result(context, trials, measurements, root, cached, label, sources, searched_s, began)
-        others = _other_times(context, root, result.winner, trials, measurements, needed)
-        record = kernel_record(result, others, seed, context.policy)
-        with suppress(Overtaken):  # another search stored a result: let that take part, too
-            store(root, context.task.device, record, seen=() if cached is None else (cached,))
-            return result
 
 
 def ladder(
@@ -260,183 +197,3 @@ def _announce(context: TuningContext, observer: Observer, total: int | None, not
     task = context.task
     warnings = [f"warning: {finding}" for finding in lint_source(task.space, task.source.text)]
     observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))
-
-
-def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
-    """Evaluate what the cache serves for this problem, so that no worse result replaces it."""
-    task, problem = context.task, context.task.space.problem
-    entry = read_entry(
-        str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
-    )
-    if entry is not None and entry.config in task.space:
-        context.evaluator.admit(entry.config, charged=False)
-    return entry
-
-
-def _result(
-    context: TuningContext,
-    trials: Mapping[Config, Trial],
-    measurements: Mapping[str, Measurement],
-    root: Path,
-    cached: Entry | None,
-    label: str,
-    sources: tuple[SourceResults, ...],
-    searched_s: float,
-    began: CpuTimes,
-) -> Result:
-    """Choose the winner and sum up what the search found.
-
-    Args:
-        context: The open run.
-        trials: Those of this search, and the best of the journal's earlier ones.
-        measurements: Those of the last round, by content key.
-        root: The cache folder that the result will be stored in.
-        cached: What it serves for this problem so far.
-        label: The engine and its strategy.
-        sources: What the search started from.
-        searched_s: Seconds that the search took before the last round.
-        began: CPU times at the start.
-    """
-    task, objective, evaluator = context.task, context.objective, context.evaluator
-    winner = _best(measurements, context, trials)
-    final = measurements[winner.key]
-    configs = {trial.key: trial.config for trial in trials.values()}
-    instance = context.maker.make(winner.config)
-    return Result(
-        task=task,
-        engine=label,
-        winner=winner,
-        final=final,
-        default=measurements[trials[task.spec.default].key],
-        ties=tuple(
-            configs[key]
-            for key, measurement in measurements.items()
-            if key != winner.key and indistinguishable(final, measurement, objective)
-        ),
-        groups=compare(task.space, trials.values(), measurements, objective),
-        trials=tuple(trials[config] for config in evaluator.trials),
-        resumed=evaluator.resumed,
-        journal=context.journal.path,
-        cache_file=Path(record_path(str(root), task.device.slug, task.spec.kernel)),
-        was_served=cached is not None and cached.config == winner.config,
-        objective=objective,
-        sources=sources,
-        stopping_estimate=_stopping_estimate(context, winner, trials),
-        uncompared=instance.uncompared(context.worker.compared),
-        compares=bool(context.worker.compared),
-        front=() if objective is Objective.TIME else pareto_front(trials.values()),
-        search_seconds=searched_s,
-        seconds=evaluator.spent_s,
-        cores_of_others=began.cores_of_others(cpu_times()),
-        data_sha256=instance.problem.data_sha256,
-        checks=checks_text(context),
-    )
-
-
-def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
-    """Trials of the journal, from any search, whose content key still holds; fastest first."""
-    rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
-    yield from (trial for trial in by_score(rows) if context.maker.key_now(trial.config) == trial.key)
-
-
-def _last_round(
-    context: TuningContext,
-    trials: dict[Config, Trial],
-    required: Sequence[Config],
-    until_s: float,
-    is_limited: bool,
-) -> Mapping[str, Measurement]:
-    """Measure the finalists and the default in turns until none of them fails.
-
-    A finalist that fails is replaced in `trials` by its failed trial, and the next best moves up.
-
-    Args:
-        context: The open run.
-        trials: Those to choose from.
-        required: Configurations that take part if they have a time.
-        until_s: When it should end, on the clock of `time.perf_counter`.
-        is_limited: Whether fewer may take part, so that it ends in time.
-    """
-    default = trials[context.task.spec.default]
-    passed: set[Config] = set()
-    while True:
-        now_s = time.perf_counter()
-        best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        others = (trials[config] for config in required if trials[config].score is not None)
-        named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
-        needed = list({trial.config: trial for trial in named}.values())
-        chosen = affordable(best, needed, until_s - now_s if is_limited else math.inf)
-        journaled = _journaled_round(context, best if is_limited else (), needed, chosen)
-        if journaled is not None:
-            return journaled
-        context.observer.last_round(len(chosen))
-        outcome = remeasure(context, chosen, until_s)
-        failures = dict(outcome.rejected)
-        if not failures:
-            stored = {
-                trial.config: trial
-                for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
-            }
-            found = check_configurations(context, [config for config in stored if config not in passed])
-            if not found:
-                context.journal.append_finals(outcome.measurements)
-                return outcome.measurements
-            passed |= stored.keys() - found.keys()
-            failures = {stored[config].key: failure for config, failure in found.items()}
-        if default.key in failures:
-            raise SetupError(f"the default fails in the last round: {failures[default.key].detail}")
-        for trial in chosen:
-            if trial.key in failures:
-                trials[trial.config] = _failed(context, trial, failures[trial.key])
-
-
-def _journaled_round(
-    context: TuningContext, allowed: Sequence[Trial], needed: Sequence[Trial], chosen: Sequence[Trial]
-) -> Mapping[str, Measurement] | None:
-    """The last round of an earlier search with the same finalists, or with others that are allowed."""
-    exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
-    for keys, found in reversed(context.journal.finals.items()):
-        is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
-        if is_same and all(is_final(measured, context.objective) for measured in found.values()):
-            return found
-    return None
-
-
-def _best(
-    measurements: Mapping[str, Measurement], context: TuningContext, trials: Mapping[Config, Trial]
-) -> Trial:
-    key = min(measurements, key=lambda key: measurements[key].score(context.objective) or math.inf)
-    return next(trial for trial in trials.values() if trial.key == key)
-
-
-def _failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
-    """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
-    failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
-    if failure.status in (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS):
-        context.journal.append(failed)
-    return failed
-
-
-def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial]
-) -> StoppingEstimate:
-    """Estimate what untried configurations promise; no time is below what the memory bandwidth allows."""
-    floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
-    tried = context.evaluator.trials | {winner.config: winner}  # the winner may be of an earlier search
-    return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
-
-
-def _other_times(
-    context: TuningContext,
-    root: Path,
-    winner: Trial,
-    trials: Mapping[Config, Trial],
-    measurements: Mapping[str, Measurement],
-    needed: Sequence[Config],
-) -> tuple[tuple[Config, float], ...]:
-    """Times of other configurations to store with the winner; only searches for time have them."""
-    if context.objective is not Objective.TIME:
-        return ()
-    task = context.task
-    kept = foreign_bests(root, task.device, task.spec.kernel) | {task.spec.default, *needed}
-    return measured(trials.values(), measurements, winner, kept)
