@@ -36,6 +36,7 @@ COMMANDS = {
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",
     "run": "verify and time one configuration",
+    "check": "look for races in configurations, or check cached results again",
     "ladder": "time the landmarks of a space beside the tuned best",
     "list": "list stored results and journals, with their ages",
     "show": "list and filter the trials of a search",

@@ -17,6 +17,7 @@ from autotune.core.trials import Measurement, Trial
 from autotune.evaluation.identity import workload_sha256
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
+from autotune.space import SpaceSpec
 from autotune.tuning.result import Result
 
 MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
@@ -72,6 +73,11 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         data=space.problem.data,
         data_sha256=result.data_sha256,
     )
+    return record_of(spec, result.cache_file.parents[1], entry)
+
+
+def record_of(spec: SpaceSpec, root: Path, entry: Entry) -> KernelRecord:
+    """Make a record of one entry for a cache folder, with what its space says now."""
     return KernelRecord(
         kernel=spec.kernel,
         dtypes=spec.dtypes,
@@ -87,7 +93,7 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         default=spec.default,
         entries=(entry,),
         compiler="" if spec.compiler == CUDA_COMPILERS[0] else spec.compiler,
-        source=_source(spec.source.resolve(), result.cache_file.parents[1]),
+        source=_source(spec.source.resolve(), root),
     )
 
 

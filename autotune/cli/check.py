@@ -1,0 +1,163 @@
+"""Look for races and wrong accesses in named configurations, or check what the cache holds.
+
+With --config, configurations are verified, then run with threads and blocks in other orders and, on
+a CUDA device, under the four tools of compute-sanitizer. Without, each cached result of the kernel
+for this device is verified and timed again with its ties, the next best and the default, for
+example after a driver or a compiler was updated.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from autotune.cli import options as opt
+from autotune.cli._tables import sizes_text
+from autotune.cli.output import emit
+from autotune.core.records import Config
+from autotune.core.trials import Failure
+from autotune.errors import InputError, SetupError
+
+if TYPE_CHECKING:
+    from autotune.tuning.recheck import CheckedEntry
+    from autotune.tuning.task import TuningTask
+
+EXAMPLE = "autotune check reduce --refresh"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune check`."""
+    opt.add_target(parser)
+    parser.add_argument(
+        "--config",
+        metavar="A=1,B=x",
+        action="append",
+        default=[],
+        help="check this configuration; repeat for more; parameters left out have the default's value",
+    )
+    parser.add_argument(
+        "--refresh", action="store_true", help="store what was found now in the place of each cached result"
+    )
+    parser.add_argument(
+        "--no-sanitizer", dest="sanitizer", action="store_false", help="do not run compute-sanitizer"
+    )
+    opt.add_run(parser)
+    opt.add_cache(parser, "the cache to check", reads=False)
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Check configurations or cached results and print what was found; fails if something is wrong."""
+    from autotune.tuning.task import bind_target
+
+    task = bind_target(opt.target(parsed))
+    if parsed.config:
+        _check_configurations(parsed, task)
+    else:
+        _check_cache(parsed, task)
+
+
+def _check_configurations(parsed: argparse.Namespace, task: TuningTask) -> None:
+    from autotune.cli.progress import SearchProgress, verbosity
+    from autotune.tuning.recheck import check
+
+    configs = [opt.config(text, task.spec) for text in parsed.config]
+    for config in configs:
+        if reasons := task.space.why_invalid(config):
+            where = f"{task.spec.path}: {config}"
+            raise InputError(f"{where}: not valid on {task.device.name}: {'; '.join(reasons)}")
+    with SearchProgress(verbosity(parsed)) as progress:
+        found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
+    emit(findings_json(found) if parsed.json else findings_text(found))
+    wrong = sum(failure is not None for failure in found.values())
+    if wrong:
+        raise SetupError(f"{wrong} of {len(found)} configurations are wrong")
+
+
+def _check_cache(parsed: argparse.Namespace, task: TuningTask) -> None:
+    from autotune.cli.progress import SearchProgress, verbosity
+    from autotune.serving.cache import writable_root
+    from autotune.tuning.recheck import State, cached_record, recheck, refresh
+    from autotune.tuning.task import Target, bind_target
+
+    root = str(writable_root(parsed.cache))
+    record = cached_record(task, root)
+    asked = opt.sizes(parsed)
+    entries = [
+        entry
+        for entry in (record.entries if record else ())
+        if entry.dtype == (parsed.dtype or entry.dtype) and asked.items() <= entry.sizes.items()
+    ]
+    if record is None or not entries:
+        raise InputError(
+            f"{root} holds no such result of {task.spec.kernel} for {task.device.name}; "
+            "run autotune search, or name configurations with --config"
+        )
+    options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
+    checked = []
+    with SearchProgress(verbosity(parsed)) as progress:
+        for entry in entries:
+            of_entry = bind_target(
+                Target(parsed.space, parsed.device, entry.sizes, entry.dtype, entry.data or None)
+            )
+            checked.append(recheck(of_entry, options, progress, entry))
+            if parsed.refresh:
+                refresh(of_entry, root, checked[-1])
+    emit(entries_json(checked) if parsed.json else entries_text(checked, parsed.refresh))
+    wrong = sum(one.state is State.WRONG for one in checked)
+    if wrong and not parsed.refresh:
+        raise SetupError(f"{wrong} of {len(checked)} results are wrong; add --refresh, or search again")
+
+
+def findings_text(found: Mapping[Config, Failure | None]) -> str:
+    """A line for each configuration."""
+    return "\n".join(
+        f"ok     {config}"
+        if failure is None
+        else f"wrong  {config}: {failure.status.value}: {failure.detail}"
+        for config, failure in found.items()
+    )
+
+
+def findings_json(found: Mapping[Config, Failure | None]) -> list[dict[str, Any]]:
+    """The same for scripts, as JSON values."""
+    return [
+        {
+            "config": dict(config),
+            "status": failure.status.value if failure else "ok",
+            "detail": failure.detail if failure else "",
+        }
+        for config, failure in found.items()
+    ]
+
+
+def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
+    """A line for each result, and what was stored."""
+    lines = []
+    for one in checked:
+        entry, fresh = one.entry, one.fresh
+        times = f"{entry.time_ms:.4g} ms" + ("" if one.time_ms is None else f", now {one.time_ms:.4g} ms")
+        detail = f": {one.detail}" if one.detail else ""
+        lines.append(f"{one.state.name:9}  {sizes_text(entry.sizes)}, {entry.dtype}: {times}{detail}")
+        if is_refreshed and fresh is not None:
+            lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
+    return "\n".join(lines)
+
+
+def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
+    """The same for scripts, as JSON values."""
+    return [
+        {
+            "sizes": dict(one.entry.sizes),
+            "dtype": one.entry.dtype,
+            "config": dict(one.entry.config),
+            "state": one.state.value,
+            "detail": one.detail,
+            "stored_ms": one.entry.time_ms,
+            "time_ms": one.time_ms,
+            "best": dict(one.fresh.config) if one.fresh else None,
+            "best_ms": one.fresh.time_ms if one.fresh else None,
+        }
+        for one in checked
+    ]

@@ -1,0 +1,205 @@
+"""Checks named configurations, or what a cache holds after a driver, a compiler or a source has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+
+from autotune import __version__
+from autotune.core.records import NOISY, Config, Entry, KernelRecord
+from autotune.core.trials import Budget, Failure, Measurement, Objective, Status, Trial
+from autotune.evaluation.identity import workload_sha256
+from autotune.serving.cache import read_record, record_path, store
+from autotune.tuning.cache_entry import record_of
+from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
+from autotune.tuning.finals import remeasure, winner_and_ties
+from autotune.tuning.options import Options
+from autotune.tuning.stored_checks import check_configurations, checks_text
+from autotune.tuning.task import TuningTask
+
+MAX_RUNNERS_UP = 3
+CHANGE = 0.02  # relative difference of two times below which they count as the same
+
+
+class State(Enum):
+    """What a cached result is worth now."""
+
+    SAME = "same"
+    FASTER = "faster"
+    SLOWER = "slower"
+    WRONG = "wrong"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class CheckedEntry:
+    """A cached result beside what was found now."""
+
+    entry: Entry
+    state: State
+    detail: str
+    time_ms: float | None = None  # of the cached configuration, now
+    fresh: Entry | None = None  # what a refresh stores; None where nothing was found
+
+
+def check(
+    task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
+) -> dict[Config, Failure | None]:
+    """Verify configurations, also with other schedules and under the sanitizer; None for those that pass.
+
+    Raises:
+        SetupError: The reference or the device cannot be used.
+        WriteError: The journal cannot be written.
+    """
+    with _opened(task, options, observer, len(configs)) as context:
+        trials = context.evaluator(configs)
+        found: dict[Config, Failure | None] = {trial.config: _failure(trial) for trial in trials}
+        return found | check_configurations(context, [one for one in configs if found[one] is None])
+
+
+def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
+    """What a cache folder holds for the task's kernel and device; None where it holds nothing."""
+    path = record_path(root, task.device.slug, task.spec.kernel)
+    return read_record(path) if Path(path).exists() else None
+
+
+def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry) -> CheckedEntry:
+    """Verify and time a cached result's best, its ties, a few runners-up and the default.
+
+    Args:
+        task: The problem of the result.
+        options: How to run.
+        observer: Receives the events.
+        entry: The cached result.
+
+    Raises:
+        SetupError: The reference or the device cannot be used.
+        WriteError: The journal cannot be written.
+    """
+    if entry.config not in task.space:
+        return CheckedEntry(entry, State.UNDECIDED, "the configuration is no longer in the space")
+    runners_up = [config for config, _ in entry.measured if config not in entry.ties][:MAX_RUNNERS_UP]
+    named = dict.fromkeys((entry.config, *entry.ties, *runners_up, task.spec.default))
+    configs = [config for config in named if config in task.space]
+    with _opened(task, options, observer, len(configs)) as context:
+        trials = {trial.config: trial for trial in context.evaluator(configs)}
+        failures = {one: failure for one, trial in trials.items() if (failure := _failure(trial))}
+        measurements, stored = _measured(context, trials, failures)
+        return _compared(context, entry, stored, measurements, failures)
+
+
+def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
+    """Store what a check found in the place of the cached result; raises Overtaken if that has changed."""
+    if checked.fresh is not None:
+        store(root, task.device, record_of(task.spec, Path(root), checked.fresh), seen=(checked.entry,))
+
+
+@contextmanager
+def _opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
+    journal = options.journal or default_journal(task, "check.jsonl")
+    own = replace(options, journal=journal, fresh=True, budget=Budget())
+    with open_context(task, own, observer, FULL_POLICY) as context:
+        observer.started(task, count, context.journal)
+        yield context
+
+
+def _failure(trial: Trial) -> Failure | None:
+    return None if trial.status is Status.OK else Failure(trial.status, trial.detail)
+
+
+def _measured(
+    context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
+) -> tuple[Mapping[str, Measurement], list[Trial]]:
+    """Time in turns what has not failed, until the fastest and its ties pass all checks.
+
+    Returns:
+        The measurements by content key, and the fastest with its ties; `failures` gets what fails.
+    """
+    passed: set[Config] = set()
+    while left := [trial for config, trial in trials.items() if config not in failures]:
+        context.observer.last_round(len(left))
+        outcome = remeasure(context, left)
+        found = {one.config: outcome.rejected[one.key] for one in left if one.key in outcome.rejected}
+        if not found:
+            stored = winner_and_ties(left, outcome.measurements, Objective.TIME)
+            unchecked = [one.config for one in stored if one.config not in passed]
+            found = check_configurations(context, unchecked)
+            passed |= set(unchecked) - found.keys()
+            if not found:
+                return outcome.measurements, stored
+        failures |= found
+    return {}, []
+
+
+def _compared(
+    context: TuningContext,
+    entry: Entry,
+    stored: Sequence[Trial],
+    measurements: Mapping[str, Measurement],
+    failures: Mapping[Config, Failure],
+) -> CheckedEntry:
+    """What the result is worth now.
+
+    Args:
+        context: The open run.
+        entry: The cached result.
+        stored: The fastest now, and its ties.
+        measurements: By content key.
+        failures: Why configurations failed.
+    """
+    fresh = _fresh(context, entry, stored, measurements) if stored else None
+    failure = failures.get(entry.config)
+    if failure is not None:
+        state = State.UNDECIDED if failure.by_machine else State.WRONG
+        return CheckedEntry(entry, state, f"{failure.status.value}: {failure.detail}", None, fresh)
+    now = measurements[context.maker.make(entry.config).key]
+    noise = max(CHANGE, entry.noise or 0.0, measurements[stored[0].key].noise or 0.0)
+    ratio = now.median_ms / entry.time_ms
+    overlaps = now.interval_ms[0] <= entry.interval_ms[1] and entry.interval_ms[0] <= now.interval_ms[1]
+    if noise > NOISY:
+        state, detail = State.UNDECIDED, f"times differ by {noise:.0%} for the same binary"
+    elif overlaps or abs(ratio - 1) <= noise:
+        state, detail = State.SAME, ""
+    else:
+        state, detail = (State.FASTER if ratio < 1 else State.SLOWER), f"{ratio:.3g} times as long as stored"
+    if entry.config not in [trial.config for trial in stored]:
+        best_ms = measurements[stored[0].key].median_ms
+        better = f"{stored[0].config} now takes {best_ms / now.median_ms:.3g} times as long"
+        detail = "; ".join(filter(None, (detail, better)))
+    return CheckedEntry(entry, state, detail, now.median_ms, fresh)
+
+
+def _fresh(
+    context: TuningContext, entry: Entry, stored: Sequence[Trial], measurements: Mapping[str, Measurement]
+) -> Entry:
+    """The entry with what was measured now; how it was searched stays as it was."""
+    task, (winner, *ties) = context.task, stored
+    final = measurements[winner.key]
+    default = measurements.get(context.maker.make(task.spec.default).key)
+    return replace(
+        entry,
+        config=winner.config,
+        time_ms=final.median_ms,
+        interval_ms=final.interval_ms,
+        default_time_ms=default.median_ms if default else entry.default_time_ms,
+        ties=tuple(trial.config for trial in ties),
+        registers=winner.registers,
+        noise=final.noise,
+        measured=tuple(row for row in entry.measured if row[0] != winner.config),
+        provenance=replace(
+            entry.provenance,
+            tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            autotune=__version__,
+            driver=task.device.driver,
+            runtime=task.device.runtime,
+            compiler=task.compiler,
+            source_sha256=task.source.sha256,
+            space_sha256=task.spec.sha256,
+            workload_sha256=workload_sha256(task.spec),
+            checks=checks_text(context),
+        ),
+    )

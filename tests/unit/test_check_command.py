@@ -1,0 +1,58 @@
+"""What `autotune check` says of configurations and of cached results, on the fake device."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def check(folder):
+    return lambda *words: folder.run("check", "double.yaml", "--device", "fake", *words)
+
+
+def states(done):
+    return [(row["state"], row["time_ms"]) for row in json.loads(done.stdout)]
+
+
+def test_configurations_are_verified_and_the_wrong_one_is_named(folder, check):
+    assert check("--config", "A=5", "--config", "A=2").stdout == "ok     A=5 B=0\nok     A=2 B=0\n"
+    source = (folder.path / "double.py").read_text()
+    folder.write(source.replace("2 * x", "(2 + (A == 5)) * x"))
+    done = check("--config", "A=5", "--config", "A=2", "--json")
+    assert done.returncode == 1 and "1 of 2 configurations are wrong" in done.stderr
+    assert [row["status"] for row in json.loads(done.stdout)] == ["wrong_result", "ok"]
+
+
+def test_a_result_is_the_same_faster_or_slower(folder, check):
+    best = folder.search("--engine", "exhaustive")
+    assert states(check("--json")) == [("same", best["time_ms"])]
+    (path,) = (folder.path / "cache").glob("*/double.json")
+    stored = json.loads(path.read_text())
+    for factor, state in ((2, "faster"), (0.5, "slower")):
+        (entry,) = json.loads(json.dumps(stored["entries"]))
+        entry["time_ms"] *= factor
+        entry["interval_ms"] = [factor * bound for bound in entry["interval_ms"]]
+        path.write_text(json.dumps(stored | {"entries": [entry]}))
+        assert states(check("--json")) == [(state, best["time_ms"])]
+
+
+def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
+    best = folder.search("--engine", "exhaustive")
+    source = (folder.path / "double.py").read_text()
+    values = best["config"]
+    folder.write(source.replace("2 * x", f"(2 + (A == {values['A']} and B == {values['B']})) * x"))
+    done = check()
+    assert done.returncode == 1 and done.stdout.startswith("WRONG") and "--refresh" in done.stderr
+    assert check("--refresh").returncode == 0
+    again = check("--json")
+    assert again.returncode == 0
+    ((state, _),) = states(again)
+    (row,) = json.loads(again.stdout)
+    assert state == "same" and row["config"] != values == best["config"]
+    served = json.loads(folder.run("best", "double", "--device", "fake", "--json").stdout)
+    assert served["config"] == row["config"]
+
+
+def test_without_a_result_it_says_what_to_do(check):
+    done = check()
+    assert done.returncode == 2 and "holds no such result of double" in done.stderr
