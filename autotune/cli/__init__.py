@@ -32,6 +32,7 @@ COMMANDS = {
     "merge": "merge caches and journals of several machines",
     "doctor": "check this machine for tuning, with what to do",
     "devices": "list the devices that --device accepts",
+    "ceilings": "measure what a device can reach",
     "new": "write a first space file and reference for a kernel",
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",

@@ -93,13 +93,18 @@ def config(text: str, spec: SpaceSpec) -> Config:
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
+    add_device(parser)
+    add_problem(parser)
+    add_data(parser)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add the device of this machine."""
     parser.add_argument(
         "-d",
         "--device",
         help="a backend, a device such as opencl:0, its name or slug (default: the first GPU, else the CPU)",
     )
-    add_problem(parser)
-    add_data(parser)
 
 
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

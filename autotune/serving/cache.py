@@ -188,6 +188,24 @@ def store(
     return path
 
 
+def store_beside(root: Folder, device: DeviceInfo, name: str, text: str) -> Path:
+    """Write a file about a device beside its results; raises CacheError as `store` does."""
+    from pathlib import Path
+
+    from autotune.processes.files import locked, replace_file
+
+    path = Path(root) / device.slug / name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.parent):
+            _require_same_device(path.parent, device)
+            replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
+            replace_file(path, text)
+    except OSError as error:
+        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
 def _replaced(old: KernelRecord, new: KernelRecord) -> tuple[Entry, ...]:
     problems = [entry.problem for entry in new.entries]
     return tuple(entry for entry in old.entries if entry.problem in problems)

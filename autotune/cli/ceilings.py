@@ -1,0 +1,77 @@
+"""Measure what a device can reach: bandwidth, arithmetic, atomics and latency.
+
+The figures are kept in the cache beside the device's results. Reports and plots draw them as ceilings.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.table import Table
+
+from autotune.cli import options as opt
+from autotune.cli._tables import table
+from autotune.cli.output import emit
+from autotune.hardware.ceilings import BYTES, OPERATIONS, Ceiling
+
+EXAMPLE = "autotune ceilings --device cuda:0"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune ceilings`."""
+    opt.add_device(parser)
+    parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
+    opt.add_cache(parser, "where the figures are kept")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Measure, keep and print the figures; those that are not measured again stay."""
+    from autotune.analysis.ceilings import measure_ceilings
+    from autotune.cli._tables import console
+    from autotune.cli.progress import SearchProgress
+    from autotune.hardware.ceilings import FILE, ceilings_text, read_ceilings
+    from autotune.serving.cache import store_beside, writable_root
+    from autotune.tuning.task import find_device
+
+    address, device = find_device(parsed.device)
+    root = Path(writable_root(parsed.cache))
+    only = (parsed.only or "").lower()
+    with SearchProgress() as progress:
+        found = list(
+            measure_ceilings(address, device, progress.stage, lambda probe: only in probe.name.lower())
+        )
+    kept = read_ceilings(root / device.slug) | {one.name: one for one in found}
+    text = ceilings_text(list(kept.values()), datetime.now(UTC).isoformat(timespec="seconds"))
+    path = store_beside(root, device, FILE, text)
+    if parsed.json:
+        emit([asdict(one) for one in found])
+    else:
+        out = console()
+        out.print(ceilings_table(found))
+        out.print(f"kept    {path}")
+
+
+def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
+    """Make a table of figures, with what the driver says where it says something."""
+    rows = [
+        (one.name, _text(one), f"{one.value / one.nominal:.0%}" if one.nominal else "", _config(one))
+        for one in ceilings
+    ]
+    return table(("ceiling", "measured", "of nominal", "with"), rows)
+
+
+def _text(one: Ceiling) -> str:
+    if one.unit == BYTES:
+        return f"{one.value / 1e9:,.4g} GB/s"
+    if one.unit == OPERATIONS:
+        return f"{one.value / 1e9:,.4g} G/s"
+    return f"{one.value * 1e9:,.4g} ns"
+
+
+def _config(one: Ceiling) -> str:
+    return " ".join(f"{name}={value}" for name, value in one.config.items())

@@ -1,0 +1,44 @@
+"""What a device can reach: every figure can be measured on GPUs and CPUs, and is kept beside results."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from autotune.analysis.ceilings import probes
+from autotune.cli import main
+from autotune.compilers.kernel_source import packaged
+from autotune.hardware.ceilings import BYTES, FILE, Ceiling, ceilings_text, read_ceilings
+from autotune.hardware.names import known_gpu
+from autotune.space import bind, load_space, problem_of
+
+H200 = known_gpu("NVIDIA H200")
+CPU = replace(
+    H200, kind="cpu", backend="opencl", compute_units=2, max_threads_per_block=4096, cache_bytes=2**25
+)
+
+
+@pytest.mark.parametrize("device", [H200, CPU], ids=["gpu", "cpu"])
+def test_every_figure_has_configurations_to_choose_from(device):
+    for probe in probes(device):
+        spec = load_space(packaged("kernels") / "ceilings" / f"{probe.space}.yaml")
+        space = bind(spec, device, problem_of(spec, device, probe.sizes, probe.dtype))
+        assert len(space) > 1, probe.name
+        assert probe.unit == BYTES or probe.unit.endswith("s")
+
+
+def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, capsys):
+    arguments = ["ceilings", "-d", "opencl:0", "--only", "one counter", "--cache", str(tmp_path), "--json"]
+    assert main(arguments) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["name"] == "atomics to one counter" and found["value"] > 0
+    (path,) = tmp_path.glob(f"*/{FILE}")
+    other = Ceiling("memory read", BYTES, 1e9, {}, {})
+    path.write_text(ceilings_text([other], "2026-01-01T00:00:00+00:00"))
+    assert main(arguments) == 0
+    assert set(read_ceilings(path.parent)) == {"memory read", "atomics to one counter"}
+
+
+def test_a_damaged_file_counts_as_none(tmp_path):
+    (tmp_path / FILE).write_text('{"schema": 1, "ceilings": [{"name": 1}]}')
+    assert read_ceilings(tmp_path) == {}
