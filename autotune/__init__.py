@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
-    from autotune.runtime.loaded_kernel import LoadedKernel, StaleWarning, load_kernel
+    from autotune.runtime.call_maker import StaleWarning
+    from autotune.runtime.loaded_kernel import LoadedKernel, load_kernel
     from autotune.serving.best import Best
     from autotune.serving.lookup import best_config
 
@@ -43,7 +44,8 @@ _MODULES = {
     "api.tune": ("tune",),
     "serving.best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
-    "runtime.loaded_kernel": ("LoadedKernel", "StaleWarning", "load_kernel"),
+    "runtime.call_maker": ("StaleWarning",),
+    "runtime.loaded_kernel": ("LoadedKernel", "load_kernel"),
     "serving.lookup": ("best_config",),
     "core.records": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
     "compilers.kernel_source": ("include_dir",),

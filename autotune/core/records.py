@@ -140,6 +140,20 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class CallSpec:
+    """What a caller gives and gets; the kernel's other arrays are its own business.
+
+    `copies` names the input that an array starts as before every run. Every element of an array in `kept`
+    starts as its number, and every run leaves it so.
+    """
+
+    inputs: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    copies: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
@@ -305,6 +319,7 @@ class KernelRecord:
     compiler: str = ""  # for CUDA devices: nvcc, or empty for NVRTC
     source: str = ""  # path of the kernel's source from the cache's folder; empty where not recorded
     variants: tuple[VariantTable, ...] = ()
+    call: CallSpec | None = None  # None where the space does not say: callers pass every array
 
     @property
     def parameter_names(self) -> frozenset[str]:

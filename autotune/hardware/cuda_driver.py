@@ -32,7 +32,7 @@ _ATTRIBUTES = {
 @cache  # a GPU does not change while a process runs
 def cuda_device(number: int) -> DeviceInfo:
     """Describe the GPU with this number; raises InputError if there is none."""
-    library = _driver()
+    library = driver()
     handle = ctypes.c_int()
     if library is None or library.cuDeviceGet(ctypes.byref(handle), number) != 0:
         raise InputError(f"device {number}: the CUDA driver shows no GPU with this number")
@@ -79,7 +79,7 @@ def driver_version() -> str:
 
 
 @cache
-def _driver() -> ctypes.CDLL | None:
+def driver() -> ctypes.CDLL | None:
     """Load and initialise the CUDA driver; None if there is none or it shows no GPU."""
     for name in _LIBRARIES:
         try:
@@ -94,7 +94,7 @@ def _driver() -> ctypes.CDLL | None:
 
 def current_device() -> int | None:
     """The GPU of this thread's context, else the first one; None without a GPU."""
-    library = _driver()
+    library = driver()
     if library is None:
         return None
     number = ctypes.c_int()
@@ -103,7 +103,7 @@ def current_device() -> int | None:
 
 def device_at(address: str) -> int:
     """The number of the GPU at a PCI address such as 0000:65:00.0; raises InputError if there is none."""
-    library, number = _driver(), ctypes.c_int()
+    library, number = driver(), ctypes.c_int()
     if library is None or library.cuDeviceGetByPCIBusId(ctypes.byref(number), address.encode()) != 0:
         raise InputError(f"device {address}: the CUDA driver shows no GPU at that address")
     return number.value

@@ -1,145 +1,334 @@
-"""Launches on arrays with the CUDA array interface (cupy, torch, pycuda, numba) and buffers of cuda.core."""
+"""Prepared launches on NVIDIA GPUs, through the driver's library and ctypes.
+
+No CUDA package is imported: a kernel whose binary is at hand needs the driver only. Arguments, grids and
+streams are ctypes objects that are made once; a call writes the addresses of its arrays and calls the driver.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from math import prod
-from typing import Any
+import ctypes
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from threading import get_ident
+from typing import Any, NamedTuple
+from weakref import finalize
 
 import numpy as np
-from cuda.bindings import driver
-from cuda.core import Buffer, Device
 
 from autotune.compilers.base import cuda_compiler
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.core.records import Launch
-from autotune.devices.cuda_memory import DriverError
-from autotune.devices.cuda_module import KernelLaunch, Module
-from autotune.errors import InputError, LaunchError
-from autotune.hardware.cuda_driver import cuda_device
-from autotune.runtime.launchers import View
+from autotune.core.trials import Binary
+from autotune.errors import InputError, LaunchError, OutOfMemory
+from autotune.hardware.cuda_driver import cuda_device, driver
+from autotune.runtime.packages import LEGACY, PER_THREAD
+from autotune.runtime.prepared import CallPlan, Hidden, Run, Workspace, offsets
 
-_LEGACY = 1  # the driver's and the array interface's number of the default stream; 0 may be another
+# From cuda.h.
+_OUT_OF_MEMORY = 2
+_OTHER_CONTEXT = (201, 400)  # the current context is none, or not that of the kernel
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+_MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
+
+
+class _LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig of cuda.h."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    ]
+
+
+class _Operation(NamedTuple):
+    """One call of the driver with all its arguments; addresses of arrays are read from memory."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    what: str  # for messages
+
+
+class _Packed(NamedTuple):
+    """The operations of a call, which read the handles of its arrays from `slots`."""
+
+    slots: Any
+    operations: list[_Operation]
+    values: dict[str, Any]  # owns the memory of the arguments
 
 
 class CudaLauncher:
-    """One stream of one GPU, in the current context."""
+    """One stream of one GPU, in the current context if it is of that GPU, else in the GPU's primary one."""
 
     dialect = "cuda"
 
     def __init__(self, number: int, stream: int) -> None:
         self.device = cuda_device(number)
-        self.place = number
-        self._stream_handle = stream or _LEGACY
-        self._scratch: list[int] = []
+        self._context = _context(number)
+        self.place: object = self._context.value
+        self.queue: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
+        self._stream = stream
+        _require_stream_of(self._context, stream)
 
     def compiler(self, kind: str) -> str:
         """The name and version of NVRTC or nvcc."""
         return cuda_compiler(self.device.architecture, kind).name
 
-    def view(self, array: Any) -> View:
-        """View a contiguous array or a buffer of cuda.core."""
-        if isinstance(array, Buffer):
-            return View(array, None, None, array.size)
-        interface = array.__cuda_array_interface__
-        shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
-        size_bytes = prod(shape) * dtype.itemsize
-        if interface.get("strides") not in (None, _strides(shape, dtype.itemsize)):
-            raise ValueError("is not contiguous")
-        if interface.get("mask") is not None:
-            raise ValueError("has a mask")
-        handle = Buffer.from_handle(interface["data"][0], size_bytes, owner=array)
-        return View(handle, dtype.name, shape, size_bytes)
-
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
-        """Compile for the GPU's architecture; raises SetupError if nvcc is needed and not installed."""
+        """Load the binary, which the binary cache may have; raises SetupError where nvcc is missing."""
         compiler = cuda_compiler(self.device.architecture, kind)
-        binary = compiler.compile(source, options, names)
-        try:
-            return Module(binary, self.place)
-        except DriverError as error:
-            raise LaunchError(str(error)) from None
+        folder = default_folder()
+        cached = compiler if folder is None else CachedCompiler(compiler, BinaryCache(folder))
+        return Module(cached.compile(source, options, names), self._context)
 
-    def scratch(self, size_bytes: int) -> Buffer:
-        """Allocate memory in stream order, from the GPU's pool."""
-        result, pointer = driver.cuMemAllocAsync(max(1, size_bytes), self._stream_handle)
-        if result != driver.CUresult.CUDA_SUCCESS:
-            raise LaunchError(f"{size_bytes} bytes of scratch memory: {result.name}")
-        self._scratch.append(pointer)
-        return Buffer.from_handle(int(pointer), size_bytes)
+    def number(self, value: np.generic) -> int:
+        """The bits of a number, which take the place of an address."""
+        return int.from_bytes(value.tobytes(), "little")
 
-    def set_variable(self, program: Module, name: str, content: Buffer, size_bytes: int) -> None:
-        """Copy within global memory, in the order of the stream."""
-        address, room_bytes = program.variable(name)
-        if size_bytes > room_bytes:
-            raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes}")
-        source = int(content.handle)
-        (result,) = driver.cuMemcpyDtoDAsync(address, source, size_bytes, self._stream_handle)
-        if result != driver.CUresult.CUDA_SUCCESS:
-            raise LaunchError(f"{name}: {result.name}")
-
-    def launch(self, program: Module, step: Launch, arguments: Mapping[str, Any]) -> None:
-        """Queue one launch on the stream."""
-        values = [arguments[name] for name in step.arguments]
-        passed = [int(value.handle) if isinstance(value, Buffer) else value for value in values]
-        try:
-            KernelLaunch(program, step, passed, self._stream_handle)()
-        except DriverError as error:
-            raise LaunchError(f"{step.entry}: {error}") from None
-
-    def finish(self) -> None:
-        """Free the scratch memory in stream order, without waiting."""
-        while self._scratch:
-            driver.cuMemFreeAsync(self._scratch.pop(), self._stream_handle)
+    def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> Run:
+        """Pack the launches; raises LaunchError."""
+        with _inside(self._context):
+            return _Prepared(program, plan, workspace, self._context, self._stream)
 
 
-def open_launcher(arrays: Sequence[Any], stream: Any) -> CudaLauncher:
-    """Open the GPU of the first array, on the given stream, else the array's own.
+class Module:
+    """A binary that is loaded in one context."""
 
-    Raises InputError if another GPU is current.
-    """
-    number = _gpu_of(_pointer(arrays[0]))
-    result, current = driver.cuCtxGetDevice()
-    if result != driver.CUresult.CUDA_SUCCESS:
-        Device(number).set_current()
-    elif int(current) != number:
-        raise InputError(
-            f"the arrays are on GPU {number} and GPU {int(current)} is current; make theirs current"
+    def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
+        self._binary = binary
+        self._handle = ctypes.c_void_p()
+        with _inside(context):
+            _check("the binary", _driver().cuModuleLoadData(ctypes.byref(self._handle), binary.data))
+
+    def function(self, entry: str, shared_bytes: int) -> ctypes.c_void_p:
+        """Look up a kernel and allow it this much dynamic shared memory."""
+        found = ctypes.c_void_p()
+        symbol = self._binary.symbol(entry).encode()
+        _check(entry, _driver().cuModuleGetFunction(ctypes.byref(found), self._handle, symbol))
+        if shared_bytes:  # with the static shared memory this may exceed 48 KiB
+            status = _driver().cuFuncSetAttribute(found, _DYNAMIC_SHARED_BYTES, shared_bytes)
+            _check(f"{entry}: {shared_bytes} bytes of dynamic shared memory", status)
+        return found
+
+    def variable(self, name: str, size_bytes: int) -> ctypes.c_uint64:
+        """The address of a variable that holds this many bytes."""
+        address, room_bytes = ctypes.c_uint64(), ctypes.c_size_t()
+        symbol = self._binary.symbol(name).encode()
+        found = ctypes.byref(address), ctypes.byref(room_bytes)
+        _check(name, _driver().cuModuleGetGlobal_v2(*found, self._handle, symbol))
+        if size_bytes > room_bytes.value:
+            raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes.value}")
+        return address
+
+
+class _Block:
+    """Device memory that is freed with the last reference to it."""
+
+    def __init__(self, context: ctypes.c_void_p, size_bytes: int) -> None:
+        address = ctypes.c_uint64()
+        status = _driver().cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size_bytes))
+        _check(f"{size_bytes} bytes of scratch memory", status)
+        self.address = address.value
+        finalize(self, _free, address, context).atexit = False
+
+
+def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
+    with _inside(context):
+        _driver().cuMemFree_v2(address)  # waits for the work that is queued
+
+
+class _Prepared:
+    """The operations of a call: copies to hidden arrays and variables, then the launches."""
+
+    def __init__(
+        self, program: Module, plan: CallPlan, workspace: Workspace, context: ctypes.c_void_p, stream: int
+    ) -> None:
+        self._program, self._plan, self._context = program, plan, context
+        self._stream = ctypes.c_void_p(stream)
+        self._lock = workspace.lock
+        # A graph may run beside other calls, so it gets memory of its own.
+        self._may_capture = bool(plan.hidden) and stream != LEGACY
+        shared = [array for array in plan.hidden if not array.fill]
+        kept = [array for array in plan.hidden if array.fill]
+        self._blocks = (
+            workspace.reserve("shared", offsets(shared)[1], partial(_Block, context)) if shared else None,
+            _Block(context, offsets(kept)[1]) if kept else None,
         )
-    return CudaLauncher(number, _own_stream(arrays[0]) if stream is None else _handle(stream))
+        addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
+        _fill(kept, addresses)
+        self._packed = self._pack(addresses)
+        self._slots, self._operations, _ = self._packed
+
+    def __call__(self, handles: Sequence[int]) -> None:
+        """Queue the operations; raises LaunchError."""
+        with self._lock:
+            if self._may_capture and _is_capturing(self._stream):
+                self._capture(handles)
+                return
+            self._slots[:] = handles
+            for function, arguments, what in self._operations:
+                if status := function(*arguments):
+                    self._retry(function, arguments, what, status)
+
+    def _retry(self, function: Any, arguments: tuple[Any, ...], what: str, status: int) -> None:
+        """Try again in the kernel's context: another may be current, or none in a new thread."""
+        if status in _OTHER_CONTEXT:
+            with _inside(self._context):
+                status = function(*arguments)
+        _check(what, status)
+
+    def _capture(self, handles: Sequence[int]) -> None:
+        """Add the operations to a graph, with memory of its own for the hidden arrays."""
+        hidden, address = self._plan.hidden, ctypes.c_uint64()
+        places, size_bytes = offsets(hidden)
+        with _inside(self._context):
+            allocate, free = _driver().cuMemAllocAsync, _driver().cuMemFreeAsync
+            status = allocate(ctypes.byref(address), ctypes.c_size_t(size_bytes), self._stream)
+            _check(f"{size_bytes} bytes of scratch memory in a graph", status)
+            packed = self._pack({name: address.value + place for name, place in places.items()})
+            packed.slots[:] = handles
+            for array in hidden:
+                if array.fill:
+                    _queue(_filling(array, address.value + places[array.name], self._stream))
+            for operation in packed.operations:
+                _queue(operation)
+            _check("scratch memory in a graph", free(address, self._stream))
+
+    def _pack(self, addresses: dict[str, int]) -> _Packed:
+        """Pack all operations for hidden arrays at these addresses."""
+        plan, copy = self._plan, _driver().cuMemcpyDtoDAsync_v2
+        slots = (ctypes.c_uint64 * len(plan.given))()
+        values: dict[str, Any] = {
+            name: ctypes.c_uint64.from_buffer(slots, 8 * place) for place, name in enumerate(plan.given)
+        }
+        values |= {name: ctypes.c_uint64(address) for name, address in addresses.items()}
+        for name, value in plan.scalars.items():
+            values[name] = ctypes.c_uint64(int.from_bytes(value.tobytes(), "little"))
+        operations = []
+        for array in plan.hidden:
+            if array.copy_of:
+                arguments = (values[array.name], values[array.copy_of], ctypes.c_size_t(array.size_bytes))
+                operations.append(_Operation(copy, (*arguments, self._stream), f"copy to {array.name}"))
+        for name, source, size_bytes in plan.variables:
+            arguments = (
+                self._program.variable(name, size_bytes),
+                values[source],
+                ctypes.c_size_t(size_bytes),
+            )
+            operations.append(_Operation(copy, (*arguments, self._stream), name))
+        operations += [
+            self._launch(step, [values[name] for name in step.arguments]) for step in plan.launches
+        ]
+        return _Packed(slots, operations, values)
+
+    def _launch(self, step: Launch, passed: Sequence[Any]) -> _Operation:
+        function = self._program.function(step.entry, step.shared_bytes)
+        config = _LaunchConfig(step.grid, step.block, step.shared_bytes, self._stream.value)
+        parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
+        arguments = (ctypes.byref(config), function, parameters, None)
+        return _Operation(_driver().cuLaunchKernelEx, arguments, step.entry)
 
 
-def _pointer(array: Any) -> int:
-    return int(array.handle) if isinstance(array, Buffer) else int(array.__cuda_array_interface__["data"][0])
+def _addresses(arrays: Sequence[Hidden], block: _Block | None) -> dict[str, int]:
+    return {name: block.address + place for name, place in offsets(arrays)[0].items()} if block else {}
 
 
-def _gpu_of(pointer: int) -> int:
-    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    result, number = driver.cuPointerGetAttribute(attribute, pointer)
-    if result != driver.CUresult.CUDA_SUCCESS:
-        raise InputError(f"the first array is not in a GPU's memory: {result.name}")
-    return int(number)
+def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
+    """Fill arrays and wait for it, on a stream of its own: the caller's may be in a capture."""
+    if not arrays:
+        return
+    stream = ctypes.c_void_p()
+    _check("a stream", _driver().cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
+    for array in arrays:
+        _queue(_filling(array, addresses[array.name], stream))
+    _check("a fill", _driver().cuStreamSynchronize(stream))
+    _driver().cuStreamDestroy_v2(stream)
 
 
-def _own_stream(array: Any) -> int:
-    """The stream that an array belongs to: torch's current one, else that of its array interface."""
-    if type(array).__module__.partition(".")[0] == "torch":
-        return int(sys.modules["torch"].cuda.current_stream(array.device).cuda_stream)
-    return int(getattr(array, "__cuda_array_interface__", {}).get("stream") or 0)
+def _filling(array: Hidden, address: int, stream: ctypes.c_void_p) -> _Operation:
+    """Write one element all over an array; one of 8 bytes consists of two equal halves."""
+    item = array.fill[:4]
+    value = ctypes.c_uint(int.from_bytes(item, "little"))
+    count = ctypes.c_size_t(array.size_bytes // len(item))
+    function = getattr(_driver(), _MEMSET[len(item)])
+    return _Operation(function, (ctypes.c_uint64(address), value, count, stream), array.name)
 
 
-def _handle(stream: Any) -> int:
-    """The driver's handle of a stream: a number, or an object of cuda.core, cupy, torch or pycuda."""
-    if isinstance(stream, int):
-        return stream
-    if hasattr(stream, "__cuda_stream__"):
-        found = stream.__cuda_stream__
-        return int((found() if callable(found) else found)[1])
-    for name in ("ptr", "cuda_stream", "handle"):
-        if hasattr(stream, name):
-            return int(getattr(stream, name))
-    raise InputError(f"stream {stream!r}: expected a stream of cuda.core, cupy, torch or pycuda")
+def _queue(operation: _Operation) -> None:
+    _check(operation.what, operation.function(*operation.arguments))
 
 
-def _strides(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
-    return tuple(item_bytes * prod(shape[place + 1 :]) for place in range(len(shape)))
+def _is_capturing(stream: ctypes.c_void_p) -> bool:
+    state = ctypes.c_int()
+    _check("the stream", _driver().cuStreamIsCapturing(stream, ctypes.byref(state)))
+    return state.value != 0
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    library = driver()
+    if library is None:
+        raise InputError("the CUDA driver shows no GPU")
+    return library
+
+
+def _check(what: str, status: int) -> None:
+    if status:
+        name = ctypes.c_char_p()
+        _driver().cuGetErrorName(status, ctypes.byref(name))
+        error = OutOfMemory if status == _OUT_OF_MEMORY else LaunchError
+        raise error(f"{what}: {(name.value or b'').decode() or f'error {status}'}")
+
+
+def _context(number: int) -> ctypes.c_void_p:
+    """The current context if it is of this GPU, else the GPU's primary context."""
+    current, device = ctypes.c_void_p(), ctypes.c_int()
+    if _driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
+        _check("the context", _driver().cuCtxGetCurrent(ctypes.byref(current)))
+        return current
+    return _primary_context(number)
+
+
+@cache  # retained as long as the process runs
+def _primary_context(number: int) -> ctypes.c_void_p:
+    context = ctypes.c_void_p()
+    _check(f"GPU {number}", _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
+    return context
+
+
+@contextmanager
+def _inside(context: ctypes.c_void_p) -> Iterator[None]:
+    """Make a context current, and allow calls that would end a capture of this thread."""
+    mode, popped = ctypes.c_int(_RELAXED), ctypes.c_void_p()
+    _check("the context", _driver().cuCtxPushCurrent_v2(context))
+    _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        _driver().cuCtxPopCurrent_v2(ctypes.byref(popped))
+
+
+def _require_stream_of(context: ctypes.c_void_p, stream: int) -> None:
+    """Raise InputError for a stream of another GPU; the default streams are those of every GPU."""
+    found = ctypes.c_void_p()
+    if stream in (LEGACY, PER_THREAD):
+        return
+    with _inside(context):
+        status = _driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+    if status or found.value != context.value:
+        raise InputError("the stream is not one of the GPU that has the arrays")
+
+
+def device_of(pointer: int) -> int | None:
+    """The number of the GPU that an address belongs to; None if it is not, or no longer, allocated."""
+    number = ctypes.c_int()
+    status = _driver().cuPointerGetAttribute(ctypes.byref(number), _POINTER_DEVICE, ctypes.c_uint64(pointer))
+    return None if status else number.value

@@ -3,246 +3,244 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from math import prod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from autotune.compilers.base import driver_compiler
-from autotune.compilers.kernel_source import SourceText, packaged, read_source, render
-from autotune.core.launch_plan import symbol_names
-from autotune.core.records import Argument, Provenance, Sizes, Tier
-from autotune.core.text import size_text
-from autotune.errors import CompileError, InputError, LaunchError, SetupError
-from autotune.runtime.launchers import Launcher, View, open_launcher
-from autotune.serving.best import Best
-from autotune.serving.cache import Folder, read_roots
-from autotune.serving.cache_schema import damaged
-from autotune.serving.device_records import newest_record
-from autotune.serving.lookup import best_config
-from autotune.serving.matching import change_sentence
+from autotune.compilers.kernel_source import packaged, read_source
+from autotune.core.records import Tier
+from autotune.errors import InputError, LaunchError
+from autotune.runtime.call_maker import Call, CallMaker, Request
+from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
+from autotune.runtime.prepared import View
+from autotune.serving.best import whole_sizes
+from autotune.serving.cache import Folder
 
+_MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
 _SUFFIXES = (".cu", ".cl")
 
 
-class StaleWarning(UserWarning):
-    """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
-
-
 class LoadedKernel:
-    """A tuned kernel to call with arrays on a GPU; it is compiled once per configuration and device.
+    """A tuned kernel to call with arrays on a GPU.
 
     Arrays are passed in the order of the space's arguments, without scratch arrays and scalars, or by name.
+    If the space says what a caller gives (`call`), those inputs are enough: outputs are returned.
+
+    The first call with given shapes, types, device and stream looks up and compiles the configuration and
+    packs the launches. Later calls that look the same only fill in the addresses of their arrays.
     """
 
-    def __init__(
-        self,
-        kernel: str,
-        device: object,
-        dtype: str | None,
-        min_match: Tier,
-        cache: Folder | None,
-        source: SourceText,
-        data: str | None,
-    ) -> None:
-        self.kernel = kernel
-        self._data = data
-        self.source = source
-        self._device = device
-        self._dtype = dtype
-        self._min_match = min_match
-        self._cache = cache
-        self._record = newest_record(kernel, cache)
-        self._programs: dict[tuple[object, ...], Any] = {}
+    def __init__(self, request: Request) -> None:
+        self.kernel = request.kernel
+        self.source = request.source
+        self._maker = CallMaker(request)
+        self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
+        self._calls: dict[Any, Call] = {}
 
     def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
         """Queue the kernel's launches without waiting.
 
         Args:
-            arrays: In the order of the space's arguments.
+            arrays: In the order of the space's arguments; or the inputs of the space's `call`, in its order.
             stream: A stream or queue; None takes that of the arrays: torch's current stream, cupy's, or the
                 queue of a pyopencl array.
             named: Arrays by name, sizes that no shape determines, and scalars other than the tuned ones.
 
         Returns:
-            pyopencl's event; None for CUDA.
+            The outputs of the space's `call` that were not passed. Otherwise pyopencl's event, None for CUDA.
 
         Raises:
             InputError: Arrays, shapes, types or sizes do not fit.
             NoConfig: The cache has no result that may be served.
             SetupError: The kernel does not compile or launch.
         """
-        given, numbers = self._split_arguments(arrays, named)
-        launcher = open_launcher(list(given.values()), stream)
-        views = {name: self._view(launcher, name, array) for name, array in given.items()}
-        sizes = self._sizes(views, numbers)
-        best = self._best(launcher, views, sizes)
-        expected = {argument.name: argument for argument in best.arguments(**sizes)}
-        launches = best.launch(**sizes)
-        for step in launches:
-            if unknown := sorted(set(step.arguments) - expected.keys()):
-                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {unknown[0]}")
-        values: dict[str, Any] = {}
+        given, sizes, numbers = self._in_order(arrays, named) if named else (arrays, (), {})
         try:
-            variables = [argument for argument in expected.values() if argument.symbol]
-            passed = (name for step in launches for name in step.arguments)
-            for name in dict.fromkeys((*passed, *(argument.name for argument in variables))):
-                values[name] = self._value(launcher, expected[name], views, numbers)
-            program = self._program(launcher, best, symbol_names(launches, variables))
-            for argument in variables:
-                size_bytes = prod(argument.shape) * np.dtype(argument.dtype).itemsize
-                launcher.set_variable(program, argument.symbol, values[argument.name], size_bytes)
-            for step in launches:
-                launcher.launch(program, step, values)
-        except (CompileError, LaunchError) as error:
-            raise SetupError(f"{self.source.path}: {best.config}: {error}") from None
-        finally:
-            event = launcher.finish()
-        return event
+            key, handles = self._looks[type(given[0])](given, stream)
+            if named:
+                key = (key, sizes, *numbers)
+            call = self._calls[key]
+        except UNUSUAL:
+            call, handles = self._prepared(given, stream, named, sizes, numbers)
+        if monotonic() > call.until and not self._is_current(call):
+            return self(*arrays, stream=stream, **named)
+        if call.makers or numbers:
+            return self._run_with_more(call, given, handles, numbers)
+        try:
+            return call.run(handles)
+        except LaunchError as error:
+            raise self._maker.refused(call.best, error) from None
 
-    def _split_arguments(
+    def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> BoundKernel:
+        """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
+
+        It keeps the configuration and the addresses that the arrays have now. Like a CUDA graph, it must not
+        be called after an array was resized or freed.
+
+        Args:
+            arrays: As in a call.
+            stream: As in a call; None takes that of the arrays at each call.
+            named: As in a call.
+
+        Raises:
+            InputError, NoConfig, SetupError: As a call does.
+        """
+        return BoundKernel(self, arrays, stream, named)
+
+    def close(self) -> None:
+        """Free the scratch memory; the next call allocates it again.
+
+        Bound kernels keep theirs, and CUDA graphs have their own.
+        """
+        self._calls.clear()
+        self._maker.close()
+
+    def _run_with_more(
+        self, call: Call, given: Sequence[Any], handles: Sequence[Any], numbers: Mapping[str, Any]
+    ) -> Any:
+        """Run with outputs of its own, which are returned, and with numbers of the caller's."""
+        made = [make(given[call.like]) for make in call.makers]
+        extra = [handle for _, handle in made]
+        extra += [call.number(name, value) for name, value in numbers.items()]
+        try:
+            event = call.run([*handles, *extra])
+        except LaunchError as error:
+            raise self._maker.refused(call.best, error) from None
+        return _result([output for output, _ in made], event)
+
+    def _is_current(self, call: Call) -> bool:
+        """Whether the cache still has the answer of a call; forgets all calls if it has not."""
+        if call.is_current():
+            return True
+        self._calls.clear()
+        self._maker.describe()
+        return False
+
+    def _in_order(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split the arguments of a call into arrays, and sizes and scalars; both by name."""
-        names = [item.name for item in self._record.arguments if item.role not in ("scratch", "scalar")]
-        scalars = {item.name for item in self._record.arguments if item.role == "scalar"}
-        if len(arrays) > len(names):
-            raise InputError(f"{self.kernel}: takes the arrays {', '.join(names)}; {len(arrays)} were given")
-        given = dict(zip(names, arrays, strict=False))
-        numbers = {}
+    ) -> tuple[tuple[Any, ...], tuple[tuple[str, int], ...], dict[str, Any]]:
+        """Arrays in the order of the arguments (None for an absent one), sizes, and scalars by name."""
+        given = dict(zip(self._names_of(arrays), arrays, strict=False))
+        sizes, numbers = {}, {}
         for name, value in named.items():
-            if name in names and name not in given:
-                given[name] = value
-            elif name in scalars or name in self._size_names:
+            if name in self._maker.sizes:
+                sizes[name] = value
+            elif name in self._maker.scalars:
                 numbers[name] = value
+            elif name in self._maker.names and name not in given:
+                given[name] = value
             else:
-                known = ", ".join(dict.fromkeys([*names, *sorted(self._size_names | scalars)]))
+                known = ", ".join(
+                    dict.fromkeys([*self._maker.names, *sorted(self._maker.sizes | self._maker.scalars)])
+                )
                 raise InputError(
                     f"{self.kernel}: {name} was not expected or is given twice; there are {known}"
                 )
-        return {name: array for name, array in given.items() if array is not None}, numbers
+        whole = whole_sizes(self.kernel, sizes)
+        return tuple(map(given.get, self._maker.names)), tuple(whole.items()), numbers
 
-    @property
-    def _size_names(self) -> set[str]:
-        return {name for entry in self._record.entries for name in entry.sizes}
+    def _names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
+        """The arguments that arrays without names stand for."""
+        if len(arrays) <= len(self._maker.inputs):
+            return self._maker.inputs
+        if len(arrays) > len(self._maker.names):
+            names = ", ".join(self._maker.names)
+            raise InputError(f"{self.kernel}: takes the arrays {names}; {len(arrays)} were given")
+        return self._maker.names
 
-    def _view(self, launcher: Launcher, name: str, array: Any) -> View:
+    def _prepared(
+        self,
+        arrays: tuple[Any, ...],
+        stream: Any,
+        named: Mapping[str, Any],
+        sizes: tuple[tuple[str, int], ...],
+        numbers: Mapping[str, Any],
+    ) -> tuple[Call, list[Any]]:
+        """The prepared call for these arguments, made if there is none, and the arrays' handles."""
+        names = self._names_of(arrays)[: len(arrays)]
+        given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
+        views = self._views(given)
+        key, handles = look(arrays, stream)
+        if named:
+            key = (key, sizes, *numbers)
+        call = self._calls.get(key)
+        if call is None:
+            call = self._maker.make(names, given, views, stream, dict(sizes), numbers)
+            if len(self._calls) >= _MAX_CALLS:
+                self._calls.clear()
+            self._calls[key] = call
+            for array in given.values():
+                self._looks[type(array)] = package_of(array).look
+        return call, handles
+
+    def _views(self, given: Mapping[str, Any]) -> dict[str, View]:
+        """Check every array by itself, and that all are on one device."""
+        arrays = list(given.values())
+        if all(isinstance(array, np.ndarray) for array in arrays):
+            package_of(arrays[0] if arrays else None)  # raises
+        views = {name: self._view(name, array) for name, array in given.items()}
+        first = next(iter(given))
+        for name, view in views.items():
+            if view.device != views[first].device:
+                raise InputError(f"{self.kernel}: {name} and {first} are on different devices")
+        return views
+
+    def _view(self, name: str, array: Any) -> View:
         if isinstance(array, np.ndarray):
             raise InputError(
                 f"{self.kernel}: {name}: a numpy array is not on the device; copy it there first, with "
                 "pyopencl.array.to_device (a CPU device, too), cupy.asarray or torch.as_tensor"
             )
         try:
-            return launcher.view(array)
-        except (ValueError, AttributeError) as error:
+            return package_of(array).view(array)
+        except (InputError, *UNUSUAL) as error:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
 
-    def _sizes(self, views: Mapping[str, View], numbers: Mapping[str, Any]) -> Sizes:
-        """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""
-        sizes = {name: numbers[name] for name in self._size_names if name in numbers}
-        for spec in self._record.arguments:
-            view = views.get(spec.name)
-            if view is None or view.shape is None or len(view.shape) != len(spec.shape):
-                continue
-            for name, extent in zip(spec.shape, view.shape, strict=True):
-                if name in self._size_names and sizes.setdefault(name, extent) != extent:
-                    raise InputError(
-                        f"{self.kernel}: {spec.name} has shape {view.shape}: {name} would be {extent}, "
-                        f"and is {sizes[name]}"
-                    )
-        if missing := sorted(self._size_names - sizes.keys()):
-            raise InputError(
-                f"{self.kernel}: no array's shape gives {', '.join(missing)}; pass {missing[0]}=..."
-            )
-        return sizes
 
-    def _best(self, launcher: Launcher, views: Mapping[str, View], sizes: Sizes) -> Best:
-        generic = [item.name for item in self._record.arguments if item.dtype == "DTYPE"]
-        found = next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
-        return best_config(
-            self.kernel,
-            launcher.device if self._device is None else self._device,
-            dtype=self._dtype or found,
-            strict=False,
-            min_match=self._min_match,
-            on_miss=None,
-            cache=self._cache,
-            data=self._data,
-            **sizes,
-        )
+class BoundKernel:
+    """A kernel with its arrays: calling it queues the launches, and returns what a call returns."""
 
-    def _value(
-        self, launcher: Launcher, argument: Argument, views: Mapping[str, View], numbers: Mapping[str, Any]
-    ) -> Any:
-        """The value of an argument for a launch; raises InputError for a missing or unsuitable array."""
-        dtype = np.dtype(argument.dtype)
-        if argument.role == "scalar":
-            return self._scalar(argument, dtype, numbers.get(argument.name, argument.value))
-        size_bytes = prod(argument.shape) * dtype.itemsize
-        if argument.role == "scratch":
-            return launcher.scratch(size_bytes)
-        expected = f"{self.kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
-        view = views.get(argument.name)
-        if view is None:
-            raise InputError(f"{expected}, found none")
-        if view.dtype is None and view.size_bytes < size_bytes:
-            raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
-        # A package without unsigned types passes the same bytes as a signed type.
-        if view.dtype is not None and (
-            view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape
-        ):
-            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
-        return view.handle
+    def __init__(
+        self, kernel: LoadedKernel, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]
+    ) -> None:
+        self._kernel = kernel
+        given, sizes, numbers = kernel._in_order(arrays, named)
+        self._prepare = partial(kernel._prepared, given, stream, named, sizes, numbers)
+        self._call, handles = self._prepare()
+        self._first = given[self._call.like]
+        made = [make(self._first) for make in self._call.makers]
+        self._outputs = [output for output, _ in made]
+        self._handles = [*handles, *(handle for _, handle in made)]
+        self._handles += [self._call.number(name, value) for name, value in numbers.items()]
+        self._run = self._call.run
+        self._stream_of = package_of(self._first).stream if stream is None else None
+        self._stream = None if self._stream_of is None else self._stream_of(self._first)
 
-    def _scalar(self, argument: Argument, dtype: np.dtype[Any], value: Any) -> Any:
-        """Convert a number to the argument's type; raises InputError if the type cannot hold it."""
-        if isinstance(value, int | float | np.integer | np.floating):
-            with suppress(ValueError, OverflowError):
-                number = dtype.type(value)
-                if number == value or dtype.kind == "f":
-                    return number
-        raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {dtype}")
-
-    def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
-        options = best.options(launcher.dialect)
-        key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options, names)
-        if key not in self._programs:
-            self._warn_if_stale(launcher, best)
-            self._programs[key] = launcher.compile(
-                render(self.source, best.defines), options, best.record.compiler, names
-            )
-        return self._programs[key]
-
-    def _warn_if_stale(self, launcher: Launcher, best: Best) -> None:
-        reasons, origin = list(best.stale_reasons), best.provenance
-        compiler = launcher.compiler(best.record.compiler)
-        if origin and origin.source_sha256 != self.source.sha256:
-            reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
-        if (
-            origin
-            and origin.compiler not in ("", compiler)
-            and not _is_driver_reported(launcher, best, origin)
-        ):
-            reasons.append(change_sentence("compiler", origin.compiler, compiler))
-        if reasons:
-            what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-            warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=4)
+    def __call__(self) -> Any:
+        """Queue the launches; raises SetupError."""
+        if self._stream_of is not None:
+            stream = self._stream_of(self._first)
+            if stream != self._stream or stream == PER_THREAD:
+                self._run, self._stream = self._prepare()[0].run, stream
+        try:
+            event = self._run(self._handles)
+        except LaunchError as error:
+            raise self._kernel._maker.refused(self._call.best, error) from None
+        return _result(self._outputs, event)
 
 
-def _is_driver_reported(launcher: Launcher, best: Best, origin: Provenance) -> bool:
-    """Whether the compiler is the driver's own, and a reason reports the driver's change already."""
-    now = launcher.device
-    reported = {
-        change_sentence("driver", origin.driver, now.driver),
-        change_sentence("runtime", origin.runtime, now.runtime),
-    }
-    return launcher.compiler(best.record.compiler) == driver_compiler(now) and not reported.isdisjoint(
-        best.stale_reasons
-    )
+def _result(outputs: Sequence[Any], event: Any) -> Any:
+    """What a call returns: its outputs, else the event."""
+    if not outputs:
+        return event
+    if event is not None:  # a queue may be out of order
+        for output in outputs:
+            output.add_event(event)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def load_kernel(
@@ -264,8 +262,8 @@ def load_kernel(
         dtype: The element type; None takes that of the arrays.
         min_match: The lowest tier that may be served.
         cache: The folder of results; None for the usual ones.
-        source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl` in
-            the current folder, else the one that comes with autotune.
+        source: The kernel's source; None is `kernels/<kernel>.cu` or `.cl` in the current folder, else the
+            one that comes with autotune.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
 
@@ -273,17 +271,15 @@ def load_kernel(
         NoConfig: The kernel has no results.
         InputError: The kernel has no source.
     """
-    found = read_source(_find_source(kernel, source, cache), [Path(folder) for folder in include_dirs])
-    return LoadedKernel(kernel, device, dtype, min_match, cache, found, data)
+    found = read_source(_find_source(kernel, source), [Path(folder) for folder in include_dirs])
+    return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data))
 
 
-def _find_source(kernel: str, source: str | os.PathLike[str] | None, cache: Folder | None) -> Path:
+def _find_source(kernel: str, source: str | os.PathLike[str] | None) -> Path:
     if source is not None:
         return Path(source)
-    tuned = newest_record(kernel, cache).source
     folders = (Path("kernels"), packaged("kernels"))
-    found = [Path(os.path.normpath(Path(root, tuned))) for root in read_roots(cache)] if tuned else []
-    found += [folder / f"{kernel}{suffix}" for folder in folders for suffix in _SUFFIXES]
+    found = [folder / f"{kernel}{suffix}" for folder in folders for suffix in _SUFFIXES]
     for path in found:
         if path.is_file():
             return path

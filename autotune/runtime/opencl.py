@@ -1,19 +1,68 @@
-"""Launches on arrays and buffers of pyopencl."""
+"""Prepared launches on arrays and buffers of pyopencl."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
+import pyopencl.array as cl_array
 
 from autotune.compilers.base import driver_compiler
-from autotune.core.launch_plan import needs_cuda
-from autotune.core.records import Launch
-from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.launchers import View
+from autotune.runtime.packages import Looks, Make
+from autotune.runtime.prepared import CallPlan, Run, View, Workspace
+
+
+class PyopenclPackage:
+    """Arrays and buffers of pyopencl, on the queue of the first array that has one."""
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read arrays; the key has the queue itself, whose address another one may get later."""
+        queue = _queue(arrays) if stream is None else stream
+        looks: list[Any] = []
+        handles: list[Any] = []
+        for array in arrays:
+            if isinstance(array, cl_array.Array):
+                looks.append((array.shape, array.dtype, array.strides, array.offset))
+                handles.append(array.base_data)
+            else:
+                looks.append(array and (array.size,))
+                handles.append(array)
+        return (queue, *looks), handles
+
+    def stream(self, array: Any) -> cl.CommandQueue | None:
+        """The queue of an array."""
+        return _queue([array])
+
+    def view(self, array: Any) -> View:
+        """View a contiguous Array that begins at the start of its buffer, or a Buffer."""
+        if isinstance(array, cl.MemoryObject):
+            return View(array, None, None, array.size, "opencl")
+        if not array.flags.c_contiguous or array.offset:
+            raise ValueError("is not contiguous from the start of its buffer on")
+        return View(array.base_data, array.dtype.name, array.shape, array.nbytes, "opencl")
+
+    def open(self, arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
+        """Open the given queue, else that of the first array that has one."""
+        queue = _queue(arrays) if stream is None else stream
+        if not isinstance(queue, cl.CommandQueue | None):
+            raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
+        if queue is None:
+            raise InputError("these buffers belong to no queue; give one as stream=")
+        return OpenCLLauncher(queue)
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """Allocate in the context of the input's queue."""
+        of_dtype = np.dtype(dtype)
+
+        def make(array: Any) -> tuple[Any, Any]:
+            made = cl_array.empty(array.queue, shape, of_dtype)
+            return made, made.base_data
+
+        return make
 
 
 class OpenCLLauncher:
@@ -23,17 +72,9 @@ class OpenCLLauncher:
 
     def __init__(self, queue: cl.CommandQueue) -> None:
         self.device = opencl_device(queue.device)
-        self.place = (queue.context.int_ptr, queue.device.int_ptr)
+        self.place: object = (queue.context.int_ptr, queue.device.int_ptr)
         self._queue = queue
-        self._event: cl.Event | None = None
-
-    def view(self, array: Any) -> View:
-        """View a contiguous Array that begins at the start of its buffer, or a Buffer."""
-        if isinstance(array, cl.MemoryObject):
-            return View(array, None, None, array.size)
-        if not array.flags.c_contiguous or array.offset:
-            raise ValueError("is not contiguous from the start of its buffer on")
-        return View(array.base_data, array.dtype.name, array.shape, array.nbytes)
+        self.queue: Hashable = queue
 
     def compiler(self, kind: str) -> str:
         """The driver's own compiler."""
@@ -45,42 +86,88 @@ class OpenCLLauncher:
             program = cl.Program(self._queue.context, source)
             return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
         except cl.Error as error:
-            raise CompileError(build_log(str(error))) from None
+            raise CompileError(str(error)) from None
 
-    def scratch(self, size_bytes: int) -> cl.Buffer:
-        """Allocate a buffer; OpenCL keeps it until the kernels that use it are done."""
+    def number(self, value: np.generic) -> np.generic:
+        """Numbers are passed as they are."""
+        return value
+
+    def prepare(self, program: cl.Program, plan: CallPlan, workspace: Workspace) -> Run:
+        """Make the kernels and set what is the same at every call; raises LaunchError."""
+        if plan.variables:
+            name, _, _ = plan.variables[0]
+            raise LaunchError(f"{name}: only CUDA has variables that the host can write")
+        return _Prepared(self._queue, program, plan, workspace)
+
+
+class _Prepared:
+    """Kernels with their arguments; a call sets those that are its own, which are the kernels' state."""
+
+    def __init__(
+        self, queue: cl.CommandQueue, program: cl.Program, plan: CallPlan, workspace: Workspace
+    ) -> None:
+        self._queue, self._lock, self._workspace = queue, workspace.lock, workspace
+        values: dict[str, Any] = dict(plan.scalars)
+        for array in plan.hidden:
+            values[array.name] = (
+                self._buffer(array.size_bytes, array.fill)
+                if array.fill
+                else workspace.reserve(array.name, array.size_bytes, self._buffer)
+            )
+        places = {name: place for place, name in enumerate(plan.given)}
+        self._copies = [
+            (values[array.name], places[array.copy_of], array.size_bytes)
+            for array in plan.hidden
+            if array.copy_of
+        ]
+        self._launches = []
         try:
-            return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+            for step in plan.launches:
+                kernel = cl.Kernel(program, step.entry)
+                for number, name in enumerate(step.arguments):
+                    if name not in places:
+                        kernel.set_arg(number, values[name])
+                own = [(number, places[name]) for number, name in enumerate(step.arguments) if name in places]
+                total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
+                self._launches.append((kernel, own, total, step.block))
+        except cl.Error as error:
+            raise LaunchError(f"{step.entry}: {error}") from None
+        self._has_memory = bool(plan.hidden)
+
+    def __call__(self, handles: Sequence[Any]) -> cl.Event | None:
+        """Queue the operations, each after the one before, as a queue may be out of order."""
+        with self._lock:
+            # Calls that share memory run one after another, too.
+            event = self._workspace.latest if self._has_memory else None
+            entry = ""
+            try:
+                for target, place, size_bytes in self._copies:
+                    event = cl.enqueue_copy(
+                        self._queue, target, handles[place], byte_count=size_bytes, wait_for=event and [event]
+                    )
+                for kernel, own, total, block in self._launches:
+                    entry = kernel.function_name
+                    for number, place in own:
+                        kernel.set_arg(number, handles[place])
+                    event = cl.enqueue_nd_range_kernel(
+                        self._queue, kernel, total, block, wait_for=event and [event]
+                    )
+            except cl.Error as error:
+                raise LaunchError(f"{entry}: {error}") from None
+            if self._has_memory:
+                self._workspace.latest = event
+            return event
+
+    def _buffer(self, size_bytes: int, fill: bytes = b"") -> cl.Buffer:
+        flags, content = cl.mem_flags.READ_WRITE, None
+        if fill:
+            flags |= cl.mem_flags.COPY_HOST_PTR
+            content = np.frombuffer(fill * (size_bytes // len(fill)), np.uint8)
+        try:
+            return cl.Buffer(self._queue.context, flags, 0 if fill else max(1, size_bytes), hostbuf=content)
         except cl.Error as error:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
 
-    def set_variable(self, program: cl.Program, name: str, content: Any, size_bytes: int) -> None:
-        """Refuse: OpenCL C has no variables that the host can write."""
-        raise LaunchError(f"{name}: only CUDA has variables that the host can write")
 
-    def launch(self, program: cl.Program, step: Launch, arguments: Mapping[str, Any]) -> None:
-        """Enqueue one launch to start after the previous one, as a queue may be out of order."""
-        if reason := needs_cuda(step):
-            raise LaunchError(reason)
-        total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
-        earlier = None if self._event is None else [self._event]
-        try:
-            kernel = cl.Kernel(program, step.entry)  # a new one for each call: its arguments are state
-            kernel.set_args(*(arguments[name] for name in step.arguments))
-            self._event = cl.enqueue_nd_range_kernel(self._queue, kernel, total, step.block, wait_for=earlier)
-        except cl.Error as error:
-            raise LaunchError(f"{step.entry}: {error}") from None
-
-    def finish(self) -> cl.Event | None:
-        """The event of the last launch."""
-        return self._event
-
-
-def open_launcher(arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
-    """Open the given queue, else that of the first array that has one."""
-    if not isinstance(stream, cl.CommandQueue | None):
-        raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
-    queue = stream or next((array.queue for array in arrays if getattr(array, "queue", None)), None)
-    if queue is None:
-        raise InputError("these buffers belong to no queue; give one as stream=")
-    return OpenCLLauncher(queue)
+def _queue(arrays: Sequence[Any]) -> cl.CommandQueue | None:
+    return next((array.queue for array in arrays if getattr(array, "queue", None)), None)

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -150,7 +151,7 @@ def test_scalars_sizes_and_streams_of_a_wrong_kind_are_bad_input(rows, queue):
         f"factor = {2**40}: expected a value of type int32": {"factor": 2**40},
         "factor = None: expected a value of type int32": {"factor": None},
         "stream 7: expected a pyopencl.CommandQueue": {"stream": 7},
-        "rows would be 8, and is eight": {"rows": "eight"},
+        "sizes are whole numbers; found rows=eight": {"rows": "eight"},
     }
     for complaint, named in wrong.items():
         with pytest.raises(InputError, match=complaint):
@@ -272,3 +273,52 @@ def test_the_example_gets_a_right_sum(root, tmp_path, name):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "right" and "None" not in done.stdout
+
+
+def test_bound_arrays_are_read_at_every_run(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    run = load_kernel("rows").bind(x, out, factor=3)
+    for numbers in (matrix(8, 32), 7 - matrix(8, 32)):
+        x.set(numbers)
+        run().wait()
+        assert (out.get() == 3 * numbers.sum(axis=1)).all()
+
+
+def test_calls_of_all_threads_get_their_own_sums(rows, queue):
+    kernel = load_kernel("rows")
+
+    def sums(factor: int) -> bool:
+        x, out = cl_array.to_device(queue, factor * matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+        for _ in range(20):
+            out.fill(0)
+            kernel(x, out, factor=factor).wait()
+            if not (out.get() == factor**2 * matrix(8, 32).sum(axis=1)).all():
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(sums, range(1, 9)))
+
+
+def test_a_cache_that_is_replaced_while_a_program_runs_is_seen(rows, queue, monkeypatch):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    kernel = load_kernel("rows")
+    kernel(x, out)
+    held = json.loads(rows.read_text())
+    held["arguments"][4]["value"] = "5"
+    rows.write_text(json.dumps(held))
+    kernel(x, out).wait()
+    assert (out.get() == 5 * matrix(8, 32).sum(axis=1)).all()
+    rows.write_text("{")
+    with pytest.raises(CacheError, match=r"rows\.json: damaged"):
+        kernel(x, out)
+
+
+def test_a_closed_kernel_can_be_called_again(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    kernel = load_kernel("rows")
+    kernel(x, out)
+    kernel.close()
+    kernel(x, out, factor=4).wait()
+    assert (out.get() == 4 * matrix(8, 32).sum(axis=1)).all()

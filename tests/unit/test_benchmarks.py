@@ -19,6 +19,7 @@ GPU_PACKAGES = ("cupy", "torch", "pycuda")
 HAS_GPU = Path("/dev/nvidiactl").exists()
 RECORDED = "recorded/convolution/A100_T4.json"
 SMALLEST = {  # every other script needs a GPU, and is asked for its help where its packages are installed
+    "call_overhead": "--calls 5 --rounds 2 --starts 0",
     "carry_over": "recorded",
     "chaos": "--searches 1 --budget 20",
     "cuda_backends": "--backends opencl:0 opencl:0 --configurations 1 --rounds 2 --size 4096",

@@ -6,7 +6,7 @@ import pytest
 from autotune.cli._tables import per_second
 from autotune.core.text import count_text
 from autotune.errors import InputError
-from autotune.runtime.launchers import open_launcher
+from autotune.runtime.packages import package_of
 
 
 def test_best_elsewhere_names_its_folders_in_full_and_those_that_are_missing(folder):
@@ -53,4 +53,4 @@ def test_one_thing_is_not_said_in_the_plural():
 
 def test_numpy_arrays_are_told_where_they_have_to_be():
     with pytest.raises(InputError, match=r"numpy arrays need a CPU device.*to_device"):
-        open_launcher([np.zeros(3)], None)
+        package_of(np.zeros(3))

@@ -1,0 +1,299 @@
+"""Prepares calls of a loaded kernel: looks up the configuration, compiles it and packs its launches."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import prod
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autotune.compilers.base import driver_compiler
+from autotune.compilers.kernel_source import SourceText, render
+from autotune.core.launch_plan import symbol_names
+from autotune.core.records import Argument, CallSpec, Launch, Provenance, Tier
+from autotune.core.text import size_text
+from autotune.errors import CompileError, InputError, LaunchError, SetupError
+from autotune.runtime.packages import Make, package_of
+from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Run, View, Workspace
+from autotune.serving.best import Best
+from autotune.serving.cache import Folder
+from autotune.serving.cache_schema import damaged
+from autotune.serving.device_records import newest_record
+from autotune.serving.lookup import best_config
+from autotune.serving.matching import change_sentence
+
+CHECK_S = 1.0  # how often cache files are looked at for changes
+
+
+class StaleWarning(UserWarning):
+    """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
+
+
+class Call:
+    """Launches that are ready for all calls that look alike."""
+
+    __slots__ = ("_ask", "best", "like", "makers", "number", "run", "until")
+
+    def __init__(
+        self,
+        run: Run,
+        best: Best,
+        ask: Callable[[], Best],
+        makers: tuple[Make, ...],
+        like: int,
+        number: Callable[[str, Any], Any],
+    ) -> None:
+        """Keep what a call needs.
+
+        Args:
+            run: Queues the launches.
+            best: The configuration.
+            ask: Asks the cache for it again.
+            makers: Make the outputs that are returned.
+            like: The place of the array that outputs are made beside.
+            number: Converts a scalar of a call.
+        """
+        self.run = run
+        self.best = best
+        self._ask = ask
+        self.makers = makers
+        self.like = like
+        self.number = number
+        self.until = monotonic() + CHECK_S  # when the cache is to be looked at again
+
+    def is_current(self) -> bool:
+        """Whether the cache still gives this configuration; then it is not looked at for a while."""
+        self.until = monotonic() + CHECK_S
+        return self._ask() is self.best
+
+
+class Request(NamedTuple):
+    """What `load_kernel` was asked for."""
+
+    kernel: str
+    device: object
+    dtype: str | None
+    min_match: Tier
+    cache: Folder | None
+    source: SourceText
+    data: str | None
+
+
+class CallMaker:
+    """Makes the calls of one kernel; programs and scratch memory are shared by calls that look different."""
+
+    def __init__(self, request: Request) -> None:
+        self.kernel, self.source = request.kernel, request.source
+        self._request = request
+        self._programs: dict[tuple[object, ...], Any] = {}
+        self._workspaces: dict[Any, Workspace] = {}
+        self.describe()
+
+    def describe(self) -> None:
+        """Read from the newest record what callers pass."""
+        record = self._record = newest_record(self.kernel, self._request.cache)
+        self.names = tuple(item.name for item in record.arguments if item.role not in ("scratch", "scalar"))
+        self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
+        self.sizes = {name for entry in record.entries for name in entry.sizes}
+        self.inputs = record.call.inputs if record.call else ()
+
+    def close(self) -> None:
+        """Drop the scratch memory, which is freed once no prepared call uses it."""
+        self._workspaces.clear()
+
+    def refused(self, best: Best, error: Exception) -> SetupError:
+        """The error for a configuration that does not compile or launch."""
+        return SetupError(f"{self.source.path}: {best.config}: {error}")
+
+    def make(
+        self,
+        names: Sequence[str],
+        given: Mapping[str, Any],
+        views: Mapping[str, View],
+        stream: Any,
+        sizes: dict[str, int],
+        numbers: Mapping[str, Any],
+    ) -> Call:
+        """Look up the configuration, compile it and pack its launches.
+
+        Args:
+            names: Of the arrays of the call, absent ones too, in their order.
+            given: The arrays.
+            views: Their views.
+            stream: As in a call.
+            sizes: Those that were given as numbers.
+            numbers: Scalars of the call.
+        """
+        arrays = list(given.values())
+        package = package_of(arrays[0])
+        launcher = package.open(arrays, stream)
+        sizes = self._complete(sizes, views)
+        ask = self._question(launcher, views, sizes)
+        best = ask()
+        expected = {argument.name: argument for argument in best.arguments(**sizes)}
+        launches = best.launch(**sizes)
+        call = best.record.call or CallSpec()
+        variables = [argument for argument in expected.values() if argument.symbol]
+        used = dict.fromkeys(self._used(launches, expected) + [argument.name for argument in variables])
+        made = [name for name in call.returns if name not in views]
+        if made and stream is not None and launcher.dialect == "cuda":
+            raise InputError(
+                f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
+                f"{', '.join(made)}, too"
+            )
+        hidden = []
+        for name in used:
+            if name in views:
+                self._require(expected[name], views[name])
+            elif name not in made and expected[name].role != "scalar":
+                hidden.append(self._hidden(expected[name], call))
+        scalars = {
+            name: self._scalar(expected[name], expected[name].value)
+            for name in used
+            if expected[name].role == "scalar" and name not in numbers
+        }
+        plan = CallPlan(
+            given=(*names, *made, *numbers),
+            scalars=scalars,
+            hidden=tuple(hidden),
+            variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),
+            launches=launches,
+        )
+        try:
+            program = self._program(launcher, best, symbol_names(launches, variables))
+            run = launcher.prepare(program, plan, self._workspaces.setdefault(launcher.queue, Workspace()))
+        except (CompileError, LaunchError) as error:
+            raise self.refused(best, error) from None
+        return Call(
+            run=run,
+            best=best,
+            ask=ask,
+            makers=tuple(
+                package.empty(arrays[0], expected[name].shape, expected[name].dtype) for name in made
+            ),
+            like=names.index(next(iter(given))),
+            number=lambda name, value: launcher.number(self._scalar(expected[name], value)),
+        )
+
+    def _complete(self, sizes: dict[str, int], views: Mapping[str, View]) -> dict[str, int]:
+        """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""
+        for spec in self._record.arguments:
+            view = views.get(spec.name)
+            if view is None or view.shape is None or len(view.shape) != len(spec.shape):
+                continue
+            for name, extent in zip(spec.shape, view.shape, strict=True):
+                if name in self.sizes and sizes.setdefault(name, extent) != extent:
+                    raise InputError(
+                        f"{self.kernel}: {spec.name} has shape {view.shape}: {name} would be {extent}, "
+                        f"and is {sizes[name]}"
+                    )
+        if missing := sorted(self.sizes - sizes.keys()):
+            raise InputError(
+                f"{self.kernel}: no array's shape gives {', '.join(missing)}; pass {missing[0]}=..."
+            )
+        return sizes
+
+    def _question(
+        self, launcher: Launcher, views: Mapping[str, View], sizes: dict[str, int]
+    ) -> Callable[[], Best]:
+        """The question to `best_config`; it is asked again from time to time, as the cache may change."""
+        generic = [item.name for item in self._record.arguments if item.dtype == "DTYPE"]
+        found = next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
+        return lambda: best_config(
+            self.kernel,
+            launcher.device if self._request.device is None else self._request.device,
+            dtype=self._request.dtype or found,
+            strict=False,
+            min_match=self._request.min_match,
+            on_miss=None,
+            cache=self._request.cache,
+            data=self._request.data,
+            **sizes,
+        )
+
+    def _used(self, launches: Sequence[Launch], expected: Mapping[str, Argument]) -> list[str]:
+        """The arguments that launches pass; raises CacheError for one that there is not."""
+        for step in launches:
+            if unknown := sorted(set(step.arguments) - expected.keys()):
+                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {unknown[0]}")
+        return [name for step in launches for name in step.arguments]
+
+    def _require(self, argument: Argument, view: View) -> None:
+        """Raise InputError unless an array is what an argument needs."""
+        expected, size_bytes = self._expected(argument), _size_bytes(argument)
+        if view.dtype is None and view.size_bytes < size_bytes:
+            raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
+        # A package without unsigned types passes the same bytes as a signed type.
+        if view.dtype is not None and (
+            view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape
+        ):
+            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
+
+    def _expected(self, argument: Argument) -> str:
+        return f"{self.kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
+
+    def _hidden(self, argument: Argument, call: CallSpec) -> Hidden:
+        """Memory for an array that the caller does not pass; raises InputError if the caller has to."""
+        name, size_bytes = argument.name, _size_bytes(argument)
+        if argument.role == "scratch":
+            return Hidden(name, size_bytes)
+        if name in call.kept:
+            return Hidden(name, size_bytes, np.dtype(argument.dtype).type(call.kept[name]).tobytes())
+        if name in call.copies:
+            return Hidden(name, size_bytes, copy_of=call.copies[name])
+        raise InputError(f"{self._expected(argument)}, found none")
+
+    def _scalar(self, argument: Argument, value: Any) -> np.generic:
+        """Convert a number to the argument's type; raises InputError if the type cannot hold it."""
+        dtype = np.dtype(argument.dtype)
+        if isinstance(value, int | float | np.integer | np.floating):
+            with suppress(ValueError, OverflowError):
+                number: np.generic = dtype.type(value)
+                if number == value or dtype.kind == "f":
+                    return number
+        raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {dtype}")
+
+    def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
+        options = best.options(launcher.dialect)
+        key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options, names)
+        if key not in self._programs:
+            self._warn_if_stale(launcher, best)
+            self._programs[key] = launcher.compile(
+                render(self.source, best.defines), options, best.record.compiler, names
+            )
+        return self._programs[key]
+
+    def _warn_if_stale(self, launcher: Launcher, best: Best) -> None:
+        reasons, origin = list(best.stale_reasons), best.provenance
+        compiler = launcher.compiler(best.record.compiler)
+        if origin and origin.source_sha256 != self.source.sha256:
+            reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
+        if (
+            origin
+            and origin.compiler not in ("", compiler)
+            and not _is_driver_reported(launcher, best, origin)
+        ):
+            reasons.append(change_sentence("compiler", origin.compiler, compiler))
+        if reasons:
+            what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
+            warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=6)
+
+
+def _is_driver_reported(launcher: Launcher, best: Best, origin: Provenance) -> bool:
+    """Whether the compiler is the driver's own, and a reason reports the driver's change already."""
+    now = launcher.device
+    reported = {
+        change_sentence("driver", origin.driver, now.driver),
+        change_sentence("runtime", origin.runtime, now.runtime),
+    }
+    return launcher.compiler(best.record.compiler) == driver_compiler(now) and not reported.isdisjoint(
+        best.stale_reasons
+    )
+
+
+def _size_bytes(argument: Argument) -> int:
+    return prod(argument.shape) * np.dtype(argument.dtype).itemsize

@@ -1,0 +1,338 @@
+"""How calls read the arrays of each GPU package.
+
+Each package has a class, opened at the first array of its kind. `look` runs at every call: it reads what
+launches depend on and the handles of the arrays, and checks nothing. `view` checks one array; it runs once
+for all calls that look alike.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from math import prod
+from threading import get_ident
+from typing import Any, Protocol
+
+import numpy as np
+
+from autotune.errors import InputError
+from autotune.runtime.prepared import Launcher, View
+
+Key = tuple[Any, ...]  # the stream's handle, and what every array looks like
+Looks = tuple[Key, list[Any]]
+Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
+
+# The driver's and the array interface's numbers of the default streams; 0 may be either.
+LEGACY, PER_THREAD = 1, 2
+
+
+class Package(Protocol):
+    """The arrays of one package."""
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """What arrays look like (an absent one is None) and their handles; may raise nearly anything."""
+        ...
+
+    def stream(self, array: Any) -> Any:
+        """The stream or queue that an array's work now goes to."""
+        ...
+
+    def view(self, array: Any) -> View:
+        """View an array; raises ValueError with the reason when it cannot be passed to a kernel."""
+        ...
+
+    def open(self, arrays: Sequence[Any], stream: Any) -> Launcher:
+        """Open the device of the first array, with the given stream or its own; raises InputError."""
+        ...
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """A function that makes an array, on the device of the one that it gets; raises InputError."""
+        ...
+
+
+class CudaPackage:
+    """Arrays with the CUDA array interface: numba's and others."""
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read the interface of each array, and ask the driver for its GPU."""
+        views = [None if array is None else self.view(array) for array in arrays]
+        handles = [0 if view is None else view.handle for view in views]
+        looks = [view and view._replace(handle=None) for view in views]
+        own = next((self.stream(array) for array in arrays if array is not None), LEGACY)
+        return _key(own if stream is None else stream_handle(stream), looks, handles), handles
+
+    def view(self, array: Any) -> View:
+        """Read the interface; the driver knows the GPU."""
+        interface = array.__cuda_array_interface__
+        shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+        if interface.get("strides") not in (None, _strides(shape, dtype.itemsize)):
+            raise ValueError("is not contiguous")
+        if interface.get("mask") is not None:
+            raise ValueError("has a mask")
+        pointer = int(interface["data"][0])
+        return View(pointer, dtype.name, shape, prod(shape) * dtype.itemsize, _gpu_of(pointer))
+
+    def open(self, arrays: Sequence[Any], stream: Any) -> Launcher:
+        """Open the GPU through the driver."""
+        from autotune.runtime.cuda import CudaLauncher
+
+        key, _ = self.look(arrays[:1], stream)
+        return CudaLauncher(self.view(arrays[0]).device, key[0])
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """Refuse: there is no package to ask."""
+        kind = type(like).__qualname__
+        raise InputError(f"an output cannot be allocated beside an array of type {kind}; pass it, too")
+
+    def stream(self, array: Any) -> int:
+        """The stream of the interface, else the default one."""
+        return int(array.__cuda_array_interface__.get("stream") or LEGACY)
+
+
+class TorchPackage(CudaPackage):
+    """Tensors of PyTorch, on its current stream."""
+
+    def __init__(self) -> None:
+        self._torch = torch = importlib.import_module("torch")
+        self._has_gradients = torch.is_grad_enabled
+        # The public way makes a stream object at every call, which takes longer than the launch.
+        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read tensors; a wish for gradients counts where they are recorded."""
+        handles = [0 if array is None else array.data_ptr() for array in arrays]
+        looks: list[Any] = [
+            array is not None
+            and (
+                array.shape,
+                array.dtype,
+                array.get_device(),
+                array.is_contiguous(),
+                array.requires_grad and self._has_gradients(),
+            )
+            for array in arrays
+        ]
+        handle = (self._raw_stream(looks[0][2]) or LEGACY) if stream is None else stream_handle(stream)
+        if handle == PER_THREAD or 0 in handles:
+            return _key(handle, looks, handles), handles
+        return (handle, *looks), handles
+
+    def view(self, array: Any) -> View:
+        """Check a tensor."""
+        if not array.is_cuda:
+            raise ValueError(f"is on the device {array.device}; copy it to a GPU with .cuda()")
+        if not array.is_contiguous():
+            raise ValueError("is not contiguous")
+        if array.requires_grad and self._has_gradients():
+            raise ValueError("requires gradients, which a kernel does not record; pass x.detach()")
+        size_bytes = array.numel() * array.element_size()
+        if size_bytes and not array.data_ptr():
+            raise ValueError("has no memory: it was freed")
+        dtype = str(array.dtype).removeprefix("torch.")
+        return View(array.data_ptr(), dtype, tuple(array.shape), size_bytes, array.get_device())
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """Allocate through PyTorch's pool."""
+        of_dtype = getattr(self._torch, dtype, None)
+        if of_dtype is None:
+            raise InputError(f"PyTorch has no type {dtype}; pass the output, too")
+
+        def make(array: Any) -> tuple[Any, int]:
+            made = array.new_empty(shape, dtype=of_dtype)
+            return made, made.data_ptr()
+
+        return make
+
+    def stream(self, array: Any) -> int:
+        """The current stream of the tensor's GPU."""
+        return self._raw_stream(array.get_device()) or LEGACY
+
+    def _current_stream(self, number: int) -> int:
+        return int(self._torch.cuda.current_stream(number).cuda_stream)
+
+
+class CupyPackage(CudaPackage):
+    """Arrays of CuPy, on its current stream."""
+
+    def __init__(self) -> None:
+        self._cupy = cupy = importlib.import_module("cupy")
+        self._current = cupy.cuda.get_current_stream
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read arrays."""
+        handles = [0 if array is None else array.data.ptr for array in arrays]
+        looks: list[Any] = [
+            array is not None and (array.shape, array.dtype, array.flags.c_contiguous, array.data.device_id)
+            for array in arrays
+        ]
+        handle = (self._current(looks[0][3]).ptr or LEGACY) if stream is None else stream_handle(stream)
+        if handle == PER_THREAD or 0 in handles:
+            return _key(handle, looks, handles), handles
+        return (handle, *looks), handles
+
+    def view(self, array: Any) -> View:
+        """Check an array."""
+        if not array.flags.c_contiguous:
+            raise ValueError("is not contiguous")
+        return View(array.data.ptr, array.dtype.name, array.shape, array.nbytes, array.data.device_id)
+
+    def stream(self, array: Any) -> int:
+        """The current stream of the array's GPU."""
+        return self._current(array.data.device_id).ptr or LEGACY
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """Allocate through CuPy's pool."""
+        empty, of_dtype = self._cupy.empty, np.dtype(dtype)
+
+        def make(array: Any) -> tuple[Any, int]:
+            with array.device:
+                made = empty(shape, of_dtype)
+            return made, made.data.ptr
+
+        return make
+
+
+class PycudaPackage(CudaPackage):
+    """Arrays of PyCUDA, which know no stream and may have been freed."""
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read arrays; the driver knows whether their memory is still allocated, and on which GPU."""
+        handles = [0 if array is None else int(array.gpudata) for array in arrays]
+        looks = [
+            array is not None and (array.shape, array.dtype, array.strides, _gpu_of(handle))
+            for array, handle in zip(arrays, handles, strict=True)
+        ]
+        handle = LEGACY if stream is None else stream_handle(stream)
+        return _key(handle, looks, handles), handles
+
+    def view(self, array: Any) -> View:
+        """Check an array."""
+        if not array.flags.c_contiguous:
+            raise ValueError("is not contiguous")
+        pointer = int(array.gpudata)
+        return View(pointer, array.dtype.name, tuple(array.shape), array.nbytes, _gpu_of(pointer))
+
+    def stream(self, array: Any) -> int:
+        """The default stream: PyCUDA has no current one."""
+        return LEGACY
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """Allocate in the current context."""
+        empty, of_dtype = importlib.import_module("pycuda.gpuarray").empty, np.dtype(dtype)
+
+        def make(array: Any) -> tuple[Any, int]:
+            made = empty(shape, of_dtype, array.allocator)
+            return made, int(made.gpudata)
+
+        return make
+
+
+class CudaCorePackage(CudaPackage):
+    """Buffers of cuda.core: memory without a shape or a stream."""
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read buffers; the handle of a closed one is none, or 0."""
+        handles = [0 if array is None else int(array.handle) for array in arrays]
+        looks = [array is not None and (array.size, array.device_id) for array in arrays]
+        handle = LEGACY if stream is None else stream_handle(stream)
+        return _key(handle, looks, handles), handles
+
+    def stream(self, array: Any) -> int:
+        """The default stream."""
+        return LEGACY
+
+    def view(self, array: Any) -> View:
+        """Check a buffer."""
+        if not array.handle:
+            raise ValueError("is closed")
+        if not array.is_device_accessible:
+            raise ValueError("is not in the memory of a GPU")
+        return View(int(array.handle), None, None, array.size, array.device_id)
+
+
+# By the top-level package of an array's type; arrays of any other may have the CUDA array interface.
+_PACKAGES = {
+    "torch": (__name__, "TorchPackage"),
+    "cupy": (__name__, "CupyPackage"),
+    "pycuda": (__name__, "PycudaPackage"),
+    "cuda": (__name__, "CudaCorePackage"),
+    "pyopencl": ("autotune.runtime.opencl", "PyopenclPackage"),
+}
+
+
+def package_of(array: object) -> Package:
+    """The package of an array; raises InputError for unknown kinds."""
+    root = type(array).__module__.partition(".")[0]
+    if root in _PACKAGES:
+        return _open(root)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _open("")
+    if root == "numpy":
+        raise InputError(
+            "numpy arrays need a CPU device, through pyopencl: pass pyopencl.array.to_device(queue, array); "
+            "for a GPU, copy them with cupy.asarray or torch.as_tensor"
+        )
+    kind = type(array).__qualname__
+    raise InputError(f"expected arrays on a GPU: of cupy, torch, pycuda, cuda.core or pyopencl; found {kind}")
+
+
+# What reading an array may raise that is not what it seems to be, and a look-up of a call that is new.
+UNUSUAL = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
+
+
+def look(arrays: Sequence[Any], stream: Any) -> Looks:
+    """What the arrays of a call look like, also if they are of several packages."""
+    first = next(array for array in arrays if array is not None)
+    with suppress(*UNUSUAL):
+        return package_of(first).look(arrays, stream)
+    (own, *_), _ = package_of(first).look([first], stream)
+    looks = [([False], [0]) if array is None else package_of(array).look([array], own) for array in arrays]
+    key = (own, *(tuple(part[1:]) for part, _ in looks))
+    return key, [handle for _, (handle,) in looks]
+
+
+@cache
+def _open(root: str) -> Package:
+    module, name = _PACKAGES.get(root, (__name__, "CudaPackage"))
+    package: Package = getattr(importlib.import_module(module), name)()
+    return package
+
+
+def _key(stream: int, looks: Sequence[Any], handles: Sequence[Any]) -> Key:
+    """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed."""
+    key = (stream, *looks)
+    if stream == PER_THREAD:
+        key = (*key, get_ident())
+    return (*key, tuple(map(bool, handles))) if 0 in handles else key
+
+
+def stream_handle(stream: Any) -> int:
+    """The driver's handle of a stream: a number, or an object of cuda.core, cupy, torch or pycuda."""
+    if isinstance(stream, int):
+        return stream or LEGACY
+    for name in ("cuda_stream", "ptr"):
+        if isinstance(handle := getattr(stream, name, None), int):
+            return handle or LEGACY
+    if hasattr(stream, "__cuda_stream__"):
+        found = stream.__cuda_stream__
+        return int((found() if callable(found) else found)[1]) or LEGACY
+    if hasattr(stream, "handle"):
+        return int(stream.handle) or LEGACY
+    raise InputError(f"stream {stream!r}: expected a stream of cuda.core, cupy, torch or pycuda")
+
+
+def _gpu_of(pointer: int) -> int:
+    from autotune.runtime.cuda import device_of
+
+    if pointer == 0:
+        raise ValueError("has no memory")
+    number = device_of(pointer)
+    if number is None:
+        raise ValueError("is not in a GPU's memory, or was freed")
+    return number
+
+
+def _strides(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
+    return tuple(item_bytes * prod(shape[place + 1 :]) for place in range(len(shape)))

@@ -1,0 +1,105 @@
+"""What a call needs once its arrays are known, independent of any GPU package.
+
+A loaded kernel makes a `CallPlan` from the configuration and the shapes; a launcher turns it into launches
+whose arguments are packed already, so that a call only fills in the addresses of its arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from autotune.core.records import DeviceInfo, Launch
+
+_ALIGNMENT_BYTES = 256  # arrays in a block are aligned as allocations are
+_MAX_SPARE_BYTES = 2**26
+
+
+class View(NamedTuple):
+    """An array as a launch takes it; dtype and shape are None for raw memory."""
+
+    handle: Any
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    size_bytes: int
+    device: Any  # equal for arrays of one device
+
+
+class Hidden(NamedTuple):
+    """An array that the kernel needs and no caller passes: scratch, a counter, a copy of an input."""
+
+    name: str
+    size_bytes: int
+    fill: bytes = b""  # one element; written once, because every run leaves such an array as it was
+    copy_of: str = ""  # the array that is copied to it before every run
+
+
+class CallPlan(NamedTuple):
+    """The launches of a call with the origin of every argument."""
+
+    given: tuple[str, ...]  # arrays and numbers, in the order of the handles of a call
+    scalars: Mapping[str, np.generic]  # the other numbers
+    hidden: tuple[Hidden, ...]
+    variables: tuple[tuple[str, str, int], ...]  # of the program: name, array that is copied to it, bytes
+    launches: tuple[Launch, ...]
+
+
+Run = Callable[[Sequence[Any]], Any]  # queues the launches on arrays with these handles
+
+
+class Launcher(Protocol):
+    """One stream or queue of one device."""
+
+    dialect: str  # of the device's compiler
+    device: DeviceInfo
+    place: object  # identifies device and context: a program runs wherever this is equal
+    queue: Hashable  # work of equal ones runs in order
+
+    def compiler(self, kind: str) -> str:
+        """The compiler's name and version, as in results; `kind` is the record's."""
+        ...
+
+    def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Any:
+        """Compile a program with kernels of these C++ names; raises CompileError with the compiler's log."""
+        ...
+
+    def number(self, value: np.generic) -> Any:
+        """The handle of a number that a call gives."""
+        ...
+
+    def prepare(self, program: Any, plan: CallPlan, workspace: Workspace) -> Run:
+        """Pack everything but the arrays' handles; raises LaunchError."""
+        ...
+
+
+class Workspace:
+    """Memory that all calls on one stream share, because they run one after another.
+
+    A block grows and never shrinks. Launches that were prepared with a smaller one keep that one alive.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()  # held while a call queues its launches, so that those of two calls do not mix
+        self.latest: Any = None  # event of the latest call, for queues that may be out of order
+        self._blocks: dict[str, tuple[int, Any]] = {}
+
+    def reserve(self, name: str, size_bytes: int, allocate: Callable[[int], Any]) -> Any:
+        """The block of this name, of at least this size."""
+        room_bytes, block = self._blocks.get(name, (0, None))
+        if block is None or size_bytes > room_bytes:
+            size_bytes = max(size_bytes, min(2 * room_bytes, size_bytes + _MAX_SPARE_BYTES))
+            block = allocate(size_bytes)
+            self._blocks[name] = size_bytes, block
+        return block
+
+
+def offsets(hidden: Sequence[Hidden]) -> tuple[dict[str, int], int]:
+    """Where each hidden array begins in a workspace, and the size of all of them, in bytes."""
+    places, end = {}, 0
+    for array in hidden:
+        places[array.name] = end
+        end += -(-array.size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+    return places, end
