@@ -41,17 +41,16 @@ extern "C" __global__ void add(const float *a, const float *b, float *c, unsigne
 """
 FIRST_CALL = {
     "torch": (
-        "import torch; x = torch.zeros(64, 64, device='cuda'); torch.cuda.synchronize()",
+        "x = torch.zeros(64, 64, device='cuda'); torch.cuda.synchronize()",
         "load_kernel('matadd')(x, x, torch.empty_like(x)); torch.cuda.synchronize()",
     ),
     "cupy": (
-        "import cupy; x = cupy.zeros((64, 64), 'f4'); cupy.cuda.Device().synchronize()",
+        "x = cupy.zeros((64, 64), 'f4'); cupy.cuda.Device().synchronize()",
         "load_kernel('matadd')(x, x, cupy.empty_like(x)); cupy.cuda.Device().synchronize()",
     ),
     "pyopencl": (
-        "import pyopencl as cl, pyopencl.array as ca\n"
-        "q = cl.CommandQueue(cl.create_some_context(interactive=False)); x = ca.zeros(q, (64, 64), 'f4')\n"
-        "q.finish()",
+        "import pyopencl.array as ca; q = pyopencl.CommandQueue(pyopencl.create_some_context(False))\n"
+        "x = ca.zeros(q, (64, 64), 'f4'); q.finish()",
         "load_kernel('matadd')(x, x, ca.empty_like(x)); q.finish()",
     ),
 }
@@ -175,8 +174,9 @@ def first_calls_ms(starts: int) -> dict[str, float]:
         if find_spec(package) is None or (package != "pyopencl" and not DRIVER.exists()):
             continue
         program = (
-            f"import time, warnings; warnings.simplefilter('ignore')\n{before}\nstart = time.perf_counter()\n"
-            f"from autotune import load_kernel\n{call}\nprint(time.perf_counter() - start)"
+            f"import time, warnings, {package}; warnings.simplefilter('ignore')\n{before}\n"
+            "start = time.perf_counter()\nfrom autotune import load_kernel\n"
+            f"{call}\nprint(time.perf_counter() - start)"
         )
         times = [float(run(program)) for _ in range(starts + 1)]
         result[package] = 1e3 * statistics.median(times[1:] or times)  # the first one compiles
