@@ -14,9 +14,9 @@ from autotune.core.trials import Binary
 from autotune.devices.cuda_memory import DriverError, call, driver
 from autotune.errors import LaunchError
 
-_MAX_PORTABLE_CLUSTER = 8
+MAX_PORTABLE_CLUSTER = 8
 # CUfunction_attribute
-_MAX_DYNAMIC_SHARED_BYTES, _NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
+MAX_DYNAMIC_SHARED_BYTES, NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
 # CUlaunchAttributeID
 _COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 2, 4, 6
 _NON_BLOCKING, _WITHOUT_TIME = 1, 2  # flags of streams and events
@@ -46,9 +46,9 @@ class Module:
                 raise LaunchError(f"no kernel {step.entry!r} in the binary ({error})") from None
             try:
                 if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
-                    self._allow(kernel, _MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
-                if prod(step.cluster) > _MAX_PORTABLE_CLUSTER:
-                    self._allow(kernel, _NON_PORTABLE_CLUSTER_ALLOWED, 1)
+                    self._allow(kernel, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
+                if prod(step.cluster) > MAX_PORTABLE_CLUSTER:
+                    self._allow(kernel, NON_PORTABLE_CLUSTER_ALLOWED, 1)
             except DriverError as error:
                 what = f"{step.shared_bytes} bytes of dynamic shared memory, clusters of {prod(step.cluster)}"
                 raise LaunchError(f"{step.entry}: {what}: {error}") from None
@@ -113,13 +113,18 @@ class KernelLaunch:
         self._kernel = module.kernel(step)
         self._bytes = [_bytes_of(value) for value in arguments]
         self._pointers = (ctypes.c_void_p * max(1, len(self._bytes)))(*map(ctypes.addressof, self._bytes))
-        found = list(_attributes(step))
-        self._attributes = (_Attribute * max(1, len(found)))(*found)
-        self._config = _Config(step.grid, step.block, step.shared_bytes, stream, self._attributes, len(found))
+        self._config = launch_config(step, stream)
 
     def __call__(self) -> None:
         """Queue the launch."""
         call("cuLaunchKernelEx", ctypes.byref(self._config), self._kernel, self._pointers, None)
+
+
+def launch_config(step: Launch, stream: int) -> ctypes.Structure:
+    """The grid, block, stream and attributes of a launch, as the driver takes them."""
+    found = list(_attributes(step))
+    attributes = (_Attribute * max(1, len(found)))(*found)
+    return _Config(step.grid, step.block, step.shared_bytes, stream, attributes, len(found))
 
 
 def _bytes_of(value: np.generic | int) -> ctypes.Array[ctypes.c_char]:

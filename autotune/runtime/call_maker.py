@@ -241,6 +241,8 @@ class CallMaker:
         name, size_bytes = argument.name, _size_bytes(argument)
         if argument.role == "scratch":
             return Hidden(name, size_bytes)
+        if argument.role == "out" and call.inputs:
+            return Hidden(name, size_bytes)
         if name in call.kept:
             return Hidden(name, size_bytes, np.dtype(argument.dtype).type(call.kept[name]).tobytes())
         if name in call.copies:

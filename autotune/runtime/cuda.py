@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import finalize
@@ -20,6 +21,12 @@ from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
+from autotune.devices.cuda_module import (
+    MAX_DYNAMIC_SHARED_BYTES,
+    MAX_PORTABLE_CLUSTER,
+    NON_PORTABLE_CLUSTER_ALLOWED,
+    launch_config,
+)
 from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.packages import LEGACY, PER_THREAD
@@ -30,22 +37,8 @@ _OUT_OF_MEMORY = 2
 _OTHER_CONTEXT = (201, 400)  # the current context is none, or not that of the kernel
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
-_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
-
-
-class _LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig of cuda.h."""
-
-    _fields_ = [
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared_bytes", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.c_void_p),
-        ("attribute_count", ctypes.c_uint),
-    ]
 
 
 class _Operation(NamedTuple):
@@ -107,14 +100,17 @@ class Module:
         with _inside(context):
             _check("the binary", _driver().cuModuleLoadData(ctypes.byref(self._handle), binary.data))
 
-    def function(self, entry: str, shared_bytes: int) -> ctypes.c_void_p:
-        """Look up a kernel and allow it this much dynamic shared memory."""
+    def function(self, step: Launch) -> ctypes.c_void_p:
+        """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
         found = ctypes.c_void_p()
-        symbol = self._binary.symbol(entry).encode()
-        _check(entry, _driver().cuModuleGetFunction(ctypes.byref(found), self._handle, symbol))
-        if shared_bytes:  # with the static shared memory this may exceed 48 KiB
-            status = _driver().cuFuncSetAttribute(found, _DYNAMIC_SHARED_BYTES, shared_bytes)
-            _check(f"{entry}: {shared_bytes} bytes of dynamic shared memory", status)
+        symbol = self._binary.symbol(step.entry).encode()
+        _check(step.entry, _driver().cuModuleGetFunction(ctypes.byref(found), self._handle, symbol))
+        if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
+            status = _driver().cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
+            _check(f"{step.entry}: {step.shared_bytes} bytes of dynamic shared memory", status)
+        if prod(step.cluster) > MAX_PORTABLE_CLUSTER:
+            status = _driver().cuFuncSetAttribute(found, NON_PORTABLE_CLUSTER_ALLOWED, 1)
+            _check(f"{step.entry}: clusters of {prod(step.cluster)}", status)
         return found
 
     def variable(self, name: str, size_bytes: int) -> ctypes.c_uint64:
@@ -229,8 +225,8 @@ class _Prepared:
         return _Packed(slots, operations, values)
 
     def _launch(self, step: Launch, passed: Sequence[Any]) -> _Operation:
-        function = self._program.function(step.entry, step.shared_bytes)
-        config = _LaunchConfig(step.grid, step.block, step.shared_bytes, self._stream.value)
+        function = self._program.function(step)
+        config = launch_config(step, self._stream.value or LEGACY)
         parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
         arguments = (ctypes.byref(config), function, parameters, None)
         return _Operation(_driver().cuLaunchKernelEx, arguments, step.entry)

@@ -18,7 +18,8 @@ from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
 from autotune.runtime.prepared import View
 from autotune.serving.best import whole_sizes
-from autotune.serving.cache import Folder
+from autotune.serving.cache import Folder, read_roots
+from autotune.serving.device_records import newest_record
 
 _MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
 _SUFFIXES = (".cu", ".cl")
@@ -262,8 +263,8 @@ def load_kernel(
         dtype: The element type; None takes that of the arrays.
         min_match: The lowest tier that may be served.
         cache: The folder of results; None for the usual ones.
-        source: The kernel's source; None is `kernels/<kernel>.cu` or `.cl` in the current folder, else the
-            one that comes with autotune.
+        source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl` in
+            the current folder, else the one that comes with autotune.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
 
@@ -271,15 +272,17 @@ def load_kernel(
         NoConfig: The kernel has no results.
         InputError: The kernel has no source.
     """
-    found = read_source(_find_source(kernel, source), [Path(folder) for folder in include_dirs])
+    found = read_source(_find_source(kernel, source, cache), [Path(folder) for folder in include_dirs])
     return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data))
 
 
-def _find_source(kernel: str, source: str | os.PathLike[str] | None) -> Path:
+def _find_source(kernel: str, source: str | os.PathLike[str] | None, cache: Folder | None) -> Path:
     if source is not None:
         return Path(source)
+    tuned = newest_record(kernel, cache).source
     folders = (Path("kernels"), packaged("kernels"))
-    found = [folder / f"{kernel}{suffix}" for folder in folders for suffix in _SUFFIXES]
+    found = [Path(os.path.normpath(Path(root, tuned))) for root in read_roots(cache)] if tuned else []
+    found += [folder / f"{kernel}{suffix}" for folder in folders for suffix in _SUFFIXES]
     for path in found:
         if path.is_file():
             return path

@@ -10,6 +10,8 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 
 from autotune.compilers.base import driver_compiler
+from autotune.core.launch_plan import needs_cuda
+from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make
@@ -86,7 +88,7 @@ class OpenCLLauncher:
             program = cl.Program(self._queue.context, source)
             return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
         except cl.Error as error:
-            raise CompileError(str(error)) from None
+            raise CompileError(build_log(str(error))) from None
 
     def number(self, value: np.generic) -> np.generic:
         """Numbers are passed as they are."""
@@ -94,6 +96,9 @@ class OpenCLLauncher:
 
     def prepare(self, program: cl.Program, plan: CallPlan, workspace: Workspace) -> Run:
         """Make the kernels and set what is the same at every call; raises LaunchError."""
+        for step in plan.launches:
+            if reason := needs_cuda(step):
+                raise LaunchError(reason)
         if plan.variables:
             name, _, _ = plan.variables[0]
             raise LaunchError(f"{name}: only CUDA has variables that the host can write")
@@ -107,7 +112,7 @@ class _Prepared:
         self, queue: cl.CommandQueue, program: cl.Program, plan: CallPlan, workspace: Workspace
     ) -> None:
         self._queue, self._lock, self._workspace = queue, workspace.lock, workspace
-        values: dict[str, Any] = dict(plan.scalars)
+        self._values = values = dict[str, Any](plan.scalars)  # a kernel does not keep its arguments alive
         for array in plan.hidden:
             values[array.name] = (
                 self._buffer(array.size_bytes, array.fill)

@@ -16,6 +16,7 @@ from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, CUDA_COMPILERS, is_entry, is_option
 from autotune.core.records import (
     ArgumentSpec,
+    CallSpec,
     Config,
     DeviceInfo,
     Entry,
@@ -54,6 +55,9 @@ _LATER_KEYS = frozenset(
         "cluster",
         "programmatic",
         "variants",
+        "call",
+        "copies",
+        "kept",
     )
 )
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
@@ -230,6 +234,11 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "value": values.nullable(values.text),
         "symbol": _entry,
     },
+    CallSpec: {
+        **dict.fromkeys(("inputs", "returns"), values.list_of(values.name)),
+        "copies": values.mapping_of(values.name, values.name),
+        "kept": values.mapping_of(values.number, values.name),
+    },
     LaunchSpec: {
         "entry": _entry,
         **dict.fromkeys(("grid", "block"), _texts),
@@ -274,6 +283,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "default": _config,
         "entries": values.list_of(_object(Entry)),
         "compiler": values.choice(CUDA_COMPILERS),
+        "call": _object(CallSpec),
         "source": values.text,
         "variants": values.list_of(_variants),
     },

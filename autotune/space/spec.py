@@ -17,9 +17,10 @@ from autotune.core.launch_plan import (
     DEVICE_NAMES,
     is_option,
 )
-from autotune.core.records import Config, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches
+from autotune.space.call import read_call
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.yaml_document import Element, read_document
@@ -36,6 +37,7 @@ _REQUIRED = (
 _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
     *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data", "include_dirs"),
+    "call",
 )
 
 
@@ -93,6 +95,7 @@ class SpaceSpec:
     conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
     full: str = REFERENCE  # what gives the expected results at the full size
     functions: Functions = field(default_factory=Functions)
+    call: CallSpec | None = None  # what a caller gives and gets
 
 
 def load_space(path: str | Path) -> SpaceSpec:
@@ -157,6 +160,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
         data=_data(top["data"], arguments) if "data" in top else (),
         functions=functions,
+        call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
     )
 
 

@@ -92,6 +92,7 @@ def record_of(spec: SpaceSpec, root: Path, entry: Entry) -> KernelRecord:
         compiler_options=spec.compiler_options,
         default=spec.default,
         entries=(entry,),
+        call=spec.call,
         compiler="" if spec.compiler == CUDA_COMPILERS[0] else spec.compiler,
         source=_source(spec.source.resolve(), root),
     )

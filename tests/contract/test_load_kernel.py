@@ -1,6 +1,7 @@
 """A cached configuration is compiled and called with a program's own arrays, here those of pyopencl."""
 
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -14,7 +15,7 @@ import pytest
 
 from autotune import StaleWarning, best_config, load_kernel
 from autotune.compilers.base import driver_compiler
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.errors import CacheError, InputError, NoConfig, SetupError
 from autotune.hardware.identify import identify
@@ -273,6 +274,56 @@ def test_the_example_gets_a_right_sum(root, tmp_path, name):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "right" and "None" not in done.stdout
+
+
+@pytest.fixture
+def natural(rows, queue):
+    """The same kernel where the caller gives a matrix and gets the sums; a counter starts at 7."""
+    held = json.loads(rows.read_text())
+    held["call"] = {"inputs": ["x"], "returns": ["out"], "kept": {"unused": 7}}
+    held["launch"].append(
+        {"entry": "count", "grid": ["1"], "block": ["1"], "arguments": ["unused", "out"]}
+        | {"shared_bytes": "0", "when": "columns == 3"}
+    )
+    rows.write_text(json.dumps(held))
+    source = rows.parents[2] / "kernels/rows.cu"
+    source.write_text(SOURCE + "KERNEL count(GLOBAL unsigned int *at, GLOBAL DTYPE *out) { out[0] = *at; }")
+    return load_kernel("rows")
+
+
+@pytest.mark.filterwarnings("ignore::autotune.StaleWarning")
+def test_outputs_that_are_not_given_are_returned_and_the_rest_is_the_kernel_s_business(natural, queue):
+    x = cl_array.to_device(queue, matrix(8, 32))
+    first, second = natural(x), natural(x, factor=3)
+    assert (first.get() == 2 * matrix(8, 32).sum(axis=1)).all()
+    assert (second.get() == 3 * matrix(8, 32).sum(axis=1)).all()
+    out = cl_array.zeros(queue, 8, np.int32)
+    natural(x, out=out).wait()
+    assert (out.get() == first.get()).all()
+    assert natural(cl_array.to_device(queue, matrix(2, 3))).get()[0] == 7
+    run = natural.bind(x)
+    assert run() is run() and (run().get() == first.get()).all()
+
+
+@pytest.mark.filterwarnings("ignore::autotune.StaleWarning")
+@pytest.mark.parametrize(
+    "default",
+    [
+        {"TREE_MEMORY": "global", "WORK_PER_THREAD": 1, "UNROLL": 1},
+        {"FINISH": "last_block"},
+    ],
+    ids=["copies its input", "counts its blocks"],
+)
+def test_a_shipped_kernel_is_called_with_its_input_only(tmp_path, queue, default):
+    shutil.copytree(packaged("cache") / "nvidia-h200", tmp_path / "nvidia-h200")
+    path = tmp_path / "nvidia-h200/reduce.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"default": record["default"] | default}))
+    x = np.arange(100_000, dtype=np.int32)
+    given = cl_array.to_device(queue, x)
+    reduce = load_kernel("reduce", cache=tmp_path)
+    assert [int(reduce(given).get()[0]) for _ in range(3)] == 3 * [x.sum(dtype=np.int32)]
+    assert (given.get() == x).all()
 
 
 def test_bound_arrays_are_read_at_every_run(rows, queue):

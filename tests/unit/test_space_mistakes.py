@@ -49,6 +49,16 @@ BAD_EDITS = [
     ("schema: 1", "--- {}\n--- {}", "not valid YAML: "),
     ("kernel: reduce", "kernel: *unknown", "2: not valid YAML: "),
     ("kernel: reduce", "kernel: \x07", "not valid YAML: "),
+    # what a caller gives and gets
+    *(
+        ("verify:", f"call: {{inputs: {inputs}, returns: {returns}}}\nverify:", message)
+        for inputs, returns, message in (
+            ("[x]", "total", "call.returns: expected an array of role out, once; found 'total'"),
+            ("[n]", "sum", "expected an array of role in or inout, once; found 'n'"),
+            ("[x, x]", "sum", "expected an array of role in or inout, once; found 'x'"),
+            ("[]", "sum", "expected"),
+        )
+    ),
     # sizes and types
     (
         "default: {n: 1_048_576}",
