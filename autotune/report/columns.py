@@ -50,6 +50,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "landmarks": view.landmarks(),
         "headline": headline(view),
         "importance": _importance_json(search),
+        "ceilings": [[rate.name, short(rate.gflops), rate.clock] for rate in view.ceilings],
         "bandwidth": search.device and search.device.memory_bandwidth_bytes_per_s,
     }
 

@@ -179,17 +179,23 @@ def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
 
 
 def roofline(
-    title: str, intensity: Sequence[float], gflops: Sequence[float], gb_per_s: float | None
+    title: str,
+    intensity: Sequence[float],
+    gflops: Sequence[float],
+    gb_per_s: float | None,
+    peaks: Mapping[str, float],
 ) -> Figure:
-    """Draw the rate of every trial over its operations per byte, under the memory's ceiling.
+    """Draw the rate of every trial over its operations per byte, under the ceilings of the device.
 
     Args:
         title: Above the plot.
         intensity: Operations per byte of each trial.
         gflops: GFLOP/s of each trial.
         gb_per_s: The memory's bandwidth; None if it is unknown.
+        peaks: Peak arithmetic rates in GFLOP/s by name.
     """
     figure, axes = _axes(title, 5.4, 3.8)
+    ends = [min(intensity) / 8, max(intensity) * 8]
     axes.scatter(
         intensity, gflops, s=10, color=_BAR, linewidths=0, rasterized=len(gflops) > 1000, label="trials"
     )
@@ -197,9 +203,16 @@ def roofline(
     axes.scatter(
         [intensity[fastest]], [gflops[fastest]], s=40, facecolors="none", edgecolors=_STRONG, label="best"
     )
+    highest = max(peaks.values(), default=None)
     if gb_per_s is not None:
-        ends = [min(intensity) / 8, max(intensity) * 8]
-        axes.plot(ends, [gb_per_s * end for end in ends], color=_TEXT, label=f"memory, {gb_per_s:,.4g} GB/s")
+        if highest is not None:
+            ends[1] = max(ends[1], 3 * highest / gb_per_s)
+        reach = ends[1] if highest is None else min(ends[1], highest / gb_per_s)
+        roof = [ends[0], reach]
+        axes.plot(roof, [gb_per_s * end for end in roof], color=_TEXT, label=f"memory, {gb_per_s:,.4g} GB/s")
+    for style, (name, peak) in zip(("-", "--"), peaks.items(), strict=False):
+        start = ends[0] if gb_per_s is None else min(ends[1], peak / gb_per_s)
+        axes.plot([start, ends[1]], [peak, peak], style, color=_TEXT, label=f"{name}, {peak:,.0f} GFLOP/s")
     axes.set_xscale("log")
     _log(axes.xaxis)
     axes.set_yscale("log")
@@ -207,7 +220,7 @@ def roofline(
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("GFLOP/s")
     _grid(axes, "both")
-    _legend(axes)
+    axes.legend(frameon=False, labelcolor=_TEXT, fontsize=8, loc="lower right")
     return figure
 
 

@@ -49,6 +49,9 @@ def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
 
 def _share(view: SearchView, name: str, per_ms: float) -> str:
     device = view.search.device
+    if name == "flops" and view.ceilings:
+        peak = view.ceilings[0]
+        return f"{100 * per_ms * 1e-6 / peak.gflops:.2g}% of the peak of {peak.name}"
     if name != "bytes" or device is None or not device.memory_bandwidth_bytes_per_s:
         return "as the space file counts the work"
     share = per_ms * 1e3 / device.memory_bandwidth_bytes_per_s

@@ -152,8 +152,9 @@ def _roofline(plot: Plot) -> Figure:
         raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
     device = view.search.device
     bandwidth = device.memory_bandwidth_bytes_per_s if device else None
+    peaks = {rate.name: rate.gflops for rate in view.ceilings}
     intensity, gflops = zip(*points, strict=True)
-    return figures.roofline(_title(plot, view), intensity, gflops, bandwidth and bandwidth * 1e-9)
+    return figures.roofline(_title(plot, view), intensity, gflops, bandwidth and bandwidth * 1e-9, peaks)
 
 
 def _heat_map(plot: Plot) -> Figure:
@@ -225,7 +226,7 @@ def _sweep(plot: Plot) -> Figure:
 KINDS: Mapping[str, tuple[str, Callable[[Plot], Figure]]] = {
     "progress": ("every trial and the best so far", _progress),
     "ladder": ("the steps of a ladder, also as `ladder --json` printed them", _ladder),
-    "roofline": ("the rate of every trial under the memory's ceiling", _roofline),
+    "roofline": ("the rate of every trial under the ceilings of memory and arithmetic", _roofline),
     "heat-map": ("the best time for every two values of two parameters", _heat_map),
     "importance": ("which parameters decide the time", _importance),
     "matrix": ("how fast each device's best runs on the others", _matrix),

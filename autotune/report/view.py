@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,16 @@ from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Sizes, V
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
+from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.report.gather import Search
+
+# Figures of sources: `4 to 5 us (Fermi)`, or `0.122 ms, 4.39 TB/s for 134 M integers (H200)`.
+_UNITS = {
+    **{"ms": (1.0, "ms"), "us": (1e-3, "ms"), "GB/s": (1.0, "GB/s"), "TB/s": (1e3, "GB/s")},
+    **{"GFLOP/s": (1.0, "GFLOP/s"), "TFLOP/s": (1e3, "GFLOP/s")},
+}
+_NUMBER = r"\d+(?:\.\d+)?"
+_FIGURE = re.compile(rf"({_NUMBER})(?: to ({_NUMBER}))? ({'|'.join(_UNITS)})(?!\w)(?=[^()]*\(([^()]*)\))")
 
 MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text that the page holds
 
@@ -291,15 +301,44 @@ class SearchView:
 
         return answer
 
+    @cached_property
+    def ceilings(self) -> tuple[PeakRate, ...]:
+        """Peak arithmetic rates of the device, the highest first; at the highest clock that a trial saw."""
+        search = self.search
+        if search.device is None or search.dtype is None:
+            return ()
+        measured = (trial.measurement.conditions for trial in search.trials if trial.measurement)
+        clocks = (conditions.get("sm_clock_mhz") for conditions in measured)
+        highest = max((clock for clock in clocks if isinstance(clock, int | float)), default=None)
+        return peak_rates(search.device, search.dtype, highest)
+
     def landmarks(self) -> list[dict[str, Any]]:
         """The steps of the ladder that were tried."""
         spec = self.search.spec
         places = {trial.config: place for place, trial in enumerate(self.trials)}
         return [
-            {"name": cut(one.name), "note": cut(one.note, MAX_DETAIL), "trial": places[one.config]}
+            {
+                "name": cut(one.name),
+                "note": cut(one.note, MAX_DETAIL),
+                "figures": source_figures(one.note),
+                "trial": places[one.config],
+            }
             for one in (spec.landmarks if spec else ())
             if one.config in places
         ]
+
+
+def source_figures(note: str) -> list[tuple[float, str, str]]:
+    """The figures of a landmark's note, such as `29.45 ms (GTX 1060)`: value, unit and device.
+
+    Times are in ms and rates in GB/s or GFLOP/s; of a range such as `4 to 5 us` it is the middle.
+    """
+    found = []
+    for low, high, unit, device in _FIGURE.findall(note):
+        factor, common = _UNITS[unit]
+        middle = (float(low) + float(high or low)) / 2
+        found.append((float(f"{factor * middle:.6g}"), common, cut(" ".join(device.split()))))
+    return found
 
 
 def _amount(expression: Expression, values: Mapping[str, Any]) -> float:

@@ -11,9 +11,12 @@ from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal_rows import encode_measurement, encode_trial
+from autotune.hardware.architectures import ARCHITECTURES
+from autotune.hardware.peak_rates import peak_rates
 from autotune.report.columns import report_json
 from autotune.report.gather import gather
 from autotune.report.page import embedded, page_html, report_html
+from autotune.report.view import source_figures
 from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.conftest import ROOT, run_in_process
@@ -292,3 +295,52 @@ def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, fol
     assert done.returncode == 0, done.stderr
     (packaged_one, *_) = report_json(gather(["transpose"], ROOT / "cache"))["searches"]
     assert packaged_one["runCommand"].startswith("autotune run transpose --size ")
+
+
+@pytest.mark.parametrize(
+    ("note", "figures"),
+    [
+        (
+            "29.45 ms (GTX 1060), 3.77 GB/s\n  (GTX 280)",
+            [(29.45, "ms", "GTX 1060"), (3.77, "GB/s", "GTX 280")],
+        ),
+        ("4 to 5 us (Fermi)", [(0.0045, "ms", "Fermi")]),
+        ("0.122 ms, 4.39 TB/s for 134 M integers (H200)", [(0.122, "ms", "H200"), (4390, "GB/s", "H200")]),
+        ("about 2 us in the sources; 4 loads of 16 bytes", []),
+        ("7 msec (A)", []),
+    ],
+)
+def test_the_figures_of_sources_are_read_in_one_unit(note, figures):
+    assert source_figures(note) == figures
+
+
+def test_a_roofline_has_the_ceilings_of_the_device():
+    (search, *_) = report_json(gather(["bicgk"], ROOT / "cache"))["searches"]
+    (name, gflops, clock), (_, additions, _) = search["ceilings"]
+    assert name == "float32 multiply-adds" and gflops == pytest.approx(67e3, rel=0.01) == 2 * additions
+    assert clock == "at 1,980 MHz, the boost clock of NVIDIA H100"
+    assert "% of the peak of float32 multiply-adds" in headline(search)["Arithmetic rate"]["note"]
+
+
+def test_a_ceiling_is_at_the_clock_that_trials_saw(tmp_path):
+    device = replace(DEVICE, architecture="sm_90", compute_units=100)
+    cache.store(tmp_path, device, record(entry(64)))
+    config = {**DEFAULT, "BLOCK": 64}
+    measured = replace(trial(1).measurement, conditions={"sm_clock_mhz": 1000})
+    tried = replace(trial(1, config=config), measurement=measured)
+    path = journal(tmp_path / "a.jsonl", [tried], kernel="reduce", device=device.name)
+    (search,) = report_json(gather([path], tmp_path))["searches"]
+    assert search["ceilings"] == [["int32 additions", 6400, "at 1,000 MHz, the highest clock of the trials"]]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "dtype", "tflops"),
+    [
+        *(("sm_75", "float32", 8.1), ("sm_80", "float32", 19.5), ("sm_80", "float64", 9.7)),
+        *(("sm_86", "float32", 31.2), ("sm_89", "float32", 30.3), ("sm_90", "float64", 33.5)),
+        *(("sm_90", "float32", 67), ("sm_100", "float32", 75), ("sm_120", "float32", 104.8)),
+    ],
+)
+def test_peak_rates_are_those_of_the_data_sheets(architecture, dtype, tflops):
+    device = ARCHITECTURES[architecture].device
+    assert peak_rates(device, dtype)[0].gflops == pytest.approx(1e3 * tflops, rel=0.01)

@@ -2,11 +2,11 @@
 
 function addComparison() {
   const { comparison } = data;
-  if (data.searches.length < 2) return;
   const grid = section("devices", "Across GPUs");
   addSweep(grid);
   if (!comparison) {
-    grid.append(panel(el("p", { text: data.notCompared })));
+    grid.append(panel(el("h3", { text: "What a second GPU would cost: not known yet" }), el("p", { text: data.notCompared }),
+      el("p", { class: "soft", text: "Name the results of another GPU as well, for the same problem, to see how fast the best of one runs on the other. `autotune adopt` finds a good configuration for a new GPU in ten runs." })));
     return;
   }
   const { devices, matrix, flips, portable } = comparison;
@@ -22,10 +22,11 @@ function addComparison() {
     if (share !== null) cell.dataset.share = share;
     return cell;
   })));
-  const worst = matrix.flat().filter((share) => share !== null);
-  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: "What a second GPU costs: share of its best speed" }),
+  const foreign = matrix.flatMap((row, at) => row.filter((share, other) => other !== at && share !== null));
+  const cost = foreign.length ? `the best of another loses up to ${percent(1 - Math.min(...foreign))} of its speed` : "not measured";
+  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: `What a second GPU would cost: ${cost}` }),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Portability matrix" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body))),
-    el("p", { class: "soft", text: `At worst a configuration from another device reaches ${percent(Math.min(...worst))}. – means not measured. ${data.notCompared}` }),
+    el("p", { class: "soft", text: `The best configuration of one device, run on another: the share of the other's best speed that it reaches. – means not measured. ${data.notCompared}` }),
     el("p", { text: `One configuration for all: at most ${number(portable.worst, 3)} times as slow as the best${portable.portability === null ? "" : `, portability ${percent(portable.portability)}`}.` }),
     el("p", {}, bdi(portable.config))));
   const rows = Object.entries(flips).map(([name, values]) => [name, ...values.map((value) => value ?? "–")]);
@@ -42,7 +43,7 @@ function addSweep(grid) {
   data.searches.forEach((search) => {
     if (search.best === null) return;
     const volume = Object.values(search.sizes).reduce((product, size) => product * size, 1);
-    const key = `${search.kernel} on ${search.device}${search.problem.includes(",") ? "" : ""}`;
+    const key = `${search.kernel} on ${search.device}`;
     groups.set(key, [...(groups.get(key) || []), { volume, time: search.columns.time_ms[search.best], problem: search.problem }]);
   });
   const lines = [...groups].filter(([, points]) => new Set(points.map((point) => point.volume)).size > 1)

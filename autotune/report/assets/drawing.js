@@ -133,7 +133,8 @@ function brushed(axes, scales) {
 
 /** Points of one axis over another; trials that have no value on the second stand in a row of their own. */
 function drawScatter(context, width, height, colours, xAxis, yAxis, colour) {
-  const box = { left: 58, right: width - 14, top: 38, bottom: height - 40 };
+  const byCategory = colour && colour.isCategory;
+  const box = { left: 58, right: width - 14, top: byCategory ? 54 : 38, bottom: height - 40 };
   const sx = scaleOf(xAxis, box.left, box.right, width / 90);
   const sy = scaleOf(yAxis, box.bottom, box.top + 16, height / 60);
   frame(context, colours, box, sx, sy, xAxis.title, yAxis.title);
@@ -150,17 +151,16 @@ function drawScatter(context, width, height, colours, xAxis, yAxis, colour) {
     context.fillText("× failed", box.right, box.top - 12);
     context.textAlign = "left";
   }
-  const byCategory = colour && colour.isCategory;
   const shades = byCategory ? colours.category : colours.bins;
   drawPoints(context, px, py, (row) => (view.bins[row] === FAILED ? FAILED : byCategory ? Math.max(0, colour.data[row]) : view.bins[row]), shades, colours);
   if (byCategory) {
-    let x = box.left + 90;
+    let x = 8;
     colour.values.forEach((value, place) => {
       context.fillStyle = shades[place % shades.length];
-      context.fillRect(x, box.top - 17, 10, 10);
+      context.fillRect(x, 5, 10, 10);
       context.fillStyle = colours.ink;
       const label = short(plain(value), 16);
-      context.fillText(label, x + 14, box.top - 12);
+      context.fillText(label, x + 14, 10);
       x += context.measureText(label).width + 26;
     });
   }
@@ -176,13 +176,27 @@ function pointRows(xAxis, yAxis) {
 
 const BAR = 24;
 
-/** Bars from top to bottom: `{label, value, text, tip, act, isStrong, range, dot}`; a range instead of a bar where it is given. */
+function diamond(context, colours, x, y) {
+  context.strokeStyle = colours.ink;
+  context.fillStyle = colours.card;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  for (const [across, down] of [[-6, 0], [0, -6], [6, 0], [0, 6]]) context.lineTo(x + across, y + down);
+  context.closePath();
+  context.fill();
+  context.stroke();
+}
+
+/**
+ * Bars from top to bottom: `{label, value, text, tip, act, isStrong, range, dot, dots, dotText}`; a range instead
+ * of a bar where it is given, and a diamond for each of `dots`, with its own text.
+ */
 function drawBars(context, width, height, colours, bars, { unit, isLog = false, labelMost = 44 }) {
   const widest = Math.max(0, ...bars.map((bar) => context.measureText(short(plain(bar.label), labelMost)).width));
   const left = Math.min(widest + 14, width * 0.44);
-  const room = Math.max(0, ...bars.map((bar) => context.measureText(bar.text || "").width)) + 12;
+  const room = Math.max(0, ...bars.map((bar) => context.measureText([bar.text, bar.dotText].filter(Boolean).join("   ")).width)) + 12;
   const box = { left, right: Math.max(left + 40, width - Math.min(room, width * 0.36)), top: 6, bottom: 6 + BAR * bars.length };
-  const values = bars.flatMap((bar) => [bar.value, ...(bar.range || []), ...(bar.dot ? [bar.dot] : [])]).filter((value) => value > 0);
+  const values = bars.flatMap((bar) => [bar.value, ...(bar.range || []), ...(bar.dot ? [bar.dot] : []), ...(bar.dots || [])]).filter((value) => value > 0);
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0.1, 1];
   const scale = numberScale(isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 120);
   frame(context, colours, box, scale, null, unit, "");
@@ -212,7 +226,17 @@ function drawBars(context, width, height, colours, bars, { unit, isLog = false, 
       context.fillRect(box.left, y - 7, Math.max(1, end - box.left), 14);
     }
     context.fillStyle = bar.isFailed ? colours.fail : colours.ink;
-    if (bar.text) context.fillText(fit(context, bar.text, width - Math.max(end, box.left) - 8), Math.max(end, box.left) + 6, y);
+    const dots = (bar.dots || []).map(scale.at);
+    const [from, last] = [Math.max(end, box.left) + 6, Math.max(0, ...dots)];
+    const isFree = dots.every((x) => x < from - 13 || x > from + context.measureText(bar.text).width + 10);
+    const at = isFree ? from : Math.max(from, last + 12);
+    if (bar.text) context.fillText(fit(context, bar.text, width - at - 2), at, y);
+    if (dots.length) {
+      const after = Math.max(last + 12, at + context.measureText(bar.text).width + 14);
+      context.fillStyle = colours.soft;
+      context.fillText(fit(context, `◇ ${bar.dotText}`, width - after - 2), after, y);
+      for (const x of dots) diamond(context, colours, x, y);
+    }
     marks.push({ left: 0, top: y - BAR / 2, width, height: BAR, x: end, y, tip: bar.tip || `${bar.label}: ${bar.text}`, act: bar.act });
   });
   return boxes(marks);

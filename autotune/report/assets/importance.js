@@ -1,5 +1,6 @@
 // What matters: importance, effects, values that no good configuration has.
 
+const POOR_FIT = 0.5; // of unseen variance: below it, shares say nothing
 const NEAR = 1.1; // times the best: what counts as good
 
 function important() {
@@ -21,10 +22,10 @@ function addImportance() {
         act: () => { if (view.heat && axisOf(one) && axisOf(other)) { choose(view.heat, { x: axisOf(one).id, y: axisOf(other).id }); view.heat.figure.scrollIntoView(); } } })),
     ];
     addChart(grid, {
-      id: "importance-chart", title: "Share of the variance of log time", height: () => barHeight(bars.length),
-      draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "share" }),
+      id: "importance-chart", title: mattersMost(importance), height: () => barHeight(bars.length),
+      draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "share of the variance of log time" }),
       caption: () => {
-        const poor = importance.fit < 0.5 ? " That is poor: read nothing into these shares." : "";
+        const poor = importance.fit < POOR_FIT ? " That is poor: read nothing into these shares." : "";
         return `Functional ANOVA of a random forest, from ${whole(importance.trials)} trials; it explains ${percent(Math.max(0, importance.fit))} of the variance of trials that it has not seen.${poor}`;
       },
       rows: () => [["parameter or pair", "share"], bars.map((bar) => [bar.label, bar.text])],
@@ -42,12 +43,28 @@ function addImportance() {
       id: "effects", title: "Effect of one parameter", height: (width, chosen) => barHeight(bars(chosen).length),
       choices: [{ name: "of", label: "parameter", options: view.varying.map((axis) => [axis.id, axis.title]), value: start.id }],
       draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: "time (ms), logarithmic", isLog: true }),
-      caption: () => "Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.",
+      caption: ({ of }) => `${effectText(view.axis(of))}Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.`,
       rows: ({ of }) => [["value", "best (ms)", "10% (ms)", "median (ms)", "90% (ms)", "trials", "failed"],
         statsOf(view.axis(of)).map((one) => [one.value, one.best, one.low ?? NaN, one.median, one.high ?? NaN, one.count, one.failed])],
     });
     addUseless(grid);
   }
+}
+
+/** Which parameter decides the time, as far as the model can tell. */
+function mattersMost({ single, pairs, fit }) {
+  if (fit < POOR_FIT) return "What decides the time: too uncertain to say";
+  const [[name, share]] = single;
+  const stronger = pairs.find((pair) => pair[2] > share);
+  return `${short(name, 40)} matters most: ${percent(share)} of the variance of log time${stronger ? `, more still ${short(stronger[0], 40)} with ${short(stronger[1], 40)}` : ""}`;
+}
+
+/** Which value is fastest in the median, and what the slowest costs. */
+function effectText(axis) {
+  const timed = statsOf(axis).filter((one) => one.times.length).sort((a, b) => a.median - b.median);
+  if (timed.length < 2) return "";
+  const [first, last] = [timed[0], timed[timed.length - 1]];
+  return `${short(axis.title, 40)}=${short(first.value)} is the fastest in the median; ${short(last.value)} takes ${number(last.median / first.median, 3)} times as long. `;
 }
 
 /** Values that no configuration near the best has. */

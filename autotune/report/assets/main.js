@@ -30,6 +30,7 @@ function showSearches() {
   addHeadline();
   addBeside();
   addProgress();
+  addFailures();
   addSpace();
   addImportance();
   addResources();

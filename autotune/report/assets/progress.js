@@ -68,7 +68,6 @@ function addProgress() {
     },
   });
   addCosts(grid);
-  addFailures(grid);
 }
 
 const hasLastRound = () => view.columns.final.some(Boolean);
@@ -80,10 +79,10 @@ function markBest(context, colours, box, x, y) {
   const left = x + 12 + width > box.right ? x - 12 - width : x + 12;
   context.fillStyle = colours.card;
   context.globalAlpha = 0.85;
-  context.fillRect(left - 3, y - 8, width + 6, 16);
+  context.fillRect(left - 3, y - 22, width + 6, 14);
   context.globalAlpha = 1;
   context.fillStyle = colours.strong;
-  context.fillText(said, left, y);
+  context.fillText(said, left, y - 15);
 }
 
 function addCosts(grid) {
@@ -102,7 +101,7 @@ function addCosts(grid) {
     return [...parts].filter(([, sum]) => sum > 0).map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / total)}`, isStrong: label.startsWith("failed") }));
   };
   addChart(grid, {
-    id: "costs", title: "Where the time went", height: () => barHeight(sums().length),
+    id: "costs", title: "Where the time went", isWide: true, height: () => barHeight(sums().length),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, sums(), { unit: "seconds, summed over trials" }),
     caption: () => "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
     rows: () => [["part", "seconds"], sums().map((bar) => [bar.label, bar.value])],
@@ -110,10 +109,12 @@ function addCosts(grid) {
 }
 
 /** For each way to fail the value that most failures share and that most often fails so. */
-function addFailures(grid) {
+function addFailures() {
+  if (!view.hasOrder) return; // a cache keeps no failures
+  const grid = section("failures", "Failures");
   const kinds = view.status.values.map((value, place) => [value, place]).filter(([value]) => value !== "ok");
   if (!kinds.length) {
-    if (view.showCommand) grid.append(el("div", { class: "panel" }, el("h3", { text: "Failures" }), el("p", { text: "No trial failed." })));
+    grid.append(panel(el("p", { text: "No trial failed." })));
     return;
   }
   const rows = kinds.map(([value, place]) => {
@@ -142,6 +143,7 @@ function addFailures(grid) {
     el("td", {}, el("button", { type: "button", text: words(row.value), title: "Show only these", onclick: () => { allow(view.status, [row.place]); applyFilters(); } })),
     el("td", { class: "number", text: whole(row.count) }), el("td", { text: short(row.said, 160) }), el("td", { text: short(row.detail, 200) })));
   const head = el("tr", {}, ...["how", "trials", "most often with", "most frequent reason"].map((title) => el("th", { scope: "col", text: title })));
-  grid.append(el("div", { class: "panel", id: "failures" }, el("h3", { text: "Failures" }),
+  const said = rows.slice().sort((a, b) => b.count - a.count).map((row) => `${whole(row.count)} ${words(row.value)}`).join(", ");
+  grid.append(panel(el("h3", { text: `${whole(view.failed.length)} of ${whole(view.count)} trials failed (${percent(view.failed.length / view.count)}): ${said}` }),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Failures" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body)))));
 }

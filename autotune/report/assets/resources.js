@@ -16,62 +16,96 @@ function addResources() {
   if (hasRate) addRoofline(grid, time);
 }
 
-/** Rate over intensity with the memory's ceiling; without operations, the rate of the memory alone. */
+/** Rate over intensity under the ceilings of memory and arithmetic; without operations, the rate of the memory alone. */
 function addRoofline(grid, time) {
   const { bytes, flops } = view.columns;
+  const isRoof = Boolean(flops && bytes);
   const rate = Float64Array.from({ length: view.count }, (_, row) => ((flops || bytes)[row] / view.time[row]) * 1e-6);
   const yAxis = { id: "rate", title: flops ? "GFLOP/s" : "GB/s", isLog: true, data: rate };
-  const xAxis = flops && bytes
+  const xAxis = isRoof
     ? { id: "intensity", title: "operations per byte", isLog: true, data: Float64Array.from({ length: view.count }, (_, row) => flops[row] / bytes[row]) }
     : view.axis("order");
-  const roof = bytes && view.bandwidth ? view.bandwidth * 1e-9 : null;
+  const memory = bytes && view.bandwidth ? view.bandwidth * 1e-9 : null;
+  const ceilings = flops ? view.ceilings : [];
+  const peak = ceilings.length ? ceilings[0][1] : Infinity;
   addChart(grid, {
-    id: "roofline", title: "Roofline", height: 340,
+    id: "roofline", title: "Roofline", height: 360,
     draw: (context, width, height, colours) => {
-      const box = { left: 58, right: width - 14, top: 38, bottom: height - 40 };
+      const box = { left: 62, right: width - 14, top: 38, bottom: height - 40 };
       let [low, high] = extent(xAxis.data, xAxis.isLog);
-      if (flops && bytes) [low, high] = [low / 8, high * 8];
-      const sx = numberScale(low, high, box.left, box.right, Boolean(flops && bytes));
+      if (isRoof) [low, high] = [low / 8, Math.max(high * 8, memory && peak < Infinity ? (3 * peak) / memory : 0)];
+      const sx = numberScale(low, high, box.left, box.right, isRoof, width / 90);
       const [least, most] = extent(rate, true);
-      const ceiling = roof ? (flops ? roof * high : roof) : most;
-      const sy = numberScale(Math.min(least, roof && flops ? roof * low : least) / 1.2, Math.max(most, ceiling) * 1.2, box.bottom, box.top, true);
+      const top = isRoof ? Math.min(peak, memory ? memory * high : most) : memory || most;
+      const sy = numberScale(Math.min(least, isRoof && memory ? memory * low : least) / 1.2, Math.max(most, top) * 2, box.bottom, box.top, true);
       frame(context, colours, box, sx, sy, xAxis.title, `${yAxis.title}, logarithmic`);
-      if (roof) {
-        context.strokeStyle = colours.ink;
-        context.lineWidth = 2;
-        line(context, sx.at(low), sy.at(flops ? roof * low : roof), sx.at(high), sy.at(flops ? roof * high : roof));
-        context.fillStyle = colours.ink;
-        context.textAlign = "right";
-        context.fillText(`memory: ${number(roof)} GB/s`, box.right, box.top - 12);
-        context.textAlign = "left";
-      }
+      context.strokeStyle = context.fillStyle = colours.ink;
+      context.lineWidth = 2;
+      const ceiling = (said, from, to, at, above = -9) => {
+        const [x0, y0, x1, y1] = [sx.at(from), sy.at(at(from)), sx.at(to), sy.at(at(to))];
+        line(context, x0, y0, x1, y1);
+        context.save();
+        context.translate(y0 === y1 ? x1 : x0 + (x1 - x0) * 0.05, y0 === y1 ? y1 : y0 + (y1 - y0) * 0.05);
+        context.rotate(Math.atan2(y1 - y0, x1 - x0));
+        context.textAlign = y0 === y1 ? "right" : "left";
+        context.fillText(said, 0, above);
+        context.restore();
+      };
+      if (memory && isRoof) ceiling(`memory: ${number(memory)} GB/s`, low, Math.min(high, peak / memory), (x) => memory * x);
+      else if (memory) ceiling(`memory: ${number(memory)} GB/s`, low, high, () => memory);
+      (isRoof ? ceilings : []).forEach(([name, gflops], at) =>
+        ceiling(`${name}: ${number(gflops, 3)}`, memory ? Math.min(high, gflops / memory) : low, high, () => gflops, at ? 10 : -9));
       const [px, py] = [placesOf(xAxis, sx), placesOf(yAxis, sy)];
       drawPoints(context, px, py, (row) => view.bins[row], colours.bins, colours);
       const back = (y) => ((flops || bytes)[view.best ?? 0] / sy.invert(y)) * 1e-6;
       return pointMarks(px, py, (x0, y0, x1, y1) => { restrict(time, back(y0), back(y1)); applyFilters(); });
     },
     caption: () => {
-      const share = roof && view.best !== null ? (bytes[view.best] / view.bestTime) * 1e-6 / roof : null;
-      const said = share === null ? "The device's bandwidth is not known here, so there is no ceiling." : `The best reaches ${percent(share)} of the memory's ceiling.`;
-      return `${said} Compute ceilings are not recorded.`;
+      const said = [];
+      if (view.best !== null && memory) said.push(`The best reaches ${percent(bytes[view.best] / view.bestTime * 1e-6 / memory)} of the memory's ceiling.`);
+      if (view.best !== null && ceilings.length) said.push(`It does ${number((100 * rate[view.best]) / peak, 2)}% of the operations that ${ceilings[0][0]} without tensor cores could, ${ceilings[0][2]}.`);
+      if (!memory) said.push("The device's bandwidth is not known here.");
+      if (flops && !ceilings.length) said.push("The arithmetic ceilings of this device or type are not known.");
+      return said.join(" ");
     },
     rows: () => pointRows(xAxis, yAxis),
   });
 }
 
+/** The landmarks that were tried, and beside them what their sources measured, in one unit. */
 function addLadder() {
   const steps = view.landmarks.filter(({ trial }) => !Number.isNaN(view.time[trial]));
   if (!steps.length) return;
   const grid = section("ladder", "Ladder");
+  const all = [...steps, ...(view.best === null ? [] : [{ name: "tuned", note: "the best of this search", figures: [], trial: view.best }])];
+  const { bytes, flops } = view.columns;
+  const ours = { ms: (row) => view.time[row], "GB/s": (row) => (bytes[row] / view.time[row]) * 1e-6, "GFLOP/s": (row) => (flops[row] / view.time[row]) * 1e-6 };
+  const units = ["ms", ...(bytes ? ["GB/s"] : []), ...(flops ? ["GFLOP/s"] : [])];
   const first = view.time[steps[0].trial];
-  const all = [...steps.map(({ name, note, trial }) => ({ name, note, trial })), ...(view.best === null ? [] : [{ name: "tuned", note: "the best of this search", trial: view.best }])];
-  const bars = all.map(({ name, trial }) => ({ label: name, value: view.time[trial], text: `${number(view.time[trial], 3)} ms, ${number(first / view.time[trial], 3)} x`,
-    isStrong: name === "tuned", tip: trialTip(trial), act: () => openTrial(trial) }));
-  const spread = Math.max(...bars.map((bar) => bar.value)) / Math.min(...bars.map((bar) => bar.value));
+  const speedup = (trial) => `${number(first / view.time[trial], 3)} x`;
+  const saidBy = ({ figures }, unit) => figures.filter((figure) => figure[1] === unit).map(([value, , device]) => ({ value, said: `${number(value)} (${device})` }));
+  const bars = ({ unit }) => all.map((step) => {
+    const sources = saidBy(step, unit);
+    return { label: step.name, value: ours[unit](step.trial), isStrong: step.name === "tuned", dots: sources.map((one) => one.value),
+      text: `${number(ours[unit](step.trial), 3)} ${unit}, ${speedup(step.trial)}`, dotText: sources.map((one) => one.said).join(", "),
+      tip: `${step.note}\n${trialTip(step.trial)}`, act: () => openTrial(step.trial) };
+  });
+  const isLog = ({ unit }) => {
+    const values = bars({ unit }).flatMap((bar) => [bar.value, ...bar.dots]);
+    return Math.max(...values) > 20 * Math.min(...values);
+  };
   addChart(grid, {
-    id: "ladder-chart", title: "Steps of the ladder that were tried", isWide: true, height: () => barHeight(bars.length),
-    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: spread > 20 ? "time (ms), logarithmic" : "time (ms)", isLog: spread > 20 }),
-    caption: () => `${whole(steps.length)} of the space's landmarks were tried. The table has the sources' own figures.`,
-    rows: () => [["step", "ms", "speed-up", "what it is, and the source's figure"], all.map(({ name, note, trial }) => [name, view.time[trial], `${number(first / view.time[trial], 3)} x`, note])],
+    id: "ladder-chart", title: "Steps of the ladder that were tried", isWide: true, height: () => barHeight(all.length),
+    choices: units.length > 1 ? [{ name: "unit", label: "in", options: units.map((unit) => [unit, unit]), value: "ms" }] : [],
+    draw: (context, width, height, colours, { unit = "ms" }) => {
+      const log = isLog({ unit });
+      return drawBars(context, width, height, colours, bars({ unit }), { unit: log ? `${unit}, logarithmic` : unit, isLog: log });
+    },
+    caption: ({ unit = "ms" }) => {
+      const isSaid = all.some((step) => saidBy(step, unit).length);
+      return `${whole(steps.length)} of the space's landmarks were tried.${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}`;
+    },
+    rows: () => [["step", ...units, "speed-up", "what it is, and the source's figure"],
+      all.map(({ name, note, trial }) => [name, ...units.map((unit) => ours[unit](trial)), speedup(trial), note])],
   });
 }

@@ -54,7 +54,7 @@ function addParallel(grid) {
         context.fillStyle = colours.ink;
         context.textAlign = "center";
         context.font = "600 12px system-ui, sans-serif";
-        context.fillText(fit(context, plain(axis.title), Math.max(60, (box.right - box.left) / axes.length - 6)), x(at), at % 2 && axes.length > 8 ? 12 : 28);
+        context.fillText(fit(context, plain(axis.title), Math.max(60, (axes.length > 8 ? 1.9 : 1) * (box.right - box.left) / axes.length - 6)), x(at), at % 2 && axes.length > 8 ? 12 : 28);
         context.font = "12px system-ui, sans-serif";
         const filter = filters.get(axis.id);
         const labels = axis.isCategory ? axis.values.map((value, place) => [place, value])

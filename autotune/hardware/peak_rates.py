@@ -1,0 +1,62 @@
+"""Peak arithmetic rates of NVIDIA GPUs, as ceilings of a roofline.
+
+Sources: CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions"; boost clocks from
+NVIDIA's data sheets for the example GPU of each architecture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.core.records import DeviceInfo
+from autotune.hardware.architectures import ARCHITECTURES
+
+# Results of one type per clock of a multiprocessor; those of floating point may be fused multiply-adds.
+_PER_CLOCK = {
+    #          float16 float32 float64 int32
+    "sm_75": (128, 64, 2, 64),
+    "sm_80": (256, 64, 32, 64),
+    "sm_86": (128, 128, 2, 64),
+    "sm_87": (128, 128, 2, 64),
+    "sm_89": (128, 128, 2, 64),
+    "sm_90": (256, 128, 64, 64),
+    "sm_100": (256, 128, 64, 64),
+    "sm_120": (128, 128, 2, 128),
+}
+_TYPES = {"float16": 0, "float32": 1, "float64": 2, "int32": 3, "uint32": 3}
+_BOOST_MHZ = {
+    **{"sm_75": 1590, "sm_80": 1410, "sm_86": 1695, "sm_87": 1300, "sm_89": 2040},
+    **{"sm_90": 1980, "sm_100": 1965, "sm_120": 2407},
+}
+
+
+@dataclass(frozen=True)
+class PeakRate:
+    """A ceiling: what kind of operations, how many in a second, and the clock that it holds for."""
+
+    name: str
+    gflops: float
+    clock: str
+
+
+def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -> tuple[PeakRate, ...]:
+    """The ceilings of a device's arithmetic without tensor cores; none where they are not known.
+
+    Args:
+        device: The device; its multiprocessors count.
+        dtype: The type that is calculated with.
+        clock_mhz: The clock that was measured; None takes the boost clock of the architecture's example GPU.
+    """
+    if device.architecture not in _PER_CLOCK or dtype not in _TYPES or device.kind != "gpu":
+        return ()
+    mhz = clock_mhz or _BOOST_MHZ[device.architecture]
+    example = ARCHITECTURES[device.architecture].device.name
+    origin = "the highest clock of the trials" if clock_mhz else f"the boost clock of {example}"
+    clock = f"at {mhz:,.0f} MHz, {origin}"
+    gflops = _PER_CLOCK[device.architecture][_TYPES[dtype]] * device.compute_units * mhz * 1e-3
+    if not dtype.startswith("float"):
+        return (PeakRate(f"{dtype} additions", gflops, clock),)
+    return (
+        PeakRate(f"{dtype} multiply-adds", 2 * gflops, clock),
+        PeakRate(f"{dtype} additions", gflops, clock),
+    )
