@@ -17,10 +17,19 @@ from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.errors import InputError
 
-_HALF = re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]")  # the type, not a word in a comment
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
-_HAS_HALF = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
+# Types that CUDA C++ has in headers of its toolkit only: name, use, our own header, and the toolkit's.
+_NARROW = (
+    (
+        "half",
+        re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]"),  # the type, not a word in a comment
+        "half.h",
+        "cuda_fp16.h",
+    ),
+    ("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
+)
+_HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
@@ -135,7 +144,7 @@ def _guarded(text: str) -> str:
 
 
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:
-    """The text a compiler gets: a definition per macro, the type `half` where it is used, then the source.
+    """The text a compiler gets: a definition per macro, narrow types where they are used, then the source.
 
     A macro with the name of a template parameter of the source is left out: it would replace that parameter,
     whose value the launch plan's entry gives.
@@ -146,9 +155,11 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
         lists = _TEMPLATE.findall(source.text)
         declared = {name for parameters in lists for name in _DECLARED.findall(parameters)}
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
-        if macros.get("DTYPE") == "half" or _HALF.search(source.text):
-            own = _Reader().read(packaged("kernels") / "half.h") + "\n"
-            head += "#include <cuda_fp16.h>\n" if _HAS_HALF.search(source.text) else own
+        has_header = _HAS_NARROW.search(source.text)
+        for kind, pattern, own, header in _NARROW:
+            if macros.get("DTYPE") == kind or pattern.search(source.text):
+                text = _Reader().read(packaged("kernels") / own)
+                head += f"#include <{header}>\n" if has_header else text + "\n"
     return head + source.text
 
 

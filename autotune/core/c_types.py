@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+# The element types of space files, as C writes them.
+C_TYPES = {
+    "int8": "char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int64": "long",
+    "uint64": "unsigned long",
+    "float16": "half",
+    "bfloat16": "__nv_bfloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float2",
+    "complex128": "double2",
+    "bool": "bool",
+}
+_FIELD = re.compile(r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?")
 SCALARS = {
     "bool": "uint8",
     "char": "int8",
@@ -23,6 +45,8 @@ SCALARS = {
     "size_t": "uint64",
     "half": "float16",
     "__half": "float16",
+    "__nv_bfloat16": "bfloat16",
+    "nv_bfloat16": "bfloat16",
     "long int": "int64",
     "short int": "int16",
     "long long int": "int64",
@@ -37,3 +61,53 @@ SCALARS = {
     "double": "float64",
     "DTYPE": "DTYPE",
 } | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+
+
+Field = tuple[str, str, int]  # name, element type, number of elements; 0 for a field that is no array
+
+
+def struct_dtype(fields: Iterable[Field]) -> str:
+    """The name of a structure's element type, such as `struct(x:float32,cells:int32[4])`."""
+    texts = (f"{name}:{kind}" + (f"[{count}]" if count else "") for name, kind, count in fields)
+    return f"struct({','.join(texts)})"
+
+
+def struct_fields(dtype: str) -> tuple[Field, ...]:
+    """The fields of a structure; none for any other type, and for a text that is no type."""
+    if not (dtype.startswith("struct(") and dtype.endswith(")")):
+        return ()
+    found = [_FIELD.fullmatch(text) for text in dtype[7:-1].split(",")]
+    fields = tuple((match[1], match[2], int(match[3] or 0)) for match in found if match)
+    names = {name for name, kind, _ in fields if kind in C_TYPES}
+    return fields if len(names) == len(found) else ()
+
+
+def is_dtype(text: object) -> bool:
+    """Whether a text names an element type: one of C_TYPES or a structure of them."""
+    return isinstance(text, str) and (text in C_TYPES or bool(struct_fields(text)))
+
+
+def element_bytes(dtype: str) -> int:
+    """The size of an element of one of C_TYPES."""
+    digits = "".join(letter for letter in dtype if letter.isdigit())
+    return int(digits) // 8 if digits else 1
+
+
+def is_floating(dtype: str) -> bool:
+    """Whether a type holds real floating-point numbers."""
+    return dtype.startswith(("float", "bfloat"))
+
+
+def is_complex(dtype: str) -> bool:
+    """Whether a type holds pairs of floating-point numbers."""
+    return dtype.startswith("complex")
+
+
+def integer_limits(dtype: str) -> tuple[int, int] | None:
+    """The lowest and the highest value of a whole number's type; None for any other type."""
+    if dtype == "bool":
+        return 0, 1
+    if "int" not in dtype or struct_fields(dtype):
+        return None
+    bits = 8 * element_bytes(dtype)
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

@@ -96,19 +96,27 @@ def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...
 
 def integer(expression: Expression, values: Names) -> int:
     """Evaluate to a whole number; raises ExpressionError for any other result."""
-    result = expression(values)
+    return as_integer(expression(values), expression.text)
+
+
+def as_integer(result: Any, text: str) -> int:
+    """The result of an expression as a whole number; raises ExpressionError for any other."""
     if isinstance(result, float) and result.is_integer():
         result = int(result)
     if isinstance(result, bool) or not isinstance(result, int):
-        raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a whole number")
+        raise ExpressionError(f"{text!r} gives {result!r}, expected a whole number")
     return result
 
 
 def number(expression: Expression, values: Names) -> int | float:
     """Evaluate to a finite number; raises ExpressionError for any other result."""
-    result = expression(values)
+    return as_number(expression(values), expression.text)
+
+
+def as_number(result: Any, text: str) -> int | float:
+    """The result of an expression as a finite number; raises ExpressionError for any other."""
     if isinstance(result, bool) or not isinstance(result, int | float) or not abs(result) <= _MAX_FLOAT:
-        raise ExpressionError(f"{expression.text!r} gives {result!r}, expected a finite number")
+        raise ExpressionError(f"{text!r} gives {result!r}, expected a finite number")
     return result
 
 

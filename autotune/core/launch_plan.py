@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from autotune.core.c_types import C_TYPES, integer_limits, is_complex, is_floating, struct_fields
 from autotune.core.expression_ops import FUNCTIONS
-from autotune.core.expressions import Expression, integer, number, parse
+from autotune.core.expressions import Expression, as_integer, as_number, integer, parse
 from autotune.core.records import (
     Argument,
     ArgumentSpec,
@@ -20,6 +21,7 @@ from autotune.core.records import (
     Launch,
     LaunchSpec,
     Parameter,
+    Scalar,
     Sizes,
     Value,
 )
@@ -36,19 +38,6 @@ _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 MAX_REPEAT = 10_000  # launches of one step
-C_TYPES = {
-    "int8": "char",
-    "uint8": "unsigned char",
-    "int16": "short",
-    "uint16": "unsigned short",
-    "int32": "int",
-    "uint32": "unsigned int",
-    "int64": "long",
-    "uint64": "unsigned long",
-    "float16": "half",
-    "float32": "float",
-    "float64": "double",
-}
 DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)})
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
 
@@ -157,14 +146,32 @@ def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str)
     )
 
 
-def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> int | float:
-    """The value of a scalar; raises ExpressionError if its integer type cannot hold it."""
-    if dtype.startswith("float"):
-        return number(parse(text), values)
-    value = integer(parse(text), values)
-    bits = int(dtype.removeprefix("u").removeprefix("int"))
-    lowest, end = (0, 2**bits) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    if not lowest <= value < end:
+def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> Scalar:
+    """The value of a scalar: a list for a structure, a number or a list of two for a complex type.
+
+    Raises ExpressionError if the type cannot hold it.
+    """
+    found = parse(text)(values)
+    fields = struct_fields(dtype)
+    if fields or (is_complex(dtype) and isinstance(found, tuple)):
+        kinds = fields or (("", "float64", 0), ("", "float64", 0))
+        parts = found if isinstance(found, tuple) else (found,)
+        if len(parts) != len(kinds):
+            raise ExpressionError(
+                f"argument {name}: {text!r} gives {len(parts)} values for {len(kinds)} fields"
+            )
+        return tuple(_number(name, text, part, kind) for part, (_, kind, _) in zip(parts, kinds, strict=True))
+    return _number(name, text, found, dtype)
+
+
+def _number(name: str, text: str, found: Any, dtype: str) -> int | float:
+    if dtype == "bool":
+        return int(bool(found))
+    if is_floating(dtype) or is_complex(dtype):
+        return as_number(found, text)
+    value = as_integer(found, text)
+    lowest, highest = integer_limits(dtype) or (value, value)
+    if not lowest <= value <= highest:
         raise ExpressionError(f"argument {name}: {text!r} gives {value}, which {dtype} cannot hold")
     return value
 

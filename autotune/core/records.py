@@ -14,6 +14,7 @@ from math import hypot, inf, log2
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
+Scalar = int | float | tuple[int | float, ...]  # of a complex type or a structure: its parts
 Grid = tuple[int, int, int]
 Front = tuple[tuple["Config", float, float], ...]  # configuration, time in ms, energy in J; fastest first
 ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes by name, name of the data
@@ -114,9 +115,9 @@ class Parameter:
 class ArgumentSpec:
     """One kernel argument as expressions: an array (role in, out, inout or scratch) or a scalar.
 
-    `dtype` is a numpy name, or DTYPE for the problem's element type. `shape` is empty for a scalar; `value`
-    is the scalar's expression, None for an array. `symbol` is a variable of the source that the array is
-    copied to before a launch, which then does not pass it.
+    `dtype` is one of C_TYPES, a structure (see `core.c_types`), or DTYPE for the problem's element type.
+    `shape` is empty for a scalar; `value` is the scalar's expression, None for an array. `symbol` is a
+    variable of the source that the array is copied to before a launch, which then does not pass it.
     """
 
     name: str
@@ -135,7 +136,7 @@ class Argument:
     dtype: str
     role: str
     shape: tuple[int, ...] = ()
-    value: int | float | None = None
+    value: Scalar | None = None
     symbol: str = ""
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.launch_plan import C_TYPES
+from autotune.core.c_types import C_TYPES, element_bytes
+from autotune.devices.element_types import numpy_dtype, plain_dtype
 
 Difference = tuple[int, int]  # index of the first element that differs, and how many do
 
@@ -22,7 +23,7 @@ class ArrayComparison:
     """Two arrays in device memory to compare.
 
     The first and last `ends` elements are guard zones, compared bit by bit. If `inside` is false, only these
-    are compared.
+    are compared. An array of structures is compared as bytes, of which `struct` says what they mean.
     """
 
     actual: Any
@@ -33,6 +34,7 @@ class ArrayComparison:
     atol: float = 0.0
     ends: int = 0
     inside: bool = True
+    struct: str = ""
 
 
 def compared_on_host(
@@ -42,7 +44,12 @@ def compared_on_host(
     bits = f"uint{8 * actual.itemsize}"
     differs = actual.view(bits) != expected.view(bits)
     inner = slice(comparison.ends, actual.size - comparison.ends)
-    if comparison.inside:
+    if comparison.inside and comparison.struct:
+        dtype = numpy_dtype(comparison.struct)
+        found, wanted = (array[inner].view(dtype) for array in (actual, expected))
+        differs[inner] = False
+        differs[inner][:: dtype.itemsize] = differing(found, wanted, comparison.rtol, comparison.atol)
+    elif comparison.inside:
         differs[inner] = differing(actual[inner], expected[inner], comparison.rtol, comparison.atol)
     else:
         differs[inner] = False
@@ -51,7 +58,12 @@ def compared_on_host(
 
 
 def differing(actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float) -> NDArray[np.bool_]:
-    """Which elements differ by more than the tolerance."""
+    """Which elements differ by more than the tolerance, in any field or part of a complex number."""
+    if actual.dtype.names or actual.dtype.kind == "c":
+        parts = [(actual[name], expected[name]) for name in actual.dtype.names or ()]
+        parts = parts or [(actual.real, expected.real), (actual.imag, expected.imag)]
+        wrong = [differing(*pair, rtol, atol).reshape(len(actual), -1).any(axis=1) for pair in parts]
+        return np.asarray(np.any(wrong, axis=0))
     if rtol == 0 and atol == 0:
         return np.asarray(actual != expected)
     actual, expected = actual.astype(np.float64), expected.astype(np.float64)
@@ -69,17 +81,22 @@ def cuda_source(item_bytes: int) -> str:
     that are equal bit by bit, nearly all, take the short way. Each thread loads four elements at a time, to
     use the memory's full bandwidth.
     """
-    names = [name for name in KINDS if np.dtype(name).itemsize == item_bytes and name != "float16"]
+    names = [name for name in KINDS if element_bytes(name) == item_bytes and name not in _NARROW]
     cases = [_CASE.format(kind=KINDS.index(name), type=C_TYPES[name]) for name in names]
-    return f"typedef {C_TYPES[f'uint{8 * item_bytes}']} Bits;\n" + _CUDA.replace("CASES", "".join(cases))
+    return f"typedef {C_TYPES[f'uint{8 * item_bytes}']} Bits;\n" + _CUDA.replace(
+        "CASES", "".join(cases)
+    ).replace("BFLOAT16", str(KINDS.index("bfloat16")))
 
 
 def special_bits(dtype: str) -> int:
     """The exponent's bits of a floating-point type, all set in infinities and NaN; 0 for an integer."""
-    return {"float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}.get(dtype, 0)
+    return {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000, "float64": 0x7FF0000000000000}.get(
+        dtype, 0
+    )
 
 
-KINDS = tuple(C_TYPES)
+KINDS = tuple(name for name in C_TYPES if plain_dtype(name) == name)
+_NARROW = ("float16", "bfloat16")  # CUDA C++ has them in headers of its toolkit only
 _CASE = """
     case {kind}: {{
         const {type} x = ((const {type} *)actual)[i], y = ((const {type} *)expected)[i];
@@ -89,10 +106,12 @@ _CASE = """
 _CUDA = """
 typedef unsigned long long Count;
 
-__device__ double half_at(const void *array, Count i)  // plain CUDA C++ has no such type
+__device__ double narrow_at(const void *array, Count i, int kind)
 {
+    const unsigned short bits = ((const unsigned short *)array)[i];
     float wide;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(((const unsigned short *)array)[i]));
+    if (kind == BFLOAT16) wide = __uint_as_float((unsigned)bits << 16);
+    else asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(bits));
     return wide;
 }
 
@@ -103,7 +122,7 @@ __device__ __noinline__ void judge(const void *actual, const void *expected, Cou
     bool same;
     switch (kind) {CASES
     default:
-        found = half_at(actual, i); wanted = half_at(expected, i); same = found == wanted;
+        found = narrow_at(actual, i, kind); wanted = narrow_at(expected, i, kind); same = found == wanted;
     }
     const double distance = fabs(found - wanted);
     const bool tolerant = rtol > 0 || atol > 0;

@@ -16,6 +16,7 @@ from autotune.compilers.base import Compiler
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Difference, compared_on_host
+from autotune.devices.element_types import numpy_dtype
 from autotune.errors import LaunchError
 
 Bytes = NDArray[np.uint8]
@@ -32,7 +33,7 @@ class HostComparisonMixin:
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Copy the arrays to the host and compare them there."""
-        return [self._difference(comparison) for comparison in comparisons]
+        return [host_difference(self.read, comparison) for comparison in comparisons]
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Refuse: programs have no variables that the host can write."""
@@ -49,11 +50,13 @@ class HostComparisonMixin:
         """There is no counter."""
         return None
 
-    def _difference(self, comparison: ArrayComparison) -> Difference | None:
-        size_bytes = comparison.count * np.dtype(comparison.dtype).itemsize
-        buffers = (comparison.actual, comparison.expected)
-        actual, expected = (self.read(buffer, size_bytes).view(comparison.dtype) for buffer in buffers)
-        return compared_on_host(actual, expected, comparison)
+
+def host_difference(read: Callable[[Buffer, int], Bytes], comparison: ArrayComparison) -> Difference | None:
+    """Copy two arrays to the host and compare them there."""
+    dtype = numpy_dtype(comparison.dtype)
+    buffers = (comparison.actual, comparison.expected)
+    actual, expected = (read(buffer, comparison.count * dtype.itemsize).view(dtype) for buffer in buffers)
+    return compared_on_host(actual, expected, comparison)
 
 
 class Device(Protocol):

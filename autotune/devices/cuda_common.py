@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.c_types import element_bytes
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.trials import Binary
 from autotune.devices.array_compare import (
@@ -19,7 +20,7 @@ from autotune.devices.array_compare import (
     difference_of,
     special_bits,
 )
-from autotune.devices.base import Arguments, Buffer, Program
+from autotune.devices.base import Arguments, Buffer, Program, host_difference
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
@@ -100,7 +101,9 @@ class CudaDeviceBase(CudaMemory):
         self.copy(address, content, size_bytes)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare all pairs on the GPU, then copy the results to the host."""
+        """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""
+        if any(comparison.struct for comparison in comparisons):
+            return [host_difference(self.read, comparison) for comparison in comparisons]
         size_bytes = _RESULT_BYTES * len(comparisons)
         self._reserve_results(len(comparisons))
         self.fill(self._results, 0xFF, size_bytes)
@@ -188,7 +191,7 @@ class CudaDeviceBase(CudaMemory):
         self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
-        item_bytes = np.dtype(comparison.dtype).itemsize
+        item_bytes = element_bytes(comparison.dtype)
         if item_bytes not in self._comparers:
             self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
         result = self.region(self._results, _RESULT_BYTES * position, _RESULT_BYTES)

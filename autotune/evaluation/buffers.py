@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, differing
 from autotune.devices.base import Buffer, Bytes, Device, Program
+from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
 from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.sampling import Indices, sample_indices
@@ -49,9 +51,9 @@ class GuardedBuffer:
     ) -> None:
         self.array = array
         self.count = math.prod(array.shape)
-        self.item_bytes = np.dtype(array.dtype).itemsize
+        self.dtype = numpy_dtype(array.dtype)
+        self.item_bytes = self.dtype.itemsize
         self.size_bytes = self.count * self.item_bytes
-        self.guard_items = GUARD_BYTES // self.item_bytes
         self.is_pristine = False  # known to hold its initial content, guard zones included
         self._device = device
         self._image_bytes = self.size_bytes + 2 * GUARD_BYTES
@@ -102,25 +104,26 @@ class GuardedBuffer:
 
     def against_initial(self) -> ArrayComparison:
         """The comparison with the initial content, guard zones included."""
-        count = self._image_bytes // np.dtype(self._word).itemsize
+        count = self._image_bytes // element_bytes(self._word)
         return ArrayComparison(self._memory, self._pristine, self._word, count)
 
     def against_expected(self, rtol: float, atol: float) -> ArrayComparison:
         """The comparison with the expected result, if there is one, and with whole guard zones."""
         is_compared = self._expected is not None
         expected = self._expected if is_compared else self._pristine
-        count, ends = self.count + 2 * self.guard_items, self.guard_items
+        plain, struct = plain_dtype(self.array.dtype), self.array.dtype if self.dtype.names else ""
+        count, ends = (size_bytes // element_bytes(plain) for size_bytes in (self._image_bytes, GUARD_BYTES))
         return ArrayComparison(
-            self._memory, expected, self.array.dtype, count, rtol, atol, ends, inside=is_compared
+            self._memory, expected, plain, count, rtol, atol, ends, inside=is_compared, struct=struct
         )
 
     def sample_difference(self, rtol: float, atol: float) -> Difference | None:
-        """How the sample differs from what is expected, as an `ArrayComparison` with guard zones does."""
+        """Index of the first element of the sample that is not as expected, and how many are not."""
         if self.sample is None:
             return None
         places, found, expected = self.compared(0, self.count)
         wrong = places[differing(found, expected, rtol, atol)]
-        return (int(wrong[0]) + self.guard_items, len(wrong)) if len(wrong) else None
+        return (int(wrong[0]), len(wrong)) if len(wrong) else None
 
     def guards(self) -> tuple[Bytes, Bytes]:
         """Read the guard zones below and above the array."""
@@ -132,16 +135,16 @@ class GuardedBuffer:
             self._expected_bytes is None or self._holds(self._expected, self._expected_bytes)
         )
 
-    def index_of(self, change: Difference) -> int:
-        """Index in the array of the first element that `against_initial` found changed."""
-        return change[0] * np.dtype(self._word).itemsize // self.item_bytes - self.guard_items
+    def index_of(self, change: Difference, comparison: ArrayComparison) -> int:
+        """Index in the array of the first element that a comparison found different."""
+        return (change[0] * element_bytes(comparison.dtype) - GUARD_BYTES) // self.item_bytes
 
     def values(self, first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Read elements from `first` on: those in memory, and the expected or else the initial ones."""
         offset_bytes, size_bytes = GUARD_BYTES + first * self.item_bytes, count * self.item_bytes
         wanted = self._pristine if self._expected is None else self._expected
         pages = [self._page(buffer, offset_bytes, size_bytes) for buffer in (self._memory, wanted)]
-        found, expected = (page[skip:].view(self.array.dtype) for skip, page in pages)
+        found, expected = (page[skip:].view(self.dtype) for skip, page in pages)
         return found, expected
 
     def compared(self, first: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
@@ -159,9 +162,7 @@ class GuardedBuffer:
 
     def content(self) -> NDArray[Any]:
         """The array as it is now."""
-        return (
-            self._device.read(self.region, self.size_bytes).view(self.array.dtype).reshape(self.array.shape)
-        )
+        return self._device.read(self.region, self.size_bytes).view(self.dtype).reshape(self.array.shape)
 
     @property
     def _word(self) -> str:
@@ -207,15 +208,17 @@ class GuardedBuffer:
         return image
 
     def _poison(self, seed: int) -> Bytes:
-        poisons = POISON_FLOAT if np.dtype(self.array.dtype).kind == "f" else POISON_INTEGER
+        has_floats = is_floating(numpy_dtype(plain_dtype(self.array.dtype)))
+        poisons = POISON_FLOAT if has_floats else POISON_INTEGER
         return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), self.size_bytes)  # takes no memory
 
     def _wrong_content(self) -> Buffer | None:
         """Plausible values, each of them wrong in its place; None without an expected result."""
         if self._sampled is None:
             return None
-        values = np.resize(self._sampled, wrong_bytes(self.array) // self.item_bytes)
-        if values.dtype.kind == "f":
+        plain = numpy_dtype(plain_dtype(self.array.dtype))
+        values = np.resize(self._sampled, wrong_bytes(self.array) // self.item_bytes).view(plain)
+        if is_floating(plain):
             with np.errstate(over="ignore"):
                 values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
         else:
@@ -227,7 +230,7 @@ class GuardedBuffer:
 
 def wrong_bytes(array: Array) -> int:
     """Size in bytes of the wrong values that `GuardedBuffer.spoil` writes into an output."""
-    item_bytes = np.dtype(array.dtype).itemsize
+    item_bytes = numpy_dtype(array.dtype).itemsize
     return item_bytes * min(math.prod(array.shape), WRONG_BYTES // item_bytes)
 
 
@@ -237,8 +240,8 @@ def _guard(array: Array, seed: int) -> Bytes:
     A maximum ignores NaN, and a product with 0 is spoilt by NaN and infinities only. So these alternate, and
     each seed begins with another one. Outputs begin with another one than inputs, so that copying is noticed.
     """
-    dtype = np.dtype(array.dtype)
-    if dtype.kind == "f":
+    dtype = numpy_dtype(plain_dtype(array.dtype))
+    if is_floating(dtype):
         values = [math.nan, math.inf, -math.inf]
     else:
         most = np.iinfo(dtype).max
@@ -260,7 +263,7 @@ def device_bytes(problem: ProblemInstance) -> int:
     total = 0
     for array in problem.arrays:
         if array.name in problem.used or array.role == "out":
-            image_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize + 2 * GUARD_BYTES
+            image_bytes = math.prod(array.shape) * numpy_dtype(array.dtype).itemsize + 2 * GUARD_BYTES
             total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
     return total
 
@@ -289,7 +292,7 @@ class ProblemBuffers:
             guarded.array.name: guarded.region for guarded in guarded_buffers
         }
         for scalar in problem.scalars:
-            arguments[scalar.name] = np.dtype(scalar.dtype).type(scalar.value)
+            arguments[scalar.name] = scalar_of(scalar.dtype, scalar.value)
         for guarded in guarded_buffers:
             if guarded.array.symbol:
                 self._device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
@@ -314,11 +317,14 @@ class ProblemBuffers:
         )
 
     def wrong(self, guarded: GuardedBuffer, problem: ProblemInstance) -> Difference | None:
-        """How an array differs from what a correct run leaves; None if it does not."""
-        if guarded.array.role == "in":
-            return self.difference(guarded.against_initial())
-        whole = self.difference(guarded.against_expected(problem.rtol, problem.atol))
-        return whole or guarded.sample_difference(problem.rtol, problem.atol)
+        """Index of the first element that is not as a correct run leaves it, and how many are not."""
+        is_input = guarded.array.role == "in"
+        tolerance = (problem.rtol, problem.atol)
+        comparison = guarded.against_initial() if is_input else guarded.against_expected(*tolerance)
+        whole = self.difference(comparison)
+        if whole is not None:
+            return guarded.index_of(whole, comparison), whole[1]
+        return guarded.sample_difference(*tolerance)
 
     def difference(self, comparison: ArrayComparison) -> Difference | None:
         """Carry out one comparison; None if the arrays agree."""

@@ -21,6 +21,7 @@ from autotune.core.records import Value
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Verdict
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
+from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import ProblemData, prepare
@@ -181,11 +182,11 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Fa
     program, device = state.program(binary, keep=True), state.device
     inputs = state.data(problem).inputs
     arguments: dict[str, Buffer | np.generic] = {
-        scalar.name: np.dtype(scalar.dtype).type(scalar.value) for scalar in problem.scalars
+        scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
     }
     for array in problem.arrays:
         if array.name in problem.used:
-            size_bytes = math.prod(array.shape) * np.dtype(array.dtype).itemsize
+            size_bytes = math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
             arguments[array.name] = buffer = device.allocate(size_bytes)
             if array.name in inputs:
                 device.write(buffer, np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8))

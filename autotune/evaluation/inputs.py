@@ -16,8 +16,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from autotune.core.c_types import is_complex
 from autotune.core.records import Value
 from autotune.core.trials import Problem
+from autotune.devices.element_types import loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
 from autotune.evaluation.kept_results import KeptResults, load_results
 from autotune.evaluation.reference import run_reference
@@ -40,16 +42,21 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
     definition = problem.definition
     inputs = draw_inputs(definition, problem.arrays)
     if problem.expected is not None:
-        stored = {name: np.asarray(np.load(array.path, mmap_mode="r")) for name, array in problem.expected}
+        stored = {
+            name: loaded(np.asarray(np.load(array.path, mmap_mode="r")), array.dtype)
+            for name, array in problem.expected
+        }
         return ProblemData(definition, inputs, stored)
     if problem.trusted:
         results = load_results(Path(problem.trusted))
         if results is None:
             raise SetupError(f"{problem.trusted}: the trusted results are gone; start the search again")
-        return ProblemData(definition, inputs, results)
-    run = partial(run_reference, reference, inputs, definition, problem.arrays)
-    results = run() if kept is None else kept.of(reference, problem.data_key, run)
-    return ProblemData(definition, inputs, results)
+    else:
+        run = partial(run_reference, reference, inputs, definition, problem.arrays)
+        results = run() if kept is None else kept.of(reference, problem.data_key, run)
+    dtypes = {array.name: array.dtype for array in problem.arrays}
+    found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
+    return ProblemData(definition, inputs, found)
 
 
 def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
@@ -66,11 +73,11 @@ def _fill(
     array: Array, fill: tuple[Value, ...], seed: int, earlier: Mapping[str, NDArray[Any]]
 ) -> NDArray[Any]:
     kind, *numbers = fill
-    dtype = np.dtype(array.dtype)
-    real = np.float64 if dtype.itemsize == 8 else np.float32
+    dtype = numpy_dtype(array.dtype)
+    real = np.float64 if array.dtype in ("float64", "complex128", "int64", "uint64") else np.float32
     match kind, numbers:
         case "stored", [_]:
-            return np.asarray(np.load(array.path, mmap_mode="r"))
+            return loaded(np.asarray(np.load(array.path, mmap_mode="r")), array.dtype)
         case "copy", [str(name)]:
             return earlier[name].astype(dtype, copy=True)
         case "transpose", [str(name)]:
@@ -97,7 +104,9 @@ def _fill(
 
 def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any]]) -> NDArray[Any]:
     """Draw an array in chunks, in parallel, each with its own generator."""
-    values = np.empty(math.prod(array.shape), array.dtype)
+    values = np.empty(math.prod(array.shape), numpy_dtype(array.dtype))
+    if is_complex(array.dtype):  # both parts are drawn
+        values = values.view(plain_dtype(array.dtype))
 
     def fill(chunk: int) -> None:
         part = values[chunk * _CHUNK : (chunk + 1) * _CHUNK]
@@ -107,4 +116,4 @@ def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         list(threads.map(fill, range(-(-values.size // _CHUNK))))
-    return values.reshape(array.shape)
+    return values.view(numpy_dtype(array.dtype)).reshape(array.shape)

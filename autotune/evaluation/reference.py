@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
+from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import BrokenReference
 from autotune.evaluation.sampling import Indices, sample_indices, takes_indices
 from autotune.evaluation.work_item import Array
 
 _MAX_LETTERS = 300  # of what an exception says
-_NUMBERS = "biuf"  # kinds of numpy's types
 
 
 def run_reference(
@@ -209,19 +209,32 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
 def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]:
     """Flatten and convert a reference's result to the array's type, or raise BrokenReference."""
     what = f"{where} returned for {array.name}"
-    if result.dtype.kind not in _NUMBERS:
+    dtype = numpy_dtype(array.dtype)
+    if dtype.names:
+        fits = result.dtype.names == dtype.names
+    else:
+        fits = is_floating(result.dtype) or result.dtype.kind in ("biuc" if dtype.kind == "c" else "biu")
+    if not fits:
         raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
-    if (odd := np.flatnonzero(np.isnan(flat))).size:
+    if (odd := np.flatnonzero(_has_nan(flat))).size:
         raise BrokenReference(
             f"{what} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
             "of the flat array; NaN equals nothing, so no configuration could be right"
         )
     with np.errstate(invalid="ignore", over="ignore"):
-        typed = flat.astype(array.dtype)
-    if typed.dtype.kind in "iu" and (changed := np.flatnonzero(typed != flat)).size:
+        typed = flat.astype(dtype)
+    if dtype.kind in "biu" and (changed := np.flatnonzero(typed != flat)).size:
         raise BrokenReference(
             f"{what} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
             "expected whole numbers of that type"
         )
     return np.ascontiguousarray(typed)
+
+
+def _has_nan(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which elements are NaN, or have a field that is."""
+    if not values.dtype.names:
+        return np.asarray(np.isnan(values))
+    fields = [_has_nan(values[name]).reshape(len(values), -1).any(axis=1) for name in values.dtype.names]
+    return np.asarray(np.any(fields, axis=0))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
+from autotune.devices.element_types import is_floating, loaded, numpy_dtype
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, InputError, SetupError
 from autotune.evaluation.inputs import draw_inputs
 from autotune.evaluation.reference import call, call_reference, load_function
@@ -87,10 +88,11 @@ class StoredInputs:
                 results = call_reference(
                     reference, lambda _, *given: reference(*given), inputs, problem, drawn
                 )
+                declared = {array.name: array.dtype for array in drawn}
                 folder = self._folder / f"expected-{len(self._results)}"
                 folder.mkdir()
                 self._results[key] = tuple(
-                    (name, _stored(values, folder / name)) for name, values in results.items()
+                    (name, _stored(values, folder / name, declared[name])) for name, values in results.items()
                 )
             return self._results[key]
 
@@ -123,7 +125,7 @@ class StoredInputs:
         """Store an array; one that a function returns again was stored before."""
         key = (id(values), dtype)
         if key not in self._returned:
-            self._returned[key] = values, _stored(_converted(values, dtype, name), folder / name)
+            self._returned[key] = values, _stored(_converted(values, dtype, name), folder / name, dtype)
         return self._returned[key][1]
 
 
@@ -137,7 +139,8 @@ def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[
     """Store what `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
     arrays = checked_arrays(found, dtypes)
     return {
-        name: _stored(_converted(arrays[name], dtype, name), folder / name) for name, dtype in dtypes.items()
+        name: _stored(_converted(arrays[name], dtype, name), folder / name, dtype)
+        for name, dtype in dtypes.items()
     }
 
 
@@ -173,30 +176,32 @@ def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
         raise InputError(f"{path}: not a .npy file of numbers; argument {name} is filled from it") from None
     if not isinstance(found, np.ndarray):
         raise InputError(f"{path}: holds several arrays; argument {name} needs a .npy file with one")
-    if found.dtype == np.dtype(dtype):
+    found = loaded(found, dtype)
+    if found.dtype == numpy_dtype(dtype):
         return StoredArray(str(path.absolute()), dtype, found.shape, content_sha256(found))
     try:
-        return _stored(_converted(found, dtype, name), folder / name)
+        return _stored(_converted(found, dtype, name), folder / name, dtype)
     except SetupError as error:
         raise InputError(f"{path}: {error}") from None
 
 
 def _converted(values: Any, dtype: str, name: str) -> NDArray[Any]:
     """Convert to the declared element type; raises SetupError if that would change an integer."""
-    found = np.asarray(values)
-    if found.dtype.kind not in "biuf":
-        raise SetupError(f"argument {name}: {found.dtype} numbers are not real; expected {dtype}")
+    found, wanted = np.asarray(values), numpy_dtype(dtype)
+    is_number = is_floating(found.dtype) or found.dtype.kind in ("biuc" if wanted.kind == "c" else "biu")
+    if not (found.dtype.names == wanted.names if wanted.names else is_number):
+        raise SetupError(f"argument {name}: elements of type {found.dtype}; expected {dtype}")
     with np.errstate(all="ignore"):
-        typed = found.astype(dtype)
-    if typed.dtype.kind in "iu" and not np.array_equal(typed, found):
+        typed = found.astype(wanted)
+    if typed.dtype.kind in "biu" and not np.array_equal(typed, found):
         raise SetupError(f"argument {name}: has values that {dtype} cannot hold")
     return np.ascontiguousarray(typed).reshape(found.shape)
 
 
-def _stored(values: NDArray[Any], stem: Path) -> StoredArray:
+def _stored(values: NDArray[Any], stem: Path, dtype: str) -> StoredArray:
     path = stem.with_suffix(".npy")
     np.save(path, values)
-    return StoredArray(str(path), str(values.dtype), values.shape, content_sha256(values))
+    return StoredArray(str(path), dtype, values.shape, content_sha256(values))
 
 
 def content_sha256(values: NDArray[Any]) -> str:

@@ -140,15 +140,14 @@ def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None
 
 def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBuffers) -> Failure | None:
     """The failure of an array whose guard zones are whole; None if it is right."""
-    array, change = guarded.array, buffers.difference(guarded.against_initial())
-    if array.role == "in":
-        return change and _wrong(f"changed its input {place(array, guarded.index_of(change))}", problem)
-    difference = buffers.wrong(guarded, problem)
+    array, difference = guarded.array, buffers.wrong(guarded, problem)
     if difference is None:
         return None
-    if array.role == "out" and change is None:
+    first, count = difference
+    if array.role == "in":
+        return _wrong(f"changed its input {place(array, first)}", problem)
+    if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", problem)
-    first, count = difference[0] - guarded.guard_items, difference[1]
     return _wrong(describe(guarded, first, count, problem.rtol, problem.atol), problem)
 
 

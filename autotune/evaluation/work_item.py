@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from autotune.core.records import Launch, Value
+from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import Binary, Failure, Measurement, Problem
 
 
@@ -53,7 +54,7 @@ class Scalar:
 
     name: str
     dtype: str
-    value: int | float
+    value: ScalarValue
 
 
 @dataclass(frozen=True)

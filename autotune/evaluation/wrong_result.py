@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.devices.array_compare import differing
+from autotune.devices.element_types import is_floating, unit_roundoff
 from autotune.errors import WriteError
 from autotune.evaluation.buffers import GuardedBuffer
 from autotune.evaluation.work_item import Array
@@ -41,6 +42,8 @@ def describe(guarded: GuardedBuffer, first: int, count: int, rtol: float, atol: 
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     parts = [f"{place(array, first)} is {found[0]}, expected {expected[0]}"]
     differs = np.flatnonzero(differing(found, expected, rtol, atol))
+    if first + len(found) == guarded.count:
+        count = len(differs)  # the parts of one complex number count as one
     if guarded.count > 1:
         reach = f", from {place(array, first)} to {place(array, int(places[differs[-1]]))}"
         of = f"{guarded.count:,}" if guarded.sample is None else f"a sample of {len(guarded.sample):,}"
@@ -52,7 +55,9 @@ def describe(guarded: GuardedBuffer, first: int, count: int, rtol: float, atol: 
 
 def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: NDArray[Any]) -> list[str]:
     """The largest absolute and relative error of the elements that differ, and how many are not finite."""
-    wide = np.longdouble  # holds every 64-bit integer
+    if found.dtype.names:
+        return []
+    wide = np.clongdouble if found.dtype.kind == "c" else np.longdouble  # holds every 64-bit integer
     with np.errstate(all="ignore"):
         errors = np.abs(found.astype(wide) - expected.astype(wide))
         relative = errors / np.abs(expected.astype(wide))
@@ -67,8 +72,8 @@ def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: N
             is_only = len(places) == 1
             where = "" if is_only else f" at {place(array, int(places[at]))}"
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
-    dtype = np.dtype(array.dtype)
-    if dtype.kind == "f" and len(worst) == 2 and worst[1] <= _ROUNDING * float(np.finfo(dtype).eps):
+    has_rounding = is_floating(found.dtype) or found.dtype.kind == "c"
+    if has_rounding and len(worst) == 2 and worst[1] <= 2 * _ROUNDING * unit_roundoff(array.dtype):
         texts.append("this may be rounding, which verify.rtol in the space file can allow")
     return texts
 

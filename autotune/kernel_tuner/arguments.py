@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
 import itertools
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 from kernel_tuner.accuracy import Tunable
 from numpy.typing import NDArray
 
-from autotune.core.launch_plan import C_TYPES
+from autotune.core.c_types import C_TYPES
 from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.kernel_tuner.parameters import Parameters, Params
@@ -180,22 +180,20 @@ def _on_host(value: Any) -> NDArray[Any]:
 
 
 def _viewed(array: NDArray[Any], place: int) -> NDArray[Any]:
-    """An array with elements that a space can describe: complex ones as pairs, others as bytes."""
+    """An array with elements that a space can describe: others than numbers as bytes."""
     if array.dtype.hasobject:
         raise InputError(f"arguments: number {place} holds Python objects; expected numbers")
     if array.dtype.name in C_TYPES:
         return array
     flat = np.ascontiguousarray(array).reshape(-1)
-    if array.dtype.kind == "c" and flat.real.dtype.name in C_TYPES:
-        return flat.view(flat.real.dtype)
     return flat.view(np.uint8)
 
 
 def _scalar(value: np.generic, place: int) -> str:
     number = value.item()
-    if not math.isfinite(number):
+    if not cmath.isfinite(number):
         raise InputError(f"arguments: number {place} is {number}; expected a finite number")
-    return repr(number)
+    return f"({number.real!r}, {number.imag!r})" if isinstance(number, complex) else repr(number)
 
 
 def _const_parameters(kernel: str, source: str, count: int) -> list[bool]:

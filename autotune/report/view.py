@@ -13,6 +13,7 @@ from typing import Any
 from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
+from autotune.core.c_types import C_TYPES
 from autotune.core.expressions import Expression, number, parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.trials import Status, Trial
@@ -137,7 +138,7 @@ class SearchView:
         """The macros that every configuration shares, as compiler options."""
         dtype = self.search.dtype
         best = self.trials[self.best or 0].config
-        if dtype not in plan.C_TYPES or set(best) != {parameter.name for parameter in self.parameters}:
+        if dtype not in C_TYPES or set(best) != {parameter.name for parameter in self.parameters}:
             return []
         defines = plan.macros(self.parameters, best, dtype)
         return [

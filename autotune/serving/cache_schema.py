@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from autotune.core import json_values as values
+from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.json_values import Damaged, Read
-from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, CUDA_COMPILERS, is_entry, is_option
+from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, is_entry, is_option
 from autotune.core.records import (
     ArgumentSpec,
     CallSpec,
@@ -228,7 +229,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
     Parameter: {"name": values.name, "values": _domain},
     ArgumentSpec: {
         "name": values.name,
-        "dtype": values.choice((*C_TYPES, "DTYPE")),
+        "dtype": values.reader(lambda text: text == "DTYPE" or is_dtype(text), "an element type"),
         "role": values.choice(ARGUMENT_ROLES),
         "shape": _texts,
         "value": values.nullable(values.text),

@@ -11,7 +11,7 @@ import warnings
 from typing import NamedTuple
 
 from autotune.core import json_values as values
-from autotune.core.launch_plan import C_TYPES
+from autotune.core.c_types import C_TYPES
 from autotune.core.records import DeviceInfo, Sizes
 from autotune.errors import CacheError, InputError
 from autotune.hardware.names import is_same

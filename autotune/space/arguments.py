@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from autotune.core.launch_plan import ARGUMENT_ROLES, C_TYPES, is_entry
+from autotune.core.c_types import C_TYPES, integer_limits
+from autotune.core.launch_plan import ARGUMENT_ROLES, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
 from autotune.core.text import hint
 from autotune.space.yaml_document import Element
@@ -166,10 +165,10 @@ def _check_fill(
     if kind not in ("integers", "constant"):
         return
     for dtype in dtypes if argument.dtype == "DTYPE" else (argument.dtype,):
-        if np.dtype(dtype).kind in "iu":
-            limits = np.iinfo(dtype)
-            if not all(limits.min <= number <= limits.max for number in numbers):  # type: ignore[operator]
-                raise element.error(f"expected numbers from {limits.min} to {limits.max}, as {dtype} holds")
+        if limits := integer_limits(dtype):
+            lowest, highest = limits
+            if not all(lowest <= number <= highest for number in numbers):  # type: ignore[operator]
+                raise element.error(f"expected numbers from {lowest} to {highest}, as {dtype} holds")
 
 
 def _launch(

@@ -11,9 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from autotune.core.c_types import SCALARS
+from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.json_values import is_name
 from autotune.core.records import ArgumentSpec
 from autotune.space.space import Space
@@ -102,10 +100,11 @@ def _wrong_type(parameter: _Parameter, argument: ArgumentSpec, dtype: str, probl
         return what if is_plain else None
     if known is None or (is_array and parameter.kind in _ANY):
         return None
-    wanted = np.dtype(problem if known == "DTYPE" else known)
-    found = np.dtype(dtype)
-    fits = wanted.itemsize == found.itemsize and (wanted.kind == "f") == (found.kind == "f")
-    return None if fits else what
+    wanted = problem if known == "DTYPE" else known
+    if struct_fields(dtype):
+        return what
+    fits = element_bytes(wanted) == element_bytes(dtype) and is_floating(wanted) == is_floating(dtype)
+    return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else what
 
 
 def _parameters(code: str, entry: str) -> list[_Parameter] | None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from autotune.core import launch_plan as plan
+from autotune.core.c_types import C_TYPES
 from autotune.core.expressions import Expression, parse
-from autotune.core.launch_plan import C_TYPES
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint, nearest
 from autotune.core.trials import Problem

@@ -11,12 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune.core.launch_plan import (
-    C_TYPES,
-    CUDA_COMPILERS,
-    DEVICE_NAMES,
-    is_option,
-)
+from autotune.core.c_types import C_TYPES
+from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches

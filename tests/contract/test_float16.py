@@ -1,4 +1,4 @@
-"""float16 in the portable dialect: compiled as CUDA for four architectures, run where a device has it."""
+"""float16 and bfloat16 in the portable dialect: compiled as CUDA, run where a device has them."""
 
 import json
 
@@ -48,10 +48,11 @@ launch: [{entry: scale, grid: ['ceil_div(n, BLOCK_SIZE)'], block: [BLOCK_SIZE], 
 """
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
-def test_it_compiles_without_any_header_of_the_toolkit(tmp_path, architecture):
+def test_it_compiles_without_any_header_of_the_toolkit(tmp_path, architecture, dtype):
     (tmp_path / "scale.cu").write_text(KERNEL)
-    values = {**macros((), {}, "float16"), "BLOCK_SIZE": 64}
+    values = {**macros((), {}, dtype), "BLOCK_SIZE": 64}
     binary = CudaCompiler(architecture).compile(render(read_source(tmp_path / "scale.cu"), values), ())
     assert binary.data[:4] == b"\x7fELF" and not binary.log
 

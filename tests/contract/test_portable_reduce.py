@@ -5,7 +5,7 @@ import pytest
 
 from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source, render
-from autotune.core.launch_plan import C_TYPES
+from autotune.core.c_types import C_TYPES
 from autotune.core.records import Launch
 from autotune.devices import backend
 

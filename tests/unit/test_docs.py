@@ -15,8 +15,9 @@ import autotune
 from autotune.cli import parser
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.core.c_types import C_TYPES
 from autotune.core.expression_ops import FUNCTIONS
-from autotune.core.launch_plan import C_TYPES, DEVICE_NAMES
+from autotune.core.launch_plan import DEVICE_NAMES
 from autotune.core.records import Tier
 from autotune.core.trials import Status
 from autotune.devices import backend

@@ -267,7 +267,7 @@ def test_arrays_of_other_types_come_back_as_they_were():
     pairs = np.array([1 + 2j, 3 - 1j], np.complex64)
     records = np.array([(1, 2.5)], [("i", "i4"), ("x", "f4")])
     found = read_arguments([pairs, records], "k", "")
-    assert [one.dtype for one in found.specs] == ["float32", "uint8"]
+    assert [one.dtype for one in found.specs] == ["complex64", "uint8"]
     back = found.outputs(found.arrays, {})
     assert np.array_equal(back[0], pairs) and back[1] == records
 

@@ -102,7 +102,7 @@ def test_a_file_of_the_right_type_is_not_copied(folder):
     ("content", "message"),
     [
         (np.arange(1000) + 0.5, "x.npy: argument x: has values that int32 cannot hold"),
-        (np.arange(1000) * 1j, "x.npy: argument x: complex128 numbers are not real; expected int32"),
+        (np.arange(1000) * 1j, "x.npy: argument x: elements of type complex128; expected int32"),
         (np.array([{}]), "x.npy: not a .npy file of numbers; argument x is filled from it"),
     ],
 )

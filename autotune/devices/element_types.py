@@ -1,0 +1,54 @@
+"""Element types as numpy has them. bfloat16 comes from ml_dtypes; structures are laid out as in C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.c_types import is_complex, struct_fields
+from autotune.core.records import Scalar
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The numpy type of an element type."""
+    fields = struct_fields(name)
+    if not fields:
+        return np.dtype(name)
+    return np.dtype([(field, kind, (count,) if count else ()) for field, kind, count in fields], align=True)
+
+
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are real floating-point numbers."""
+    return dtype.kind == "f" or dtype == _BFLOAT16
+
+
+def unit_roundoff(name: str) -> float:
+    """The largest relative error of one rounding to a floating-point or complex type."""
+    return float(ml_dtypes.finfo(numpy_dtype(name)).eps) / 2  # type: ignore[no-untyped-call]
+
+
+def scalar_of(name: str, value: Scalar) -> np.generic:
+    """A scalar argument as a kernel takes it."""
+    dtype = numpy_dtype(name)
+    if is_complex(name) and isinstance(value, tuple):
+        return dtype.type(complex(*value))  # type: ignore[no-any-return]
+    scalar: np.generic = np.array([value], dtype)[0]
+    return scalar
+
+
+def loaded(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """An array that was read from a file: numpy's files have no word for bfloat16."""
+    dtype = numpy_dtype(name)
+    return values.view(dtype) if values.dtype != dtype and values.dtype.kind == "V" else values
+
+
+def plain_dtype(name: str) -> str:
+    """The type of numbers as which elements are compared: the parts of a complex number, bytes of others."""
+    if is_complex(name):
+        return "float32" if name == "complex64" else "float64"
+    return "uint8" if name == "bool" or struct_fields(name) else name
