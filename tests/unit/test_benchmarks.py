@@ -25,6 +25,7 @@ SMALLEST = {  # every other script needs a GPU, and is asked for its help where 
     "cuda_backends": "--backends opencl:0 opencl:0 --configurations 1 --rounds 2 --size 4096",
     "failing_space": f"{RECORDED} -o failing_T4.json",
     "gpu_faults": "--device fake --health",
+    "half_precision": "--compile --only matmul_bf16 dot_f16",
     "kills": "--kills 3",
     "loader": "--runs 1 --kernels 2 --gpus 2",
     "noise": "double.yaml --device fake --pairs 1 --budget 3",
