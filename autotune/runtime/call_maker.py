@@ -13,9 +13,11 @@ import numpy as np
 
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, render
+from autotune.core.c_types import struct_fields
 from autotune.core.launch_plan import symbol_names
 from autotune.core.records import Argument, CallSpec, Launch, Provenance, Tier
 from autotune.core.text import size_text
+from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Run, View, Workspace
@@ -225,10 +227,10 @@ class CallMaker:
     def _require(self, argument: Argument, view: View) -> None:
         """Raise InputError unless an array is what an argument needs."""
         expected, size_bytes = self._expected(argument), _size_bytes(argument)
-        if view.dtype is None and view.size_bytes < size_bytes:
+        if (view.dtype is None or struct_fields(argument.dtype)) and view.size_bytes < size_bytes:
             raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
         # A package without unsigned types passes the same bytes as a signed type.
-        if view.dtype is not None and (
+        if not (view.dtype is None or struct_fields(argument.dtype)) and (
             view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape
         ):
             raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
@@ -244,18 +246,20 @@ class CallMaker:
         if argument.role == "out" and call.inputs:
             return Hidden(name, size_bytes)
         if name in call.kept:
-            return Hidden(name, size_bytes, np.dtype(argument.dtype).type(call.kept[name]).tobytes())
+            return Hidden(name, size_bytes, scalar_of(argument.dtype, call.kept[name]).tobytes())
         if name in call.copies:
             return Hidden(name, size_bytes, copy_of=call.copies[name])
         raise InputError(f"{self._expected(argument)}, found none")
 
     def _scalar(self, argument: Argument, value: Any) -> np.generic:
         """Convert a number to the argument's type; raises InputError if the type cannot hold it."""
-        dtype = np.dtype(argument.dtype)
+        dtype = numpy_dtype(argument.dtype)
+        if isinstance(value, tuple):  # from the launch plan
+            return scalar_of(argument.dtype, value)
         if isinstance(value, int | float | np.integer | np.floating):
             with suppress(ValueError, OverflowError):
                 number: np.generic = dtype.type(value)
-                if number == value or dtype.kind == "f":
+                if number == value or is_floating(dtype):
                     return number
         raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {dtype}")
 
@@ -298,4 +302,4 @@ def _is_driver_reported(launcher: Launcher, best: Best, origin: Provenance) -> b
 
 
 def _size_bytes(argument: Argument) -> int:
-    return prod(argument.shape) * np.dtype(argument.dtype).itemsize
+    return prod(argument.shape) * numpy_dtype(argument.dtype).itemsize

@@ -206,7 +206,7 @@ class _Prepared:
         }
         values |= {name: ctypes.c_uint64(address) for name, address in addresses.items()}
         for name, value in plan.scalars.items():
-            values[name] = ctypes.c_uint64(int.from_bytes(value.tobytes(), "little"))
+            values[name] = ctypes.create_string_buffer(value.tobytes(), value.nbytes)
         operations = []
         for array in plan.hidden:
             if array.copy_of:

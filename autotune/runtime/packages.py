@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from autotune.devices.element_types import numpy_dtype
 from autotune.errors import InputError
 from autotune.runtime.prepared import Launcher, View
 
@@ -184,7 +185,7 @@ class CupyPackage(CudaPackage):
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Allocate through CuPy's pool."""
-        empty, of_dtype = self._cupy.empty, np.dtype(dtype)
+        empty, of_dtype = self._cupy.empty, numpy_dtype(dtype)
 
         def make(array: Any) -> tuple[Any, int]:
             with array.device:

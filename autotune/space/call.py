@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from autotune.core.c_types import element_bytes
 from autotune.core.records import CallSpec
 from autotune.core.text import hint
 from autotune.space.arguments import FilledArgument
@@ -28,7 +27,7 @@ def read_call(section: Element, arguments: Sequence[FilledArgument], dtypes: Seq
         elif argument.role == "inout" and argument.fill.kind == "constant" and isinstance(start, int | float):
             kept[argument.name] = start
             types = dtypes if argument.dtype == "DTYPE" else (argument.dtype,)
-            if start != 0 and any(np.dtype(dtype).itemsize > 4 for dtype in types):
+            if start != 0 and any(element_bytes(dtype) > 4 for dtype in types):
                 raise section.error(f"{argument.name} starts as {start}: types of 64 bits start as 0 only")
         else:
             raise section.error(
