@@ -52,6 +52,7 @@ def conclude(
     began: CpuTimes,
     limit_s: float | None,
     needed: Sequence[Config] = (),
+    passed: set[Config] | None = None,
 ) -> Result:
     """Measure the best few again in a last round, and store the winner in the cache.
 
@@ -64,6 +65,7 @@ def conclude(
         began: CPU times at the start.
         limit_s: Time for the last round; None takes as long as the search took, or MAX_LAST_ROUND_S.
         needed: Configurations that take part in the last round, and are stored, in any case.
+        passed: Configurations that have passed the checks before storing; those that pass here are added.
 
     Raises:
         SetupError: The default fails.
@@ -75,7 +77,8 @@ def conclude(
         cached = _evaluate_cached(context, root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
-        measurements = _last_round(context, trials, needed, until_s, limit_s is not None)
+        known = set() if passed is None else passed
+        measurements = _last_round(context, trials, needed, known, until_s, limit_s is not None)
         result = _result(context, trials, measurements, root, cached, label, sources, searched_s, began)
         others = _other_times(context, root, result.winner, trials, measurements, needed)
         record = kernel_record(result, others, seed, context.policy)
@@ -165,6 +168,7 @@ def _last_round(
     context: TuningContext,
     trials: dict[Config, Trial],
     required: Sequence[Config],
+    passed: set[Config],
     until_s: float,
     is_limited: bool,
 ) -> Mapping[str, Measurement]:
@@ -176,11 +180,11 @@ def _last_round(
         context: The open run.
         trials: Those to choose from.
         required: Configurations that take part if they have a time.
+        passed: Those that passed the checks before storing, to which more are added.
         until_s: When it should end, on the clock of `time.perf_counter`.
         is_limited: Whether fewer may take part, so that it ends in time.
     """
     default = trials[context.task.spec.default]
-    passed: set[Config] = set()
     while True:
         now_s = time.perf_counter()
         best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)

@@ -33,6 +33,7 @@ from autotune.tuning.context import (
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
+from autotune.tuning.stored_checks import check_configurations
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
@@ -128,10 +129,16 @@ def sweep(
             candidates = cover(
                 [_searched_row(tasks[number], found[number]) for number in own], 2 * max_variants
             )
+            share = _share(options, len(own))
+            with open_context(
+                tasks[own[0]], replace(share, fresh=False), observer, POLICY, processes
+            ) as context:
+                failures = check_configurations(context, candidates)
+            passed = set(candidates) - failures.keys()
+            candidates = [config for config in candidates if config in passed]
             for number in own:
-                share = _share(options, len(own))
-                result = _measure(tasks[number], found[number], candidates, share, observer, processes, root)
-                results.append(result)
+                of_size = (tasks[number], found[number], candidates, passed)
+                results.append(_measure(*of_size, share, observer, processes, root))
             measured = [_measured_row(tasks[number], candidates, root) for number in own]
             rows += measured
             if len(own) > 1:
@@ -216,12 +223,16 @@ def _measure(
     task: TuningTask,
     trials: Sequence[Trial],
     candidates: Sequence[Config],
+    passed: set[Config],
     options: Options,
     observer: Observer,
     processes: Processes,
     root: Path,
 ) -> Result:
-    """Measure the candidates of all sizes, and the best of this one, in a last round at this size."""
+    """Measure the candidates of all sizes, and the best of this one, in a last round at this size.
+
+    `passed` are those that passed the checks before storing, to which more are added.
+    """
     began, needed = cpu_times(), [config for config in candidates if config in task.space]
     configs = list(dict.fromkeys([*(trial.config for trial in trials), *needed]))
     unlimited = replace(options, budget=Budget(), fresh=False)
@@ -231,7 +242,7 @@ def _measure(
         context.evaluator(configs)
         keep_worker_ready(task.address)  # the last round starts a fresh one
         limit_s = options.budget.seconds
-        return conclude(context, options.seed, root, LABEL, (), began, limit_s, needed)
+        return conclude(context, options.seed, root, LABEL, (), began, limit_s, needed, passed)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
