@@ -132,7 +132,9 @@ class Machine(FakeDevice):
         self._factor, self._random = factor, Random(seed)
         self.now_ms = 0.0
 
-    def run(self, program: Any, launches: Any, arguments: Any, repeats: int = 1) -> float:
+    def run(
+        self, program: Any, launches: Any, arguments: Any, repeats: int = 1, graph: bool | None = None
+    ) -> float:
         """A run as the stopwatch reads it."""
         true_ms = super().run(program, launches, arguments, 1)
         found_ms = sum(true_ms * self._factor(self.now_ms / 1e3, self._random) for _ in range(repeats))

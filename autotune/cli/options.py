@@ -13,6 +13,7 @@ from typing import Any
 from autotune.core.launch_plan import RESERVED_SIZES
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.space import SpaceSpec
@@ -25,7 +26,8 @@ MAX_SEED = 2**32 - 1
 
 def target(parsed: argparse.Namespace) -> Target:
     """The target that the options name."""
-    return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype, parsed.data)
+    measure = getattr(parsed, "measure", USUAL)  # not every command runs kernels
+    return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype, parsed.data, measure)
 
 
 def sizes(parsed: argparse.Namespace) -> dict[str, int]:
@@ -149,6 +151,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="time limit for one trial (default %(default)g)",
     )
     run.add_argument(
+        "--measure",
+        metavar="WORDS",
+        type=conditions,
+        default=USUAL,
+        help="time kernels as they will be called: cold or warm for the caches, graph or eager for the "
+        "launches, such as warm,graph (default: as the space says, else cold on a GPU and warm on a CPU)",
+    )
+    run.add_argument(
         "--journal", metavar="FILE", type=Path, help="where to record trials (default: a file in runs/)"
     )
     run.add_argument(
@@ -239,6 +249,18 @@ def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add output for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def conditions(text: str) -> CallConditions:
+    """Parse `warm,graph`: what caches hold, and how kernels are launched, in any order."""
+    words = text.replace(" ", "").split(",")
+    caches, launches = ([word for word in words if word in known] for known in (CACHES, LAUNCHES))
+    if len(caches) + len(launches) < len(words) or max(len(caches), len(launches)) > 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected one of {' or '.join(CACHES)}, and of "
+            f"{' or '.join(LAUNCHES)}, such as warm,graph"
+        )
+    return CallConditions("".join(caches), "".join(launches))
 
 
 def seconds(text: str) -> float:

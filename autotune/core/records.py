@@ -223,6 +223,9 @@ class Provenance:
     workload_sha256: str = ""  # of what the space says about inputs and launches; empty where not recorded
     checks: str = ""  # what the winner and its ties passed besides verification; empty where not recorded
 
+    cache_state: str = ""  # "cold" or "warm" before every timed run; empty: as usual for the device
+    launch_mode: str = ""  # "graph" or "eager", how launches were timed; empty: as usual for the device
+
     @property
     def is_probe(self) -> bool:
         """Whether the result is the best of a few runs instead of a search."""
@@ -231,7 +234,10 @@ class Provenance:
     @property
     def origin(self) -> str:
         """How the result was found, as the beginning of a sentence."""
-        return f"probed with {self.trials} runs" if self.is_probe else "tuned"
+        cache = f" with a {self.cache_state} cache" if self.cache_state else ""
+        launch = {"": "", "graph": " in CUDA graphs", "eager": " launch by launch"}[self.launch_mode]
+        found = f"probed with {self.trials} runs" if self.is_probe else "tuned"
+        return f"{found}{cache}{launch}"
 
 
 @dataclass(frozen=True)

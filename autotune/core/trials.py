@@ -26,6 +26,31 @@ class Problem:
     data: str = ""
 
 
+CACHES = ("cold", "warm")
+LAUNCHES = ("graph", "eager")
+
+
+@dataclass(frozen=True)
+class CallConditions:
+    """The conditions of a kernel's calls, which timing imitates; what is empty is left to the device.
+
+    Attributes:
+        cache: "cold" if caches hold other data before every run, "warm" if what the run before left.
+        launch: "graph" if runs are replayed as CUDA graphs, "eager" if launches are queued one by one.
+    """
+
+    cache: str = ""
+    launch: str = ""
+
+    def __str__(self) -> str:
+        words = (f"{self.cache} cache" if self.cache else "", LAUNCH_WORDS.get(self.launch, ""))
+        return ", ".join(filter(None, words))
+
+
+USUAL = CallConditions()
+LAUNCH_WORDS = {"graph": "as a CUDA graph", "eager": "launch by launch"}
+
+
 class Status(Enum):
     """How a trial ended."""
 

@@ -103,9 +103,16 @@ class Device(Protocol):
         ...
 
     def run(
-        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Arguments,
+        repeats: int = 1,
+        graph: bool | None = None,
     ) -> float:
         """Run the launches in order, `repeats` times; wait, and return the device time of all in ms.
+
+        `graph` says whether to replay them as a CUDA graph; None, and a device without graphs, choose.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """

@@ -77,18 +77,26 @@ class CudaDeviceBase(CudaMemory):
             raise classified(error) from None
 
     def run(
-        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Arguments,
+        repeats: int = 1,
+        graph: bool | None = None,
     ) -> float:
         """Time the launches between two events; all are queued before the GPU reaches them."""
         try:
-            if len(launches) * repeats == 1:
-                queue = self._prepared(program, launches[0], arguments, self.stream)
+            overlaps = any(step.stream for step in launches)  # only a graph runs these
+            if overlaps or (len(launches) * repeats > 1 if graph is None else graph):
+                replayed = self._captured(program, launches, arguments, repeats)
                 self.start_clock()
-                queue()
+                replayed.launch()
             else:
-                graph = self._captured(program, launches, arguments, repeats)
+                queued = [self._prepared(program, step, arguments, self.stream) for step in launches]
                 self.start_clock()
-                graph.launch()
+                for _ in range(repeats):
+                    for launch in queued:
+                        launch()
             return self.stop_clock()
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None

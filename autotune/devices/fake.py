@@ -112,7 +112,12 @@ class FakeDevice(HostComparisonMixin):
         return _execute(binary.data.decode())
 
     def run(
-        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Arguments,
+        repeats: int = 1,
+        graph: bool | None = None,
     ) -> float:
         """Call each entry in order; return the sum of the times that they return, in ms."""
         total_ms = sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)

@@ -111,7 +111,12 @@ class OpenCLDevice(HostComparisonMixin):
             raise LaunchError(f"the driver refuses the binary: {error}") from None
 
     def run(
-        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int = 1
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Arguments,
+        repeats: int = 1,
+        graph: bool | None = None,
     ) -> float:
         """Enqueue everything and wait; the time is from the first start to the last end."""
         events = [self._enqueue(program, launch, arguments) for _ in range(repeats) for launch in launches]

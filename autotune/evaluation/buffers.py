@@ -283,7 +283,9 @@ class ProblemBuffers:
         used = problem.used | set(self._expected)
         return tuple(self._guarded_buffer(array) for array in problem.arrays if array.name in used)
 
-    def run(self, program: Program, problem: ProblemInstance, repeats: int = 1) -> float:
+    def run(
+        self, program: Program, problem: ProblemInstance, repeats: int = 1, *, graph: bool | None = None
+    ) -> float:
         """Run the launch plan on the arrays as they are; return its time in ms. Raises as `Device.run`."""
         guarded_buffers = self.guarded_buffers(problem)
         for guarded in guarded_buffers:
@@ -296,7 +298,7 @@ class ProblemBuffers:
         for guarded in guarded_buffers:
             if guarded.array.symbol:
                 self._device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
-        time_ms = self._device.run(program, problem.launches, arguments, repeats)
+        time_ms = self._device.run(program, problem.launches, arguments, repeats, graph)
         if not math.isfinite(time_ms):
             raise LaunchError(f"the device reports a run time of {time_ms} ms")
         return time_ms

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Value
-from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Verdict
+from autotune.core.trials import Binary, CallConditions, Failure, Measurement, Rule, Status, Verdict
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
@@ -135,7 +135,8 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         verdict = attempt(program, item.problem, buffers, inputs=False)
         if verdict.failure is not None:
             return Outcome(state.save_arrays(verdict.failure, item.problem))
-        stopwatch = Stopwatch(state.device, program, item.problem, buffers, repeatable=verdict.repeatable)
+        place = (state.device, program, item.problem, buffers, item.policy.conditions)
+        stopwatch = Stopwatch(*place, repeatable=verdict.repeatable)
         measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
@@ -159,7 +160,9 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     is_new = not state.is_loaded(incumbent.binary)
     program = state.program(incumbent.binary, keep=True)
     repeatable = incumbent.measurement.batch > 1
-    stopwatch = Stopwatch(state.device, program, incumbent.problem, buffers, repeatable=repeatable)
+    stopwatch = Stopwatch(
+        state.device, program, incumbent.problem, buffers, item.policy.conditions, repeatable=repeatable
+    )
     if is_new:
         stopwatch.warm_up(1)
     return stopwatch
@@ -265,7 +268,14 @@ def run_for_results(
 
 
 def sample(
-    state: DeviceState, binary: Binary, problem: ProblemInstance, *, count: int, batch: int, repeatable: bool
+    state: DeviceState,
+    binary: Binary,
+    problem: ProblemInstance,
+    conditions: CallConditions,
+    *,
+    count: int,
+    batch: int,
+    repeatable: bool,
 ) -> tuple[float, ...] | Failure:
     """Take `count` samples of a verified configuration, in ms, after a warm-up.
 
@@ -273,7 +283,7 @@ def sample(
     """
     try:
         program, buffers = state.program(binary, keep=True), state.buffers(problem)
-        stopwatch = Stopwatch(state.device, program, problem, buffers, repeatable=repeatable)
+        stopwatch = Stopwatch(state.device, program, problem, buffers, conditions, repeatable=repeatable)
         stopwatch.batch = batch if repeatable else 1
         stopwatch.warm_up(1)
         samples = tuple(stopwatch.sample_ms() for _ in range(count))

@@ -14,7 +14,7 @@ from autotune.core.expressions import number, parse
 from autotune.core.launch_plan import arguments
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
-from autotune.core.trials import Binary, Problem
+from autotune.core.trials import USUAL, Binary, CallConditions, Problem
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.stored_inputs import StoredInputs
@@ -88,7 +88,7 @@ class InstanceMaker:
         self._stored = stored
         self._source = source
         self._dialect = dialect
-        self._environment = environment(space.device, compiler)
+        self._environment = environment(space.device, compiler, space.spec.measure)
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
 
     def make(self, config: Config) -> KernelInstance:
@@ -201,15 +201,20 @@ class InstanceMaker:
         return work_bytes / bandwidth * 1e3
 
 
-def environment(device: DeviceInfo, compiler: str) -> dict[str, str]:
-    """What a time depends on apart from the kernel: device, driver, runtime and compiler."""
-    return {
-        "device": device.name,
-        "backend": device.backend,
-        "driver": device.driver,
-        "runtime": device.runtime,
-        "compiler": compiler,
-    } | device.identity
+def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = USUAL) -> dict[str, str]:
+    """What a time depends on apart from the kernel: device, driver, runtime, compiler, conditions."""
+    measured = {"measure": str(conditions)} if str(conditions) else {}
+    return (
+        {
+            "device": device.name,
+            "backend": device.backend,
+            "driver": device.driver,
+            "runtime": device.runtime,
+            "compiler": compiler,
+        }
+        | device.identity
+        | measured
+    )
 
 
 def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from autotune.core.trials import Measurement, Rule, median_interval
+from autotune.core.trials import USUAL, CallConditions, Measurement, Rule, median_interval
 from autotune.devices.base import Device, Program
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, WorkItem
@@ -22,9 +22,10 @@ ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never id
 
 
 class Stopwatch:
-    """Takes samples of one configuration, restoring its arrays as needed and flushing the caches of a GPU.
+    """Takes samples of one configuration, restoring its arrays and flushing the caches as needed.
 
-    The caches of a CPU stay warm: its last level holds most problems, and programs find it warm.
+    Unless the conditions say so, the caches of a GPU are cold. Those of a CPU stay warm: its last level holds
+    most problems, and programs find it warm.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Stopwatch:
         program: Program,
         problem: ProblemInstance,
         buffers: ProblemBuffers,
+        conditions: CallConditions = USUAL,
         *,
         repeatable: bool,
     ) -> None:
@@ -47,7 +49,9 @@ class Stopwatch:
         self._outputs = [guarded for guarded in guarded_buffers if guarded.array.role == "out"]
         self._turn = 0
         self.start_over()
-        self._cold = device.info.kind == "gpu"
+        self._on_gpu = device.info.kind == "gpu"
+        self._is_cold = conditions.cache == "cold" if conditions.cache else self._on_gpu
+        self._conditions = conditions
         self.batch = 1
 
     def start_over(self) -> None:
@@ -57,9 +61,17 @@ class Stopwatch:
     def sample_ms(self) -> float:
         """Device time of one run of the plan; the mean of a batch if runs are batched."""
         self._put_back()
-        if self._cold:
+        if self._is_cold:
             self._device.flush_cache()
-        return self._buffers.run(self._program, self._problem, self.batch) / self.batch
+        elif self._on_gpu and not self._restored:
+            self._run(1)  # restoring outputs has displaced what the run before left in the caches
+        return self._run(self.batch) / self.batch
+
+    def _run(self, repeats: int) -> float:
+        launch = self._conditions.launch
+        return self._buffers.run(
+            self._program, self._problem, repeats, graph=launch == "graph" if launch else None
+        )
 
     def _put_back(self) -> None:
         """Restore what runs change and make every output wrong, so that no kernel finds its work done."""
@@ -73,13 +85,13 @@ class Stopwatch:
     @property
     def first_run_ms(self) -> float:
         """Overhead of a first run in ms."""
-        return LAUNCH_MS if self._cold else SETTLING_MS / 10
+        return LAUNCH_MS if self._on_gpu else SETTLING_MS / 10
 
     def warm_up(self, count: int) -> tuple[float, ...]:
         """Take at least `count` samples that do not count, on a CPU until it settles; returns them in ms."""
         samples: list[float] = []
         while len(samples) < count or (
-            not self._cold and sum(samples) < SETTLING_MS and len(samples) < MAX_WARMUPS
+            not self._on_gpu and sum(samples) < SETTLING_MS and len(samples) < MAX_WARMUPS
         ):
             samples.append(self.sample_ms())
         return tuple(samples)
@@ -113,7 +125,7 @@ class Stopwatch:
 
     def _restore_and_run(self, repeats: int) -> None:
         self._put_back()
-        self._buffers.run(self._program, self._problem, repeats)
+        self._run(repeats)
 
     def _restore_alone(self) -> None:
         for guarded in self._restored:
@@ -125,9 +137,9 @@ class Stopwatch:
         """Set the number of runs per sample: the search's, or if it has none yet, as many as fill `batch_ms`.
 
         Only the first run of a sample finds cold caches, so times are comparable only with equal batches. A
-        plan whose arrays need a restore between runs is not batched.
+        plan whose arrays need a restore between runs is not batched, nor one whose calls find cold caches.
         """
-        if not self._restored and run_ms > 0:
+        if not self._restored and run_ms > 0 and self._conditions.cache != "cold":
             needed = min(100, math.ceil(batch_ms / run_ms))
             self.batch = bounded_batch(needed if search_batch is None else search_batch, run_ms)
 
@@ -178,6 +190,8 @@ def measure(
         The samples. The last run is the configuration's, not the incumbent's, so its result can be checked.
     """
     policy = item.policy
+    if policy.conditions.cache == "warm":  # the verification's run found other data in the caches
+        verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
     hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
     if hopeless:
         return hopeless

@@ -13,7 +13,7 @@ from typing import Any
 
 from autotune.core.records import Launch, Value
 from autotune.core.records import Scalar as ScalarValue
-from autotune.core.trials import Binary, Failure, Measurement, Problem
+from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Problem
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,7 @@ class MeasurementPolicy:
     seconds: float = 0.3
     batch_ms: float = 0.05
     energy_s: float = 0.0
+    conditions: CallConditions = USUAL
 
     @property
     def energy_limit_s(self) -> float:
@@ -162,7 +163,7 @@ class MeasurementPolicy:
             f"{self.screen_factor:g}x the best, then until beaten by {self.race_factor - 1:.0%} or known to "
             f"{self.precision:.0%}, {self.samples} samples or {self.seconds:g} s; the best is timed beside "
             "what is given up"
-        )
+        ) + (f"; {self.conditions}" if str(self.conditions) else "")
 
 
 @dataclass(frozen=True)

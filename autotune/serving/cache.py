@@ -235,11 +235,14 @@ def with_measured(entry: Entry, before: Entry) -> Entry:
     """Add to a result the times that an earlier one measured for the same problem.
 
     The entry's own times take precedence. If the source has changed, or what the space says about inputs and
-    launches, so may have the times.
+    launches, or what was measured, so may have the times.
     """
     now, then = entry.provenance, before.provenance
     is_same_space = now.space_sha256 == then.space_sha256
     is_same_workload = now.workload_sha256 == then.workload_sha256 != ""
+    conditions = [(one.cache_state, one.launch_mode) for one in (now, then)]
+    if conditions[0] != conditions[1]:
+        return entry
     if now.source_sha256 != then.source_sha256 or not (is_same_space or is_same_workload):
         return entry
     times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}

@@ -56,6 +56,8 @@ _LATER_KEYS = frozenset(
         "cluster",
         "programmatic",
         "variants",
+        "cache_state",
+        "launch_mode",
         "call",
         "copies",
         "kept",
@@ -254,6 +256,8 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("source_sha256", "space_sha256", "engine"), values.text),
         **dict.fromkeys(("seed", "trials", "valid_configurations"), values.integer),
         **dict.fromkeys(("protocol", "compiler", "workload_sha256", "checks"), values.text),
+        "cache_state": values.choice(("cold", "warm")),
+        "launch_mode": values.choice(("graph", "eager")),
     },
     Entry: {
         "sizes": values.mapping_of(values.size, values.name),

@@ -15,6 +15,7 @@ from autotune.core.c_types import C_TYPES
 from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches
 from autotune.space.call import read_call
 from autotune.space.functions import Functions
@@ -33,6 +34,7 @@ _REQUIRED = (
 _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
     *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data", "include_dirs"),
+    "measure",
     "call",
 )
 
@@ -90,6 +92,7 @@ class SpaceSpec:
     data: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
     full: str = REFERENCE  # what gives the expected results at the full size
+    measure: CallConditions = USUAL
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
 
@@ -155,6 +158,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
         data=_data(top["data"], arguments) if "data" in top else (),
+        measure=_measure(top["measure"]) if "measure" in top else USUAL,
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
     )
@@ -226,6 +230,12 @@ def _full(element: Element, has_verify_sizes: bool) -> str:
     if full == TRUSTED and not has_verify_sizes:
         raise element.error("trusted configurations need verify_sizes, at which the reference confirms them")
     return full
+
+
+def _measure(element: Element) -> CallConditions:
+    entries = element.record((), ("cache", "launch"))
+    known = {"cache": CACHES, "launch": LAUNCHES}
+    return CallConditions(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
 def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:

@@ -122,5 +122,7 @@ def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provena
         protocol=str(policy),
         compiler=task.compiler,
         workload_sha256=workload_sha256(task.spec),
+        cache_state=task.spec.measure.cache,
+        launch_mode=task.spec.measure.launch,
         checks=result.checks,
     )

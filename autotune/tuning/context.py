@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -97,7 +97,8 @@ def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
     problem = task.space.problem
     sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
     content = f"{problem.dtype}.{problem.data}" if problem.data else problem.dtype
-    return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}.{suffix}"
+    measured = "".join(f".{word}" for word in astuple(task.spec.measure) if word)
+    return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
 
 
 def get_ready(device: str | None, workers: int | None = None) -> None:
@@ -187,6 +188,7 @@ def open_context(
         processes: Those of a run for several problems; None opens some for this one.
     """
     with ExitStack() as opened:
+        policy = replace(policy, conditions=task.spec.measure)
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         stored = StoredInputs(task.spec, Path(processes.scratch), processes.variables)
         maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, stored)
@@ -248,5 +250,6 @@ def _compiler_processes(kind: str) -> int:
 
 
 def _header(task: TuningTask) -> dict[str, str]:
-    conditions = environment(task.device, task.compiler) | {"verification": str(VERIFICATION)}
+    compiled = environment(task.device, task.compiler, task.spec.measure)
+    conditions = compiled | {"verification": str(VERIFICATION)}
     return conditions | journal_header(task.spec, task.space.problem, task.source.sha256)

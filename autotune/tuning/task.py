@@ -14,6 +14,7 @@ from pathlib import Path
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.records import Config, DeviceInfo, Tier
 from autotune.core.stages import OnStage, Stage, unobserved
+from autotune.core.trials import USUAL, CallConditions
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
 from autotune.evaluation.compiler_pool import compiler_name
@@ -37,6 +38,7 @@ class Target:
     sizes: Mapping[str, int] = field(default_factory=dict)
     dtype: str | None = None
     data: str | None = None
+    measure: CallConditions = USUAL  # what is empty is as the space says
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,23 @@ def bind_task(
     on_stage(Stage("finding devices"))
     address, device = find_device(target.device)
     _require_dialect(spec, address)
+    spec = _with_conditions(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space)
+
+
+def _with_conditions(spec: SpaceSpec, address: Address, asked: CallConditions) -> SpaceSpec:
+    """The space with the conditions that were asked for; raises InputError if the device has no graphs."""
+    known = spec.measure
+    measure = CallConditions(asked.cache or known.cache, asked.launch or known.launch)
+    if measure.launch and BACKENDS[address.backend].dialect != "cuda":
+        raise InputError(
+            f"{spec.path}: measure: launch: {measure.launch}: device {address} has no CUDA graphs; "
+            "leave it out"
+        )
+    return replace(spec, measure=measure)
 
 
 def count_space(target: Target) -> tuple[Space, SourceText]:

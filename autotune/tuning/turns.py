@@ -89,6 +89,7 @@ class Turns:
             sample,
             finalist.binary,
             problem,
+            self._context.policy.conditions,
             timeout_s=self._context.timeout_s,
             count=SAMPLES_PER_TURN,
             batch=series.batch,

@@ -1,5 +1,7 @@
 """What holds for the first GPU holds for the others."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_each_takes_large_shared_memory_for_one_launch_and_for_several(name):
             "n": np.int32(x.size),
         }
         device.write(arguments["x"], x.view(np.uint8))
-        for launches in ([step], [step, step]):
+        for launches, graph in product(([step], [step, step]), (None, True, False)):
             device.fill(arguments["y"], 0xFF, x.nbytes)
-            device.run(program, launches, arguments)
+            device.run(program, launches, arguments, graph=graph)
             assert np.array_equal(device.read(arguments["y"], x.nbytes).view(np.int32), x[::-1]), number

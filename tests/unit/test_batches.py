@@ -7,7 +7,7 @@ import pytest
 
 from autotune.analysis.merge import merge_rows
 from autotune.core.records import Config, Launch
-from autotune.core.trials import Binary, Measurement, Problem, Rule, Status, Trial
+from autotune.core.trials import Binary, CallConditions, Measurement, Problem, Rule, Status, Trial
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.evaluation.buffers import ProblemBuffers
@@ -35,7 +35,7 @@ class CachedDevice(FakeDevice):
     def flush_cache(self):
         self.is_cold = True
 
-    def run(self, program, launches, arguments, repeats=1):
+    def run(self, program, launches, arguments, repeats=1, graph=None):
         run_ms = super().run(program, launches, arguments)
         cold, self.is_cold = int(self.is_cold), False
         return run_ms * (cold + WARM * (repeats - cold))
@@ -47,13 +47,14 @@ def timed(tmp_path):
     reference = tmp_path / "reference.py"
     reference.write_text("def reference(inputs, sizes):\n    return {}\n")
 
-    def time(cold_ms, incumbent=None, batch=None):
+    def time(cold_ms, incumbent=None, batch=None, cache=""):
         device = CachedDevice()
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
         buffers = ProblemBuffers(device, prepare(PROBLEM, reference))
-        stopwatch = Stopwatch(device, program, PROBLEM, buffers, repeatable=True)
-        item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, MeasurementPolicy(), None, batch, 0.0)
+        policy = MeasurementPolicy(conditions=CallConditions(cache))
+        stopwatch = Stopwatch(device, program, PROBLEM, buffers, policy.conditions, repeatable=True)
+        item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, policy, None, batch, 0.0)
         return measure(stopwatch, item, cold_ms, incumbent and Control(incumbent, lambda: None))
 
     return time
@@ -75,6 +76,13 @@ def test_a_short_one_is_repeated_and_a_longer_one_as_often(timed):
 
 def test_one_that_takes_long_by_any_measure_is_not_repeated(timed):
     assert timed(15.0, None, 50).batch == 1
+
+
+def test_caches_are_as_they_were_asked_for(timed):
+    cold, warm = timed(0.01, cache="cold"), timed(0.01, cache="warm")
+    assert (cold.batch, cold.median_ms) == (1, pytest.approx(0.01))
+    assert warm.batch > 1 and warm.median_ms == pytest.approx(0.01 * WARM)
+    assert timed(0.01, warm, warm.batch, "warm").rule == "steady"  # its cold run alone would be hopeless
 
 
 def test_one_run_is_compared_with_one_run_of_the_best(timed):

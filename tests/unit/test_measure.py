@@ -12,7 +12,7 @@ from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, Wo
 class Readings(Stopwatch):
     """A stopwatch of a GPU with given readings, the last of which repeats."""
 
-    _cold = True
+    _on_gpu = True
     batch = 1
 
     def __init__(self, *readings):
