@@ -18,6 +18,7 @@ __all__ = [
     "LoadedKernel",
     "Match",
     "NoConfig",
+    "Report",
     "Space",
     "StaleWarning",
     "Tier",
@@ -29,6 +30,7 @@ __all__ = [
 
 TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
 if TYPE_CHECKING:
+    from autotune.api.report import Report
     from autotune.api.space import Space
     from autotune.api.tune import tune
     from autotune.compilers.kernel_source import include_dir
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from autotune.serving.lookup import best_config
 
 _MODULES = {
+    "api.report": ("Report",),
     "api.space": ("Space",),
     "api.tune": ("tune",),
     "serving.best": ("Best",),

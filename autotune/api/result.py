@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -10,7 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 from autotune.cli._search_summary import result_text
 from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
-from autotune.errors import MissingExtra
+from autotune.errors import AutotuneError, MissingExtra
+from autotune.report.gather import gather_sources
+from autotune.report.page import framed, report_html
 from autotune.tuning.result import Result as Found
 
 if TYPE_CHECKING:
@@ -97,9 +101,18 @@ class Result:
         return result_text(self.found)
 
     def _repr_html_(self) -> str:
-        """A table of the best configuration above the summary of the command line."""
+        """A table of the best configuration, the summary of the command line, and the report's charts."""
         names = "".join(f"<th>{escape(name)}</th>" for name in (*self.best, "time"))
         values = (*map(str, self.best.values()), f"{self.time_ms:.4g} ms")
         cells = "".join(f"<td>{escape(value)}</td>" for value in values)
         table = f"<table><tr>{names}</tr><tr>{cells}</tr></table>"
-        return f"{table}<pre>{escape(result_text(self.found))}</pre>"
+        return f"{table}<pre>{escape(result_text(self.found))}</pre>{self._charts()}"
+
+    def _charts(self) -> str:
+        """The report of the journal; empty if that is gone or damaged."""
+        found = self.found
+        with suppress(AutotuneError):
+            gathered = gather_sources([found.journal], found.cache_file.parent.parent)
+            searches = tuple(replace(search, spec=found.task.spec) for search in gathered.searches)
+            return framed(report_html(replace(gathered, searches=searches)))
+        return ""

@@ -32,11 +32,11 @@ _BOOST_MHZ = {
 
 @dataclass(frozen=True)
 class PeakRate:
-    """A ceiling: what kind of operations, how many in a second, and the clock that it holds for."""
+    """A ceiling: what kind of operations, how many in a second, and where the figure is from."""
 
     name: str
     gflops: float
-    clock: str
+    origin: str
 
 
 def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -> tuple[PeakRate, ...]:
@@ -51,12 +51,12 @@ def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -
         return ()
     mhz = clock_mhz or _BOOST_MHZ[device.architecture]
     example = ARCHITECTURES[device.architecture].device.name
-    origin = "the highest clock of the trials" if clock_mhz else f"the boost clock of {example}"
-    clock = f"at {mhz:,.0f} MHz, {origin}"
+    clock = "the highest clock of the trials" if clock_mhz else f"the boost clock of {example}"
+    origin = f"calculated for {mhz:,.0f} MHz, {clock}"
     gflops = _PER_CLOCK[device.architecture][_TYPES[dtype]] * device.compute_units * mhz * 1e-3
     if not dtype.startswith("float"):
-        return (PeakRate(f"{dtype} additions", gflops, clock),)
+        return (PeakRate(f"{dtype} additions", gflops, origin),)
     return (
-        PeakRate(f"{dtype} multiply-adds", 2 * gflops, clock),
-        PeakRate(f"{dtype} additions", gflops, clock),
+        PeakRate(f"{dtype} multiply-adds", 2 * gflops, origin),
+        PeakRate(f"{dtype} additions", gflops, origin),
     )

@@ -50,8 +50,12 @@ def search_json(search: Search) -> dict[str, Any]:
         "landmarks": view.landmarks(),
         "headline": headline(view),
         "importance": _importance_json(search),
-        "ceilings": [[rate.name, short(rate.gflops), rate.clock] for rate in view.ceilings],
-        "bandwidth": search.device and search.device.memory_bandwidth_bytes_per_s,
+        "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in view.ceilings],
+        "bandwidth": view.bandwidth
+        and {
+            "gb_per_s": short(view.bandwidth.gb_per_s),
+            "measured": view.bandwidth.is_measured,
+        },
     }
 
 

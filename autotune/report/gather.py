@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.analysis.compare import KernelComparison, compare, left_out, require_one_kernel, select
@@ -16,10 +16,12 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import parse_whole_journal
+from autotune.hardware.ceilings import Ceiling, read_ceilings
 from autotune.hardware.names import slug
 from autotune.interop import read_recordings
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
+from autotune.serving.cache import read_roots
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.space import SpaceSpec, load_space
 
@@ -32,7 +34,7 @@ class Search:
 
     A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
     `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
-    is of the same source; `cpu` is its fastest CPU result.
+    is of the same source; `cpu` is its fastest CPU result. `ceilings` are what `autotune ceilings` measured.
     """
 
     kernel: str
@@ -50,6 +52,7 @@ class Search:
     device: DeviceInfo | None = None
     record: KernelRecord | None = None
     entry: Entry | None = None
+    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: Entry | None = None
     spec: SpaceSpec | None = None
 
@@ -236,9 +239,18 @@ def _completed(found: Search, cache: Path | None, space: Path | None) -> Search:
         device=same[0].device if same else None,
         record=(same or records)[0].record if records else None,
         entry=entries[0] if entries else None,
+        ceilings=_ceilings(same[0].folder, cache) if same else {},
         cpu=min(cpus, key=lambda entry: entry.time_ms, default=None),
         spec=spec,
     )
+
+
+def _ceilings(folder: str, cache: Path | None) -> Mapping[str, Ceiling]:
+    """What a device was measured to reach; the first cache that has a figure counts."""
+    found: dict[str, Ceiling] = {}
+    for root in reversed(read_roots(cache)):
+        found |= read_ceilings(Path(root) / folder)
+    return found
 
 
 def _spec(kernel: str, names: set[str], space: Path | None) -> SpaceSpec | None:

@@ -48,14 +48,14 @@ def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
 
 
 def _share(view: SearchView, name: str, per_ms: float) -> str:
-    device = view.search.device
     if name == "flops" and view.ceilings:
         peak = view.ceilings[0]
         return f"{100 * per_ms * 1e-6 / peak.gflops:.2g}% of the peak of {peak.name}"
-    if name != "bytes" or device is None or not device.memory_bandwidth_bytes_per_s:
+    if name == "flops" or view.bandwidth is None:
         return "as the space file counts the work"
-    share = per_ms * 1e3 / device.memory_bandwidth_bytes_per_s
-    return f"{share:.0%} of the memory bandwidth" + (", so a cache serves part of it" if share > 1 else "")
+    share = per_ms * 1e-6 / view.bandwidth.gb_per_s
+    said = "measured memory bandwidth" if view.bandwidth.is_measured else "memory bandwidth"
+    return f"{share:.0%} of the {said}" + (", so a cache serves part of it" if share > 1 else "")
 
 
 def _speedups(view: SearchView) -> Iterable[dict[str, str]]:

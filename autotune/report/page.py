@@ -59,6 +59,15 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
     return "".join(pieces)
 
 
+def framed(html: str) -> str:
+    """A page as an element of a notebook, whose content it cannot read."""
+    style = "width: 100%; height: 46rem; border: 0"
+    return (
+        f'<iframe title="Report of the search" sandbox="allow-scripts allow-downloads" style="{style}" '
+        f'srcdoc="{escape(html)}"></iframe>'
+    )
+
+
 def write_page(path: Path, html: str) -> str:
     """Write a page and say what was done: "wrote" or "replaced".
 

@@ -150,11 +150,10 @@ def _roofline(plot: Plot) -> Figure:
     ]
     if not points:
         raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
-    device = view.search.device
-    bandwidth = device.memory_bandwidth_bytes_per_s if device else None
+    bandwidth = view.bandwidth.gb_per_s if view.bandwidth else None
     peaks = {rate.name: rate.gflops for rate in view.ceilings}
     intensity, gflops = zip(*points, strict=True)
-    return figures.roofline(_title(plot, view), intensity, gflops, bandwidth and bandwidth * 1e-9, peaks)
+    return figures.roofline(_title(plot, view), intensity, gflops, bandwidth, peaks)
 
 
 def _heat_map(plot: Plot) -> Figure:

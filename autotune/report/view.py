@@ -39,6 +39,14 @@ def cut(text: str, most: int = MAX_NAME) -> str:
 
 
 @dataclass(frozen=True)
+class Bandwidth:
+    """The bandwidth of a device's memory: what `autotune ceilings` measured, or the nominal figure."""
+
+    gb_per_s: float
+    is_measured: bool
+
+
+@dataclass(frozen=True)
 class SearchView:
     """A search with what follows from it, each worked out once."""
 
@@ -304,14 +312,26 @@ class SearchView:
 
     @cached_property
     def ceilings(self) -> tuple[PeakRate, ...]:
-        """Peak arithmetic rates of the device, the highest first; at the highest clock that a trial saw."""
+        """The highest arithmetic rates of the device, as measured, else as calculated; the highest first."""
         search = self.search
         if search.device is None or search.dtype is None:
             return ()
-        measured = (trial.measurement.conditions for trial in search.trials if trial.measurement)
-        clocks = (conditions.get("sm_clock_mhz") for conditions in measured)
+        measured = search.ceilings.get(f"{search.dtype} multiply-add")
+        if measured is not None:
+            return (PeakRate(f"{search.dtype} multiply-adds", measured.value * 1e-9, "measured"),)
+        conditions = (trial.measurement.conditions for trial in search.trials if trial.measurement)
+        clocks = (one.get("sm_clock_mhz") for one in conditions)
         highest = max((clock for clock in clocks if isinstance(clock, int | float)), default=None)
         return peak_rates(search.device, search.dtype, highest)
+
+    @cached_property
+    def bandwidth(self) -> Bandwidth | None:
+        """The memory's bandwidth as measured, else as the device's description has it."""
+        measured = self.search.ceilings.get("memory read")
+        if measured is not None:
+            return Bandwidth(measured.value * 1e-9, True)
+        nominal = self.search.device and self.search.device.memory_bandwidth_bytes_per_s
+        return Bandwidth(nominal * 1e-9, False) if nominal else None
 
     def landmarks(self) -> list[dict[str, Any]]:
         """The steps of the ladder that were tried."""

@@ -4,13 +4,15 @@ import json
 import subprocess
 import sys
 import threading
+from html import unescape
 
 import numpy as np
 import pytest
 
-from autotune import InputError, Space, best_config, tune
+from autotune import InputError, Report, Space, best_config, tune
 from autotune.errors import JournalError, MissingExtra, SpaceError
 from tests.conftest import KERNEL
+from tests.unit.test_report_page import data_of
 
 SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
 THREE_LINES = """\
@@ -181,6 +183,22 @@ def test_a_result_is_a_table_in_html(here):
     shown = tune("double.yaml", **SETTINGS)._repr_html_()
     assert shown.startswith("<table><tr><th>A</th><th>B</th><th>time</th></tr>")
     assert "<pre>double on Fake GPU" in shown
+
+
+def test_a_result_and_a_journal_show_their_charts_inline(here):
+    result = tune("double.yaml", **SETTINGS)
+    shown = result._repr_html_()
+    page = unescape(shown.partition('srcdoc="')[2].removesuffix('"></iframe>'))
+    (search,) = data_of(page)["searches"]
+    assert search["best"] is not None and search["landmarks"] and len(shown) < 250_000
+    report = Report(result.found.journal, space="double.yaml")
+    assert data_of(report.html)["searches"][0]["columns"] == search["columns"]
+    assert 'sandbox="allow-scripts' in report._repr_html_() and "trials" in repr(report)
+    report.save("report.html")
+    with pytest.raises(InputError, match="is not a report"):
+        report.save("double.yaml")
+    result.found.journal.unlink()
+    assert "<iframe" not in result._repr_html_()
 
 
 def test_threads_tune_at_the_same_time(here):

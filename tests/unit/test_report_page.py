@@ -12,6 +12,7 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal_rows import encode_measurement, encode_trial
 from autotune.hardware.architectures import ARCHITECTURES
+from autotune.hardware.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
 from autotune.hardware.peak_rates import peak_rates
 from autotune.report.columns import report_json
 from autotune.report.gather import gather
@@ -318,7 +319,7 @@ def test_a_roofline_has_the_ceilings_of_the_device():
     (search, *_) = report_json(gather(["bicgk"], ROOT / "cache"))["searches"]
     (name, gflops, clock), (_, additions, _) = search["ceilings"]
     assert name == "float32 multiply-adds" and gflops == pytest.approx(67e3, rel=0.01) == 2 * additions
-    assert clock == "at 1,980 MHz, the boost clock of NVIDIA H100"
+    assert clock == "calculated for 1,980 MHz, the boost clock of NVIDIA H100"
     assert "% of the peak of float32 multiply-adds" in headline(search)["Arithmetic rate"]["note"]
 
 
@@ -330,7 +331,21 @@ def test_a_ceiling_is_at_the_clock_that_trials_saw(tmp_path):
     tried = replace(trial(1, config=config), measurement=measured)
     path = journal(tmp_path / "a.jsonl", [tried], kernel="reduce", device=device.name)
     (search,) = report_json(gather([path], tmp_path))["searches"]
-    assert search["ceilings"] == [["int32 additions", 6400, "at 1,000 MHz, the highest clock of the trials"]]
+    assert search["ceilings"] == [
+        ["int32 additions", 6400, "calculated for 1,000 MHz, the highest clock of the trials"]
+    ]
+
+
+def test_measured_ceilings_come_before_calculated_ones(tmp_path):
+    cache.store(tmp_path, DEVICE, record(entry(64)))
+    measured = [
+        Ceiling("memory read", BYTES, 5e11, {}, {}),
+        Ceiling("int32 multiply-add", OPERATIONS, 2e12, {}, {}),
+    ]
+    (tmp_path / DEVICE.slug / FILE).write_text(ceilings_text(measured, "2026-01-01T00:00:00+00:00"))
+    (search,) = report_json(gather(["reduce"], tmp_path))["searches"]
+    assert search["ceilings"] == [["int32 multiply-adds", 2000, "measured"]]
+    assert search["bandwidth"] == {"gb_per_s": 500, "measured": True}
 
 
 @pytest.mark.parametrize(

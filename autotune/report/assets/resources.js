@@ -25,7 +25,8 @@ function addRoofline(grid, time) {
   const xAxis = isRoof
     ? { id: "intensity", title: "operations per byte", isLog: true, data: Float64Array.from({ length: view.count }, (_, row) => flops[row] / bytes[row]) }
     : view.axis("order");
-  const memory = bytes && view.bandwidth ? view.bandwidth * 1e-9 : null;
+  const memory = bytes && view.bandwidth ? view.bandwidth.gb_per_s : null;
+  const memoryText = memory && `memory${view.bandwidth.measured ? ", measured" : ""}: ${number(memory)} GB/s`;
   const ceilings = flops ? view.ceilings : [];
   const peak = ceilings.length ? ceilings[0][1] : Infinity;
   addChart(grid, {
@@ -51,8 +52,8 @@ function addRoofline(grid, time) {
         context.fillText(said, 0, above);
         context.restore();
       };
-      if (memory && isRoof) ceiling(`memory: ${number(memory)} GB/s`, low, Math.min(high, peak / memory), (x) => memory * x);
-      else if (memory) ceiling(`memory: ${number(memory)} GB/s`, low, high, () => memory);
+      if (memory && isRoof) ceiling(memoryText, low, Math.min(high, peak / memory), (x) => memory * x);
+      else if (memory) ceiling(memoryText, low, high, () => memory);
       (isRoof ? ceilings : []).forEach(([name, gflops], at) =>
         ceiling(`${name}: ${number(gflops, 3)}`, memory ? Math.min(high, gflops / memory) : low, high, () => gflops, at ? 10 : -9));
       const [px, py] = [placesOf(xAxis, sx), placesOf(yAxis, sy)];
@@ -62,8 +63,8 @@ function addRoofline(grid, time) {
     },
     caption: () => {
       const said = [];
-      if (view.best !== null && memory) said.push(`The best reaches ${percent(bytes[view.best] / view.bestTime * 1e-6 / memory)} of the memory's ceiling.`);
-      if (view.best !== null && ceilings.length) said.push(`It does ${number((100 * rate[view.best]) / peak, 2)}% of the operations that ${ceilings[0][0]} without tensor cores could, ${ceilings[0][2]}.`);
+      if (view.best !== null && memory) said.push(`The best reaches ${percent(bytes[view.best] / view.bestTime * 1e-6 / memory)} of the memory's ${view.bandwidth.measured ? "measured " : ""}bandwidth.`);
+      if (view.best !== null && ceilings.length) said.push(`It does ${number((100 * rate[view.best]) / peak, 2)}% of the operations that ${ceilings[0][0]} without tensor cores could (${ceilings[0][2]}).`);
       if (!memory) said.push("The device's bandwidth is not known here.");
       if (flops && !ceilings.length) said.push("The arithmetic ceilings of this device or type are not known.");
       return said.join(" ");
