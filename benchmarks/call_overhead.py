@@ -196,6 +196,7 @@ def loader_ms(starts: int) -> dict[str, float]:
 def run(program: str) -> str:
     """Run a program in a new process and return what it prints."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
     command = [sys.executable, "-c", program]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 

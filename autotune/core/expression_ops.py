@@ -5,7 +5,7 @@ The bound holds for whole numbers, texts and lists, so that chained derived name
 
 from __future__ import annotations
 
-import ast
+import _ast as ast  # the nodes' classes; the module ast takes longer to import than a look-up takes
 import math
 import operator
 from collections.abc import Callable

@@ -6,14 +6,14 @@ Text becomes a syntax tree, every node of which must be whitelisted, and the tre
 
 from __future__ import annotations
 
-import ast
+import _ast as ast  # the nodes' classes; the module ast takes longer to import than a look-up takes
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from autotune.core.expression_ops import BINARY, COMPARE, FUNCTIONS, MAX_SIZE, UNARY, list_of
+from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 
@@ -61,9 +61,11 @@ def parse(text: Value) -> Expression:
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     """Split `a and b and c` into its parts, so that each can be evaluated on its own names only."""
+    from ast import unparse
+
     body = _parse_tree(expression.text)
     if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And):
-        parts = (_build(ast.unparse(part), part) for part in body.values)
+        parts = (_build(unparse(part), part) for part in body.values)
         return tuple(piece for part in parts for piece in conjuncts(part))
     return (expression,)
 
@@ -75,6 +77,8 @@ def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...
     The operation reads its operands by position: `a + b * c` becomes `0 + 1` with the operands `a` and
     `b * c`. A name or value has no operands.
     """
+    from ast import iter_fields, unparse
+
     tree = _parse_tree(expression.text)
     if isinstance(tree, ast.Constant | ast.Name | ast.Attribute):
         return expression, ()
@@ -83,10 +87,10 @@ def operation(expression: Expression) -> tuple[Expression, tuple[Expression, ...
     def placeholder(node: Any) -> Any:
         if not isinstance(node, ast.expr):  # the operators of a comparison
             return node
-        operands.append(parse(ast.unparse(node)))
+        operands.append(parse(unparse(node)))
         return ast.Name(str(len(operands) - 1))
 
-    for field, part in ast.iter_fields(tree):
+    for field, part in iter_fields(tree):
         if isinstance(part, list):
             setattr(tree, field, [placeholder(node) for node in part])
         elif field != "func":
@@ -127,9 +131,17 @@ def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
 
 def _parse_tree(text: str) -> ast.expr:
     try:
-        return ast.parse(text, mode="eval").body
+        tree: Any = compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ExpressionError(f"{text!r} is not an expression") from None
+    found: ast.expr = tree.body
+    return found
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    for name in node._fields:
+        part = getattr(node, name, None)
+        yield from (one for one in (part if isinstance(part, list) else [part]) if isinstance(one, ast.AST))
 
 
 def _build(text: str, tree: ast.expr) -> Expression:
@@ -139,7 +151,7 @@ def _build(text: str, tree: ast.expr) -> Expression:
     while level:
         if depth == _MAX_DEPTH:
             raise ExpressionError("an expression is nested too deeply; split it into derived names")
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        level = [child for node in level for child in _children(node)]
         depth += 1
     try:
         evaluate = _compile(tree, names)
@@ -221,8 +233,10 @@ def _compile_comparison(
 
 
 def _refusal(node: ast.expr) -> str:
+    from ast import unparse
+
     if isinstance(node, ast.Call):
         return f"only these may be called: {', '.join(sorted(FUNCTIONS))}"
     if isinstance(node, ast.Attribute):
         return "the only attributes are those of `device`, such as device.warp_size"
-    return f"`{ast.unparse(node)}` is not allowed in an expression"
+    return f"`{unparse(node)}` is not allowed in an expression"

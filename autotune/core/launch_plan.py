@@ -8,12 +8,12 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 from autotune.core.c_types import C_TYPES, integer_limits, is_complex, is_floating, struct_fields
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import Expression, as_integer, as_number, integer, parse
+from autotune.core.frozen import fields, replace
 from autotune.core.records import (
     Argument,
     ArgumentSpec,

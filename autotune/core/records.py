@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from math import hypot, inf, log2
+
+from autotune.core.frozen import dataclass, field
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]

@@ -6,8 +6,7 @@ of each architecture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from autotune.core.frozen import dataclass
 from autotune.core.records import DeviceInfo, LaunchSpec
 from autotune.errors import InputError
 

@@ -8,10 +8,10 @@ as EXACT.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from autotune.core.frozen import replace
 from autotune.core.records import DeviceInfo
 from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core.expressions import integer, parse
+from autotune.core.frozen import dataclass, field
 from autotune.core.launch_plan import arguments, at_least, compiler_options, known_values, launches, macros
 from autotune.core.records import (
     Argument,

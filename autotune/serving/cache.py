@@ -9,12 +9,12 @@ This module owns the paths and atomic writes; `cache_schema` owns the text of th
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from errno import EINVAL
 from operator import itemgetter
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
+from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes, VariantTable

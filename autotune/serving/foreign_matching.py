@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from autotune.core.frozen import replace
 from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name

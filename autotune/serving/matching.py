@@ -7,10 +7,10 @@ other devices are in `foreign_matching`, which a program whose device was tuned 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from autotune.core.frozen import replace
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.errors import InputError

@@ -9,8 +9,11 @@ from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 
 HEAVY = {
+    "ast",
     "cuda",
+    "dataclasses",
     "hashlib",
+    "inspect",
     "kernel_tuner",
     "multiprocessing",
     "numpy",

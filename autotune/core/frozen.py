@@ -1,0 +1,9 @@
+"""`dataclass` and its functions for modules that a look-up imports: see `frozen_dataclass`."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field, fields, replace
+else:
+    from autotune.core.frozen_dataclass import dataclass, field, fields, replace
+
+__all__ = ["dataclass", "field", "fields", "replace"]
