@@ -15,23 +15,23 @@ pytestmark = pytest.mark.gpu
 
 GPU = Address("cuda", 0)
 PROBLEM = ProblemInstance(
-    Problem({"n": 32}, "float32"),
-    (Array("x", "float32", (32,), "in", ("uniform", 0, 1)), Array("y", "float32", (32,), "out", None)),
-    (Scalar("n", "int32", 32),),
-    (Launch("twice", (1, 1, 1), (32, 1, 1), 0, ("x", "y", "n")),),
+    Problem({"n": 64}, "float32"),
+    (Array("x", "float32", (64,), "in", ("uniform", 0, 1)), Array("y", "float32", (64,), "out", None)),
+    (Scalar("n", "int32", 64),),
+    (Launch("twice", (1, 1, 1), (64, 1, 1), 0, ("x", "y", "n")),),
     0.0,
     0.0,
 )
 BEYOND_SHARED = """
-    __shared__ float held[32];
+    __shared__ float held[64];
     held[i] = x[i];
     if (((volatile float *)held)[i + 1000] == 12345.f) y[i] = 0;
 """
 ONE_BEYOND = "if (((const volatile float *)x)[i + 1] == 12345.f) y[i] = 0;"
 RACE = """
-    __shared__ float held[32];
+    __shared__ float held[64];
     held[i] = x[i];
-    if (((volatile float *)held)[31 - i] == 12345.f) y[i] = 0;
+    if (((volatile float *)held)[63 - i] == 12345.f) y[i] = 0;
 """
 FAR_BEYOND = "if (((const volatile float *)x)[i + (1 << 28)] == 12345.f) y[i] = 0;"
 MISALIGNED = "if (*(const volatile double *)((const char *)x + 4) == 12345.) y[i] = 0;"
