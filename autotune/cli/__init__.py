@@ -59,12 +59,23 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+        self._words: list[str] = []  # what it was asked to parse
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does; remember the words for messages."""
+        self._words = [*(args or ())]  # `list` is a command of this package
+        return super().parse_known_args(args, namespace)
 
     def option_strings(self) -> list[str]:
         """All options, as they are typed."""
         return [option for action in self._actions for option in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
+        """Raise InputError; an unknown option comes before what is missing, for it may be the same."""
+        flags = [word.partition("=")[0] for word in self._words if word.startswith("--")]
+        unknown = [flag for flag in flags if flag not in self.option_strings()]
+        if message.startswith("the following arguments are required") and unknown:
+            message = f"unknown option {unknown[0]}{nearest(unknown[0], self.option_strings())}"
         raise InputError(f"{message} (see `{self.prog} --help`)")
 
 

@@ -30,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--config",
         metavar="A=1,B=x",
+        action="append",
         help="run this configuration; parameters that are left out have the default's value",
     )
     which.add_argument("--landmark", metavar="NAME", help="run a landmark of the space")
@@ -76,7 +77,7 @@ def _chosen(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
     from autotune.tuning.task import tuned_best
 
     if parsed.config is not None:
-        return opt.config(parsed.config, task.spec), "as given"
+        return opt.config(",".join(parsed.config), task.spec), "as given"
     if parsed.landmark is not None:
         landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
         if parsed.landmark not in landmarks:

@@ -28,6 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="A=1,B=x",
+        action="append",
         help="say whether a configuration is valid; parameters that are left out have the default's value",
     )
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
@@ -49,7 +50,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     space, source = count_space(opt.target(parsed))
     if parsed.config is not None:
-        _explain(space, opt.config(parsed.config, space.spec), parsed.json)
+        _explain(space, opt.config(",".join(parsed.config), space.spec), parsed.json)
         return
     constraints = constraint_report(space)
     findings = lint(space, source.text, constraints)

@@ -11,6 +11,7 @@ from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
 from autotune.devices.base import Backend
 from autotune.errors import AutotuneError, InputError, MissingExtra
+from autotune.hardware.names import known_gpu
 
 
 @dataclass(frozen=True)
@@ -108,4 +109,5 @@ def choose(
         if name in (str(address), address.backend, info.name.lower(), info.slug):
             return address, info
     names = [name for address, info in devices for name in (str(address), info.name)]
-    raise InputError(f"unknown device {text!r}{hint(text, {*names, *others})}")
+    what = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
+    raise InputError(f"{what}{hint(text, {*names, *others})}")

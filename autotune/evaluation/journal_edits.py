@@ -84,6 +84,8 @@ def _changes(
         return [
             f"{note} was {found.get(note, 'not there')}, is {notes.get(note, 'not there')}" for note in told
         ]
+    if name == "verification":
+        return ["this version of autotune verifies more"]
     if name in _HASHED:
         return [_HASHED[name]]
     return [f"{name} was {found.get(name)!r}, is {header[name]!r}"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.text import hint, nearest, size_text
+from autotune.core.text import hint, size_text
 from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import BrokenReference
@@ -81,9 +81,11 @@ def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
     module = call(path, _load_module, "the file", path)
     function = getattr(module, name, None)
     if not callable(function):
-        others = [key for key, value in vars(module).items() if callable(value)]
-        similar = nearest(name, others)
-        raise BrokenReference(f"{path}: expected a function {wanted}; found none{similar}")
+        own = [
+            key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+        ]
+        found = f"; it has {', '.join(own)}" if own else ""
+        raise BrokenReference(f"{path}: expected a function {wanted}, found none{found}")
     return function  # type: ignore[no-any-return]
 
 

@@ -76,7 +76,7 @@ class Best(Mapping[str, Value]):
 
     def __repr__(self) -> str:
         device = self.device.name if self.device else self.match.source_device or "an unknown device"
-        sizes = f", {size_text(self.match.source_sizes)}" if self.match.source_sizes else ""
+        sizes = "".join(f", {name}={size:,}" for name, size in (self.match.source_sizes or {}).items())
         return f"Best({self.record.kernel} on {device}{sizes}: {self.config}, {self.match.tier.value})"
 
     __str__ = __repr__

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.core.c_types import C_TYPES, integer_limits
+from autotune.core.c_types import C_TYPES, SCALARS, integer_limits
 from autotune.core.launch_plan import ARGUMENT_ROLES, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
 from autotune.core.text import hint
@@ -68,11 +68,19 @@ def read_launches(
     return tuple(_launch(element, known, names, dialect) for element in section.items())
 
 
+def read_dtype(element: Element, known: Collection[str]) -> str:
+    """An element type by numpy's name; the error for a type of C says which one it is."""
+    word = element.text()
+    if word not in known and SCALARS.get(word) in known:
+        raise element.error(f"unknown value {word!r}; did you mean {SCALARS[word]}?")
+    return element.choice(known)
+
+
 def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
     entries = element.record(("name", "dtype", "value"))
     return FilledArgument(
         name=entries["name"].identifier(),
-        dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
+        dtype=read_dtype(entries["dtype"], (*C_TYPES, "DTYPE")),
         role="scalar",
         value=entries["value"].expression(names),
     )
@@ -94,7 +102,7 @@ def _array(
         raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
     argument = FilledArgument(
         name=entries["name"].identifier(),
-        dtype=entries["dtype"].choice((*C_TYPES, "DTYPE")),
+        dtype=read_dtype(entries["dtype"], (*C_TYPES, "DTYPE")),
         role=role,
         shape=tuple(extent.expression(names) for extent in entries["shape"].items()),
         symbol=_symbol(entries["symbol"], role, dialect) if "symbol" in entries else "",

@@ -134,9 +134,8 @@ def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
     named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
     for word in sorted(tested | named):
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
-            yield Finding(
-                "unknown_macro", word, f"used in the source, but nothing defines it{nearest(word, defined)}"
-            )
+            mend = nearest(word, defined) or "; add it to the parameters, or define it in the source"
+            yield Finding("unknown_macro", word, f"used in the source, but nothing defines it{mend}")
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:

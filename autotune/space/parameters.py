@@ -99,7 +99,7 @@ def _series(element: Element) -> tuple[Value, ...]:
     if found is None or (found[1] == "powers_of_two" and found[4]):
         raise element.error(
             "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
-            f"found {text!r}"
+            f"found {text!r}" + (f"; write [{text}]" if text.isalnum() else "")
         )
     first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
     numbers: Sequence[int] = range(first, last, step) if step else ()

@@ -65,7 +65,7 @@ class Rules:
                 return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
         for constraint, rule in zip(self._spec.constraints, self._constraints, strict=True):
             if rule.share(LIMITS) == 0:
-                return constraint.line, f"nothing satisfies {constraint.text!r}"
+                return constraint.line, f"nothing satisfies {constraint.text!r}; relax it, or add values"
         allowed = count_rows(self._spec.parameters, self._required())
         if allowed != 0:
             count = "configurations" if allowed is None else f"{allowed:,}"

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.json_values import is_name
 from autotune.core.records import ArgumentSpec
+from autotune.core.text import count_text, hint
 from autotune.space.space import Space
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*$", re.MULTILINE)
+_INTRODUCED = re.compile(r"\b(?:KERNEL|__global__|__kernel|kernel)\b[^;{}]*$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _QUALIFIERS = frozenset(
     (
@@ -53,6 +55,10 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
         ]
         is_python = space.spec.source.suffix == ".py"
         parameters = _python_parameters(code, entry) if is_python else _parameters(code, entry)
+        if is_name(entry) and not is_python and not re.search(rf"\b{entry}\b", code):
+            if kernels := list(_kernels(code)):
+                yield entry, f"the source has no kernel of this name{hint(entry, kernels)}"
+            continue
         if parameters is None:
             continue
         orders = [_wrong_order(parameters, passed) for passed in plans]
@@ -66,13 +72,18 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
 def _wrong_count(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
     if len(parameters) == len(passed):
         return None
-    return f"{_lists(parameters, passed)}: {len(parameters)} and {len(passed)} arguments"
+    names, given = [item.name for item in parameters], [item.name for item in passed]
+    missing = ", ".join(name for name in names if name not in given)
+    unknown = ", ".join(name for name in given if name not in names)
+    parts = [f"{missing} is missing" if missing else "", f"{unknown} is too much" if unknown else ""]
+    counts = f"{count_text(len(names), 'parameter')} and {count_text(len(given), 'argument')}"
+    return ", ".join(filter(None, (f"{_lists(parameters, passed)}: {counts}", *parts)))
 
 
 def _wrong_order(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
     names, given = [item.name for item in parameters], [item.name for item in passed]
     is_other = sorted(names) == sorted(given) and names != given
-    return f"{_lists(parameters, passed)}: the order differs" if is_other else None
+    return f"{_lists(parameters, passed)}: write them in the source's order" if is_other else None
 
 
 def _lists(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str:
@@ -86,7 +97,10 @@ def _wrong_types(
     for number, (parameter, argument) in enumerate(zip(parameters, passed, strict=True), 1):
         dtype = space.problem.dtype if argument.dtype == "DTYPE" else argument.dtype
         if (wrong := _wrong_type(parameter, argument, dtype, space.problem.dtype)) is not None:
-            return f"parameter {number} is `{parameter.text}`, but the launch plan passes {wrong}"
+            known = SCALARS.get(parameter.kind)
+            is_alike = known and parameter.is_pointer == (argument.value is None)
+            mend = f"; declare it as {known}" if is_alike else ""
+            return f"parameter {number} is `{parameter.text}`, but the launch plan passes {wrong}{mend}"
     return None
 
 
@@ -127,6 +141,14 @@ def _parameters(code: str, entry: str) -> list[_Parameter] | None:
         return []
     parameters = [_parameter(text) for text in texts]
     return None if None in parameters else [item for item in parameters if item is not None]
+
+
+def _kernels(code: str) -> Iterator[str]:
+    """The names of the kernels that a source in C defines without a macro for the whole."""
+    for match in re.finditer(r"\b(\w+)\s*\(", code):
+        _, rest = _bracketed(code, match.end())
+        if rest.lstrip().startswith("{") and _INTRODUCED.search(code[: match.start()]):
+            yield match[1]
 
 
 def _bracketed(code: str, start: int) -> tuple[str, str]:

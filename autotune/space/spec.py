@@ -16,7 +16,7 @@ from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
-from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_launches
+from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
 from autotune.space.call import read_call
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
@@ -37,6 +37,15 @@ _OPTIONAL = (
     "measure",
     "call",
 )
+
+_EXAMPLES = {  # of required keys
+    "kernel": "my_kernel",
+    "source": "my_kernel.cu",
+    "reference": "my_kernel.py",
+    "sizes": "{default: {n: 1_000_000}}",
+    "parameters": "{BLOCK_SIZE: [64, 128, 256]}",
+    "default": "{BLOCK_SIZE: 128}",
+}
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     _check_schema(root)
     absent = {"source"} if functions.source or not has_source else set()
     absent |= {"reference"} if functions.reference else set()
-    top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL)
+    top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _EXAMPLES)
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = _sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
@@ -254,7 +263,7 @@ def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, .
 def _dtypes(element: Element) -> tuple[str, ...]:
     dtypes: list[str] = []
     for item in element.items():
-        dtype = item.choice(C_TYPES)
+        dtype = read_dtype(item, C_TYPES)
         if dtype in dtypes:
             raise item.error(f"{dtype} appears twice")
         dtypes.append(dtype)

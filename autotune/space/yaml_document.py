@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -68,8 +69,16 @@ class Element:
             raise self.error("expected at least one entry, found none")
         return entries
 
-    def record(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Element]:
-        """The entries of a mapping with fixed keys; unknown and missing keys are errors."""
+    def record(
+        self,
+        required: Iterable[str],
+        optional: Iterable[str] = (),
+        examples: Mapping[str, str] = MappingProxyType({}),
+    ) -> dict[str, Element]:
+        """The entries of a mapping with fixed keys; unknown and missing keys are errors.
+
+        `examples` has values for the message about a missing key.
+        """
         entries = self.mapping(may_be_empty=True)
         required = tuple(required)
         known = (*required, *optional)
@@ -77,13 +86,16 @@ class Element:
             if name not in known:
                 raise entry.error(f"unknown key{hint(name, known)}")
         if missing := [name for name in required if name not in entries]:
-            raise self.error(f"missing key{'s' if len(missing) > 1 else ''}: {', '.join(missing)}")
+            shown = [f"`{name}: {examples[name]}`" for name in missing if name in examples]
+            mend = f"; add {', '.join(shown)}, for example" if shown else ""
+            raise self.error(f"missing key{'s' if len(missing) > 1 else ''}: {', '.join(missing)}{mend}")
         return entries
 
     def items(self) -> list[Element]:
         """The elements of a list; an empty list is an error."""
         if not isinstance(self.node, yaml.SequenceNode):
-            raise self.error(f"expected a list, found {self._found()}")
+            mend = f"; write [{self.node.value}]" if self.is_scalar and self.node.value else ""
+            raise self.error(f"expected a list, found {self._found()}{mend}")
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
         return [
@@ -214,9 +226,7 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        has_tab = "'\\t'" in str(error.problem)
-        problem = "a tab; indent with spaces" if has_tab else error.problem
+        line, problem = _problem(error)
         raise SpaceError(f"{path}:{line}: not valid YAML: {problem}") from None
     except yaml.YAMLError as error:
         raise SpaceError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
@@ -225,6 +235,25 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     if node is None:
         raise SpaceError(f"{path}:1: the file is empty; expected a space in YAML")
     return Element(node, path, node.start_mark.line + 1), data
+
+
+def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+    """The line of what is no YAML, and what it is; parsers stop only after a bracket that is missing."""
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    problem, context = str(error.problem), str(error.context)
+    if "'\\t'" in problem:
+        return line, "a tab; indent with spaces"
+    opened = {"while parsing a flow sequence": "[", "while parsing a flow mapping": "{"}.get(context)
+    if opened and error.context_mark and "but got" in problem:
+        return (
+            error.context_mark.line + 1,
+            f"is the {opened} closed, with a comma between all entries? {problem}",
+        )
+    if "mapping values are not allowed" in problem:
+        return line, f"{problem}; is a colon missing before it, or should the value be quoted?"
+    if "could not find expected ':'" in problem:
+        return line, f"{problem}; is there a space after every colon?"
+    return line, problem
 
 
 def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:

@@ -194,9 +194,12 @@ def count_space(target: Target) -> tuple[Space, SourceText]:
 def _require_dialect(spec: SpaceSpec, address: Address) -> None:
     accepted = BACKENDS[address.backend].accepts
     if spec.dialect not in accepted:
+        takers = [name for name, backend in BACKENDS.items() if spec.dialect in backend.accepts]
         raise InputError(
             f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, but device {address} "
-            f"takes {' or '.join(map(repr, accepted))}; choose another device with --device"
+            f"takes {' or '.join(map(repr, accepted))}; it needs a device of {' or '.join(takers)}: "
+            "`autotune devices` lists those of this machine"
+            + (", `autotune feasible` compiles for GPUs that are not here" if spec.dialect == "cuda" else "")
         )
 
 

@@ -187,13 +187,25 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
     if trial.status is not Status.OK:
         raise SetupError(
             f"{task.spec.source}: the default configuration fails on {task.device.name}: "
-            f"{trial.status.value}: {trial.detail}"
+            f"{trial.status.value}: {trial.detail}{_suspects(task, trial)}"
         )
     return trial
+
+
+def _suspects(task: TuningTask, trial: Trial) -> str:
+    """What else than the kernel may be at fault for a wrong result, as the end of a message."""
+    sizes = task.space.problem.sizes
+    if trial.status is not Status.WRONG_RESULT:
+        return ""
+    fixed = [item for item in task.spec.arguments if item.value is not None and item.value not in sizes]
+    values = ", ".join(f"{item.name}={item.value}" for item in fixed)
+    asked = f"; does {task.spec.reference.name} compute with {values}, as the space file has them?"
+    return f"{asked if fixed else ''}; --dump-wrong DIR writes what was found and expected"
 
 
 def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
     """Tell the observer what begins, and what looks wrong in the source."""
     task = context.task
-    warnings = [f"warning: {finding}" for finding in lint_source(task.space, task.source.text)]
+    found = lint_source(task.space, task.source.text)
+    warnings = [f"warning: {task.spec.path}: {finding}" for finding in found]
     observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))

@@ -123,9 +123,9 @@ def test_every_key_that_the_reader_accepts_is_described(tmp_path, monkeypatch):
     accepted = set()
     original = document.Element.record
 
-    def record(self, required, optional=()):
+    def record(self, required, optional=(), examples=()):
         accepted.update((*required, *optional))
-        return original(self, required, optional)
+        return original(self, required, optional, dict(examples))
 
     monkeypatch.setattr(document.Element, "record", record)
     load_space(write(tmp_path, example()))

@@ -12,12 +12,12 @@ RIGHT = "GLOBAL const DTYPE *RESTRICT x, GLOBAL DTYPE *partial, const int n"
 WRONG = {
     "one too few": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial",
-        "parameters (x, partial), but the launch plan passes (x, partial, n): 2 and 3 arguments",
+        "plan passes (x, partial, n): 2 parameters and 3 arguments, n is too much",
     ),
     "none at all": ("void", "the source has the parameters (), but"),
     "another order": (
         "GLOBAL DTYPE *partial, GLOBAL DTYPE *x, int n",
-        "parameters (partial, x, n), but the launch plan passes (x, partial, n): the order",
+        "(partial, x, n), but the launch plan passes (x, partial, n): write them in the source's order",
     ),
     "a number for an array": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, GLOBAL int *n",
@@ -29,7 +29,7 @@ WRONG = {
     ),
     "a wider number": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, unsigned long n",
-        "parameter 3 is `unsigned long n`, but the launch plan passes the number n of int32",
+        "is `unsigned long n`, but the launch plan passes the number n of int32; declare it as uint64",
     ),
     "an array of another type": (
         "GLOBAL const float *x, GLOBAL DTYPE *partial, int n",
@@ -69,14 +69,20 @@ def test_what_fits_or_cannot_be_read_is_not_found(tmp_path, case):
     "source",
     [
         "void other() { reduce(a); }\n",
-        "// KERNEL reduce(int a)\n// {\n// }\n",
         f"{REDUCE.format('int a')}{REDUCE.format(RIGHT)}",
         'extern "C" template <int N> __global__ void reduce(int a) {}\n',
     ],
-    ids=["a call", "a comment", "two definitions", "a template"],
+    ids=["a call", "two definitions", "a template"],
 )
 def test_what_is_no_single_definition_is_not_judged(tmp_path, source):
     assert not findings(tmp_path, source + FINISH)
+
+
+def test_a_kernel_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    (found,) = findings(tmp_path, REDUCE.format(RIGHT) + FINISH.replace("finish", "finnish"))
+    assert found.subject == "finish" and found.detail == (
+        "the source has no kernel of this name; did you mean finnish?"
+    )
 
 
 def test_two_launches_may_swap_their_arrays(tmp_path):
@@ -93,5 +99,5 @@ def test_a_search_says_it_before_the_first_trial(folder):
     folder.write("def double(grid, block, y, x, n):\n    y.view('int32')[:n] = 2 * x.view('int32')[:n]\n")
     done = folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 1
-    warning = "warning: double: the source has the parameters (y, x, n), but the launch plan passes (x, y, n)"
+    warning = "warning: double.yaml: double: the source has the parameters (y, x, n), but the launch plan "
     assert warning in done.stderr and done.stderr.index(warning) < done.stderr.index("wrong_result")

@@ -142,5 +142,6 @@ def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, mo
     monkeypatch.chdir(folder.path)
     assert main([*command, "double.yaml", "--device", "fake"]) == 1
     said = capsys.readouterr().err
-    warning = "warning: ORDER_ROW: used in the source, but nothing defines it; did you mean ORDER_ROWS?"
+    said_of = "used in the source, but nothing defines it; did you mean ORDER_ROWS?"
+    warning = f"warning: double.yaml: ORDER_ROW: {said_of}"
     assert warning in said.splitlines()

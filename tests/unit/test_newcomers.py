@@ -1,0 +1,145 @@
+"""Forty mistakes of a first hour: what is said about each is recorded in `tests/golden/newcomers.txt`.
+
+A message names the file, the place, what was expected and what to do. Read the file after a change:
+`python -m tests.unit.test_newcomers` writes it again.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import SpaceError
+from autotune.space import bind, lint_source, load_space, problem_of
+from tests.conftest import ROOT, Folder, run_in_process
+from tests.space_example import GPU
+
+RECORDED = ROOT / "tests/golden/newcomers.txt"
+AXPY = ROOT / "tests/golden/newcomer"  # the tutorial's kernel, space and reference
+SPACE = ()  # no command: what reading the space says, or the findings about its source
+SEARCH = ("search", "double.yaml", "-d", "fake")
+RETURN = 'return {"y": 2 * inputs["x"]}'
+CONSTRAINT = 'ORDER == "interleaved" or WORK_PER_THREAD > 1'
+
+
+def yaml(old, new):
+    return "axpy.yaml", old, new, SPACE
+
+
+def reference(new):
+    return "reference.py", RETURN, new, SEARCH
+
+
+MISTAKES = {
+    # YAML
+    "a tab": yaml("  BLOCK_SIZE: [", "\tBLOCK_SIZE: ["),
+    "a colon that is missing": yaml("BLOCK_SIZE: [", "BLOCK_SIZE ["),
+    "a bracket that is missing": yaml("512]", "512"),
+    "an empty file": yaml(None, ""),
+    "a key twice": yaml("kernel: axpy", "kernel: axpy\nkernel: axpy"),
+    "a misspelt key": yaml("verify:", "verfy:"),
+    "a missing key": yaml("default: {BLOCK_SIZE", "landmarks: {BLOCK_SIZE"),
+    "a kernel with a dash": yaml("kernel: axpy", "kernel: my-axpy"),
+    # constraints
+    "= to compare": yaml(CONSTRAINT, 'ORDER = "interleaved"'),
+    "|| for or": yaml(CONSTRAINT, "BLOCK_SIZE > 32 || WORK_PER_THREAD > 1"),
+    "&& for and": yaml(CONSTRAINT, "BLOCK_SIZE > 32 && WORK_PER_THREAD > 1"),
+    "a text without quotes": yaml(CONSTRAINT, "ORDER == interleaved"),
+    "a misspelt parameter": yaml(CONSTRAINT, "BLOKC_SIZE > 32"),
+    "a function of Python": yaml(CONSTRAINT, "len(ORDER) > 3"),
+    "a limit that is not there": yaml("device.max_threads_per_block", "device.max_threads"),
+    "nothing is valid": yaml(CONSTRAINT, "BLOCK_SIZE > 1024"),
+    # parameters and the default
+    "a number for a list": yaml("[32, 64, 128, 256, 512]", "256"),
+    "names and numbers": yaml("[32, 64, 128, 256, 512]", "[64, 256, auto]"),
+    "a default that is not listed": yaml("{BLOCK_SIZE: 256", "{BLOCK_SIZE: 192"),
+    "a default without a parameter": yaml("WORK_PER_THREAD: 4, ORDER", "ORDER"),
+    "a default that breaks a constraint": (
+        *("double.yaml", "default: {A: 1, B: 0}", "default: {A: 6, B: 2}"),
+        SEARCH,
+    ),
+    # arguments and launches
+    "a role that is none": yaml("role: out", "role: output"),
+    "an input without a fill": yaml(", fill: {uniform: [-1, 1]}", ""),
+    "a type of C": yaml("dtype: uint32", "dtype: unsigned int"),
+    "a shape without brackets": yaml("shape: [n]", "shape: n"),
+    "an argument that is not there": yaml("[x, y, result, a, n]}", "[x, y, out, a, n]}"),
+    "a comma without quotes": yaml('"ceil_div(n, BLOCK_SIZE * WORK_PER_THREAD)"', "ceil_div(n, BLOCK_SIZE)"),
+    "a size that is none": yaml("{n: 4095}", "{N: 4095}"),
+    "a source elsewhere": yaml("source: axpy.cu", "source: src/axpy.cu"),
+    # what the source says
+    "arguments in another order": yaml("[x, y, result, a, n]}", "[x, y, result, n, a]}"),
+    "an argument too few": yaml("[x, y, result, a, n]}", "[x, y, result, n]}"),
+    "an argument of another type": yaml("name: a, dtype: float32", "name: a, dtype: float64"),
+    "an entry that is not there": yaml("entry: axpy", "entry: axpi"),
+    "a macro that nothing defines": (
+        *("axpy.cu", "#if ORDER == ORDER_INTERLEAVED", "#if USE_CACHE && ORDER == ORDER_INTERLEAVED"),
+        SPACE,
+    ),
+    "a parameter that the source lacks": ("axpy.cu", "#if ORDER == ORDER_INTERLEAVED", "#if 1", SPACE),
+    "a misspelt constant": ("axpy.cu", "ORDER_INTERLEAVED", "ORDER_INTERLEAVD", SPACE),
+    # the reference
+    "a reference without return": reference('y = 2 * inputs["x"]'),
+    "a reference that raises": reference('return {"y": 2 * inputs["X"]}'),
+    "a reference of another shape": reference('return {"y": 2 * inputs["x"][1:]}'),
+    "a reference under another name": ("reference.py", "def reference", "def expected", SEARCH),
+    "a tolerance that is too strict": (
+        *("reference.py", RETURN, RETURN.replace("2 *", "2.000001 *")),
+        ("search", "floats.yaml", "-d", "fake"),
+    ),
+    "a wrong result": ("double.py", "2 * x.view", "1 + 2 * x.view", SEARCH),
+    # the command line
+    "a kernel for a space": (None, None, None, ("search", "axpy.cu")),
+    "a misspelt option": (None, None, None, (*SEARCH, "--bugdet", "20")),
+    "a size without a number": (None, None, None, (*SEARCH, "--size", "1000")),
+    "a type that the space lacks": (None, None, None, (*SEARCH, "--dtype", "float64")),
+    "a strategy of an engine": (None, None, None, (*SEARCH, "--strategy", "genetic_algorithm")),
+    "a GPU that is not here": (None, None, None, (*SEARCH, "--device", "NVIDIA A100")),
+    "a cache that is not there": (None, None, None, ("best", "axpy", "--cache", "cahce", "-d", "fake")),
+}
+
+
+def said(case: str, path: Path) -> str:
+    """What a command says about a mistake in its last line, or what is found in the space and its source."""
+    file, old, new, command = MISTAKES[case]
+    Folder(path)
+    shutil.copytree(AXPY, path, dirs_exist_ok=True)
+    for name in ("double.yaml", "double.py"):
+        floats = (path / name).read_text().replace("int32", "float32").replace("integers", "uniform")
+        floats = floats.replace("name: n, dtype: float32", "name: n, dtype: int32")
+        (path / name.replace("double", "floats")).write_text(floats.replace("double.py", "floats.py"))
+    if file is not None:
+        text = (path / file).read_text()
+        assert old is None or old in text
+        (path / file).write_text(new if old is None else text.replace(old, new, 1))
+    if command:
+        done = run_in_process(path, *command)
+        assert done.returncode in (1, 2)
+        return done.stderr.strip().splitlines()[-1].replace(f"{path}/", "")
+    try:
+        spec = load_space(path / "axpy.yaml")
+        space = bind(spec, GPU, problem_of(spec, GPU))
+    except SpaceError as error:
+        return str(error).replace(f"{path}/", "")
+    return "\n".join(f"axpy.yaml: {found}" for found in lint_source(space, spec.source.read_text()))
+
+
+def record() -> str:
+    """Everything that is said, by mistake."""
+    parts = []
+    for case in MISTAKES:
+        with tempfile.TemporaryDirectory() as folder:
+            parts.append(f"## {case}\n{said(case, Path(folder))}\n")
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_newcomer_is_told_what_is_wrong_and_what_to_do(tmp_path, case):
+    recorded = dict(part.split("\n", 1) for part in RECORDED.read_text().removeprefix("## ").split("\n## "))
+    assert said(case, tmp_path).strip() == recorded[case].strip()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(record()) if "-" in sys.argv else RECORDED.write_text(record())
