@@ -106,7 +106,9 @@ def find_journal(name: str, runs: Path = Path("runs")) -> Path:
 
 
 def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[StoredResult]:
-    for objective in (one.value for one in Objective):
+    own = Path(root).glob(f"{Path(objective_root(root, Objective.OWN.value)).name}-*")
+    names = [one.value for one in Objective if one is not Objective.OWN]
+    for objective in (*names, *sorted(path.name.partition(".")[2] for path in own)):
         folder = objective_root(root, objective)
         for name in kernels(folder) if kernel is None else [kernel]:
             for device in folders(folder):
@@ -120,7 +122,12 @@ def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[S
                     continue
                 for entry in record.entries:
                     yield StoredResult(
-                        root, known.name, name, objective, entry, stale_reasons(entry, record, known)
+                        root,
+                        known.name,
+                        name,
+                        entry.provenance.objective or objective,
+                        entry,
+                        stale_reasons(entry, record, known),
                     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from autotune.cli._search_summary import result_text
 from autotune.core.records import Config
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import AutotuneError, MissingExtra
 from autotune.report.gather import gather_sources
 from autotune.report.page import framed, report_html
@@ -36,8 +36,9 @@ def measurements(trial: Trial) -> dict[str, Any]:
 class Trials(Sequence[Trial]):
     """The trials of a search, in the order that they were tried."""
 
-    def __init__(self, trials: Sequence[Trial]) -> None:
+    def __init__(self, trials: Sequence[Trial], metrics: Sequence[Mapping[str, float]] = ()) -> None:
         self._trials = tuple(trials)
+        self._metrics = metrics or [{} for _ in trials]
 
     @overload
     def __getitem__(self, index: int) -> Trial: ...
@@ -57,8 +58,15 @@ class Trials(Sequence[Trial]):
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each trial: its parameters, its status, and what was measured."""
         return [
-            {**trial.config, "status": trial.status.value, **measurements(trial), "detail": trial.detail}
-            for trial in self._trials
+            {
+                **trial.config,
+                "status": trial.status.value,
+                **measurements(trial),
+                **metrics,
+                **({"objective": trial.score} if trial.objective is Objective.OWN else {}),
+                "detail": trial.detail,
+            }
+            for trial, metrics in zip(self._trials, self._metrics, strict=True)
         ]
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -75,7 +83,7 @@ class Result:
 
     def __init__(self, found: Found) -> None:
         self.found = found
-        self.trials = Trials(found.trials)
+        self.trials = Trials(found.trials, found.metrics)
 
     @property
     def best(self) -> Config:

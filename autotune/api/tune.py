@@ -9,8 +9,9 @@ from autotune.api.progress import CallbackProgress, NotebookProgress, OnTrial, i
 from autotune.api.result import Result
 from autotune.api.space import Space
 from autotune.core.text import hint
-from autotune.core.trials import Budget, Objective
+from autotune.core.trials import Budget
 from autotune.errors import InputError
+from autotune.evaluation.scoring import OwnObjective, read_objective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, Options
 from autotune.tuning.tuner import search
@@ -23,7 +24,7 @@ def tune(
     budget: int | Budget = DEFAULT_BUDGET,
     strategy: str | None = None,
     seed: int = 0,
-    objective: str = "time",
+    objective: OwnObjective | None = None,
     callback: OnTrial | None = None,
     sizes: Mapping[str, int] | None = None,
     dtype: str | None = None,
@@ -45,7 +46,8 @@ def tune(
         budget: Configurations to try, or a `Budget` with a limit in seconds.
         strategy: An engine, a strategy of Kernel Tuner or a sampler of Optuna; None: as the command line.
         seed: Seed of the search.
-        objective: What to make small: time, energy, edp or pareto.
+        objective: What to make small: time, energy, edp, pareto, an expression, or a function of a dictionary
+            of parameters, sizes, measurements and metrics; None takes that of the space, else the time.
         callback: Is called with every trial.
         sizes: Problem sizes that replace those of the space.
         dtype: Element type; None takes the first that is declared.
@@ -61,12 +63,14 @@ def tune(
     """
     known = space if isinstance(space, Space) else Space.load(space)
     engine, named = engine_of(strategy)
+    named_objective, own = read_objective(objective)
     options = Options(
         engine=engine,
         strategy=named,
         budget=budget if isinstance(budget, Budget) else Budget(trials=budget),
         seed=seed,
-        objective=_objective(objective),
+        objective=named_objective,
+        own=own,
         cache=cache,
         journal=journal,
         fresh=fresh,
@@ -86,11 +90,3 @@ def engine_of(strategy: str | None) -> tuple[str | None, str | None]:
             return engine, strategy
     known = {*engine_names(), *(name for engine in engine_names() for name in strategy_names(engine))}
     raise InputError(f"unknown strategy {strategy!r}{hint(strategy, known)}")
-
-
-def _objective(name: str) -> Objective:
-    try:
-        return Objective(name)
-    except ValueError:
-        known = [one.value for one in Objective]
-        raise InputError(f"unknown objective {name!r}{hint(name, known)}") from None

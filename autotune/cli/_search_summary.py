@@ -43,6 +43,7 @@ def result_text(result: Result) -> str:
         + _energy(final)
         + (", of an earlier search" if is_earlier else ""),
         f"        {winner.config}",
+        *_own(result),
         f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_speedup(result)}",
         *_front(result),
         *_ties(result),
@@ -70,7 +71,8 @@ def result_json(result: Result) -> dict[str, Any]:
         "measure": asdict(result.task.spec.measure),
         "config": dict(result.winner.config),
         "time_ms": result.final.median_ms,
-        "objective": result.objective.value,
+        "objective": result.objective_name,
+        "metrics": _metrics(result),
         "energy_j": result.final.energy_j,
         "front": [[dict(config), time_ms, energy_j] for config, time_ms, energy_j in result.front],
         "interval_ms": list(result.final.interval_ms),
@@ -112,6 +114,25 @@ def _tried(result: Result) -> str:
     return line
 
 
+def _cost(result: Result) -> str:
+    """What a search minimised, as a noun."""
+    return _COSTS.get(result.objective, result.objective_name)
+
+
+def _metrics(result: Result) -> Mapping[str, float]:
+    """The metrics of the winner, of its trial in the search."""
+    pairs = zip(result.trials, result.metrics, strict=True)
+    return next((metrics for trial, metrics in pairs if trial.config == result.winner.config), {})
+
+
+def _own(result: Result) -> list[str]:
+    """The value of the user's objective, and metrics."""
+    found = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
+    if result.objective is Objective.OWN:
+        found.insert(0, f"{result.objective_name} = {result.final.value:.4g}")
+    return [f"        {', '.join(found)}"] if found else []
+
+
 def _energy(measurement: Measurement) -> str:
     return f", {measurement.energy_j:.4g} J a run" if measurement.energy_j is not None else ""
 
@@ -125,7 +146,7 @@ def _speedup(result: Result) -> str:
         return "the best cannot be told from it"
     doubt = "" if result.compares else ", if its result is right"
     if result.objective is not Objective.TIME:
-        cost = f"{1 / ratio:.0%} of its {_COSTS[result.objective]}"
+        cost = f"{1 / ratio:.0%} of its {_cost(result)}"
         time = f"{result.final.median_ms / result.default.median_ms:.0%} of its time"
         return f"the best takes {cost} and {time}{doubt}"
     if ratio < 1.005:
@@ -145,7 +166,7 @@ def _no_speedup(result: Result) -> str:
         return "all others that were tried failed"
     if result.objective is Objective.TIME:
         return "nothing that was tried is faster"
-    return f"nothing that was tried takes less {_COSTS[result.objective]}"
+    return f"nothing that was tried takes less {_cost(result)}"
 
 
 def _beaten_by_default(result: Result) -> float:
@@ -290,7 +311,7 @@ def _learnt(result: Result) -> list[str]:
     best, worst = ("fastest", "slowest") if result.objective is Objective.TIME else ("best", "worst")
     ratio = (ranked[-1].score or 0.0) / (ranked[0].score or 1.0)
     factor = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    cost = _COSTS[result.objective]
+    cost = _cost(result)
     return [f"learnt  the {_FASTEST} {best} {found}; the {worst} took {factor} times the best's {cost}"]
 
 

@@ -10,7 +10,7 @@ import argparse
 from autotune.cli import options as opt
 from autotune.cli.output import emit, wrapped
 from autotune.core.stages import Stage
-from autotune.core.trials import Budget, Objective
+from autotune.core.trials import Budget
 from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options
 
@@ -60,10 +60,9 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
     group.add_argument(
         "--objective",
-        choices=[objective.value for objective in Objective],
-        default=Options.objective.value,
-        help="what to minimize: time, energy (joules of one run), edp (energy times delay), or pareto (time "
-        "and energy) (default %(default)s)",
+        metavar="NAME|EXPRESSION",
+        help="what to minimize: time, energy (joules of one run), edp (energy times delay), pareto (time and "
+        "energy), or an expression such as 'time_ms * registers' (default: that of the space, else time)",
     )
     group.add_argument(
         "--budget",
@@ -166,14 +165,18 @@ def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> Options:
+    from autotune.evaluation.scoring import read_objective
+
     has_limit = parsed.budget is not None or parsed.time is not None
+    objective, own = read_objective(parsed.objective)
     return opt.run_options(
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
         budget=Budget(parsed.budget, parsed.time) if has_limit else DEFAULT_BUDGET,
         seed=parsed.seed,
-        objective=Objective(parsed.objective),
+        objective=objective,
+        own=own,
         transfer=not parsed.no_transfer,
         stop_when_unlikely=parsed.stop_when_unlikely,
         sanitizer=parsed.sanitizer,

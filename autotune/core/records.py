@@ -221,6 +221,7 @@ class Provenance:
     valid_configurations: int
     protocol: str  # how configurations were timed, in words
     compiler: str = ""  # with its version; empty where not recorded
+    objective: str = ""  # what was minimised, where it is an expression or function of the user's
     workload_sha256: str = ""  # of what the space says about inputs and launches; empty where not recorded
     checks: str = ""  # what the winner and its ties passed besides verification; empty where not recorded
 

@@ -73,6 +73,7 @@ class Objective(Enum):
     ENERGY = "energy"  # of one run, in J
     EDP = "edp"  # energy times delay, in J s
     PARETO = "pareto"  # time and energy; the best configuration has the least energy times delay
+    OWN = "own"  # an expression or function of the user's
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class Measurement:
     )
     chosen_from: int = 1  # number of finalists that a winner was chosen from; widens its interval
     noise: float | None = None  # relative difference of the times of a finalist that was timed as two
+    value: float | None = None  # of the user's own objective; not journaled
 
     @property
     def median_ms(self) -> float:
@@ -155,6 +157,8 @@ class Measurement:
 
     def score(self, objective: Objective) -> float | None:
         """The value of the objective; None if it needs an energy and none was measured."""
+        if objective is Objective.OWN:
+            return self.value
         if objective is Objective.TIME or self.energy_j is None:
             return self.median_ms if objective is Objective.TIME else None
         return self.energy_j * (1.0 if objective is Objective.ENERGY else self.median_ms * 1e-3)

@@ -19,6 +19,7 @@ from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove, run_work_item
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
+from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, Outcome
 from autotune.evaluation.worker import Worker
 from autotune.space.functions import function_name
@@ -59,7 +60,7 @@ class Evaluator:
         timeout_s: float,
         on_trial: OnTrial,
         on_stage: OnStage = unobserved,
-        objective: Objective = Objective.TIME,
+        scoring: Scoring | None = None,
     ) -> None:
         self._maker = maker
         self._pool = pool
@@ -69,7 +70,7 @@ class Evaluator:
         self._policy = policy
         self._timeout_s = timeout_s
         self._on_trial, self._on_stage = on_trial, on_stage
-        self._objective = objective
+        self._scoring = scoring or Scoring(maker.space, Objective.TIME)
         self._binaries: dict[tuple[str, str], Trial] = {}
         self._charged = 0
         self._started = self._lap_began = time.perf_counter()
@@ -206,7 +207,7 @@ class Evaluator:
             detail=detail,
             measurement=None if failure else outcome.measurement,
             cost_s=self._lap_s() if cost_s is None else cost_s,
-            objective=self._objective,
+            objective=self._scoring.objective,
             by_machine=failure is not None and failure.by_machine,
         )
         if binary is None:
@@ -234,12 +235,18 @@ class Evaluator:
             self._journal.append(trial)
         if ready.instance is not None and trial.status is Status.OK:
             self._binaries.setdefault(_run_key(ready.instance, trial.binary_sha256), trial)
-        if trial.status is Status.OK and trial.score is None:  # the journal keeps its time
+        trial = self._scoring.scored(trial)  # the journal keeps its time
+        if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
         self.trials[trial.config] = trial
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             self.best, self._incumbent = trial, _incumbent(ready, trial)
         self._on_trial(trial)
+
+    def _is_measured(self, trial: Trial) -> bool:
+        """Whether a trial has all that its score needs."""
+        measurement = trial.measurement
+        return measurement is not None and not (self._scoring.needs_energy and measurement.energy_j is None)
 
     def _compiled_ahead(self, configs: Sequence[Config]) -> Iterator[_Ready]:
         """Keep the compilers a few configurations ahead of the device.
@@ -274,8 +281,8 @@ class Evaluator:
             return _Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
         earlier = self._journal.trials.get(instance.key)
         if earlier is not None:
-            earlier = replace(earlier, config=config, objective=self._objective)
-            is_answer = earlier.score is not None if earlier.status is Status.OK else not earlier.by_machine
+            earlier = replace(earlier, config=config, objective=self._scoring.objective)
+            is_answer = self._is_measured(earlier) if earlier.status is Status.OK else not earlier.by_machine
             if is_answer:
                 return _Ready(instance, None, earlier, is_journaled=True)
         compilation = self._pool.submit(instance.source, instance.options, instance.names)

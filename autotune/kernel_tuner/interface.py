@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 import warnings
@@ -20,7 +21,7 @@ from autotune.core.expressions import number, parse
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import hint
-from autotune.core.trials import Budget, Failure, Status, Trial
+from autotune.core.trials import Budget, Failure, Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.journal import Journal
@@ -36,6 +37,7 @@ ENGINE = "kernel_tuner"
 MAX_DEFAULTS = 8  # configurations that are tried as the one to compare with, until one works
 DEFAULT_FEVALS = 100  # of a strategy; without one the whole space is tried
 TIMEOUT_S = 300.0  # of a configuration until the first one has run: scripts have problems of any size
+LAST_ROUND_SHARE = 0.2  # of the time of the search: Kernel Tuner has no such round
 RUNS = Path("runs/kernel_tuner")
 _STRATEGIES = "kernel_tuner.strategies."  # a script may give the module in the place of its name
 _BY_STATUS = {
@@ -121,6 +123,9 @@ def tune_kernel(
         block_size_names=block_size_names,
         observers=observers,
     )
+    if names != "time":
+        own = _objective(names, bool(is_higher_better), metrics, request)
+        options = replace(options, objective=Objective.OWN, own=own)
     task = request.space.bind(request.device)
     if request.observers.readings and "NVIDIA" not in task.device.vendor:
         raise InputError(f"observers: NVMLObserver: {task.device.name} is no GPU of NVIDIA")
@@ -238,6 +243,8 @@ def _options(strategy: Any, strategy_options: Mapping[str, Any] | None, seed: in
         seed=seed or 0,
         timeout_s=TIMEOUT_S,
         transfer=False,
+        last_round_share=LAST_ROUND_SHARE,
+        objective=Objective.TIME,
     )
 
 
@@ -287,6 +294,29 @@ def _search(task: TuningTask, options: Options, progress: Observer) -> Result:
     return search(with_default(task, tried[-1]), options, progress)
 
 
+def _objective(
+    name: str, is_higher_better: bool, metrics: Mapping[str, Any] | None, request: Request
+) -> Callable[[Mapping[str, Any]], float]:
+    """A metric as what a search makes small and keeps above 0, whatever its sign."""
+
+    def objective(values: Mapping[str, Any]) -> float:
+        config = Config({one.name: values[one.name] for one in request.parameters.listed})
+        row = request.parameters.decode(config) | {"time": values["time_ms"]}
+        row |= {"nvml_energy": values.get("energy_j")} | request.observers.results.get(config.key, {})
+        value = float(_with_metrics(row, metrics)[name]) * (-1 if is_higher_better else 1)
+        return value + math.hypot(value, 1)
+
+    objective.__qualname__ = name
+    return objective
+
+
+def _with_metrics(row: dict[str, Any], metrics: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A row with the metrics of a script, each of which may read those before it."""
+    for name, metric in (metrics or {}).items():
+        row[name] = metric(row) if callable(metric) else number(parse(metric), row)
+    return row
+
+
 def _row(trial: Trial, request: Request, metrics: Mapping[str, Any] | None) -> dict[str, Any]:
     """A configuration as Kernel Tuner reports it."""
     row: dict[str, Any] = request.parameters.decode(trial.config)
@@ -294,9 +324,7 @@ def _row(trial: Trial, request: Request, metrics: Mapping[str, Any] | None) -> d
     timings |= {"benchmark_time": max(0.0, trial.cost_s * 1e3), "strategy_time": 0.0, "framework_time": 0.0}
     if trial.status is Status.OK and trial.measurement is not None:
         row |= {"time": float(trial.measurement.median_ms), "times": list(trial.measurement.samples_ms)}
-        row |= timings | request.observers.of(trial)
-        for name, metric in (metrics or {}).items():
-            row[name] = metric(row) if callable(metric) else number(parse(metric), row)
+        row = _with_metrics(row | timings | request.observers.of(trial), metrics)
     else:
         row |= {"__error__": _BY_STATUS.get(trial.status, util.RuntimeFailedConfig)(trial.detail)} | timings
     return row | {"timestamp": datetime.now(UTC).isoformat(sep=" ")}

@@ -36,7 +36,10 @@ _OPTIONAL = (
     *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data", "include_dirs"),
     "measure",
     "call",
+    *("metrics", "objective", "require"),
 )
+# what metrics, objectives and requirements may read of a trial, besides all names of the space
+MEASURED = ("time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "compile_ms")
 
 _EXAMPLES = {  # of required keys
     "kernel": "my_kernel",
@@ -102,6 +105,9 @@ class SpaceSpec:
     conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
     full: str = REFERENCE  # what gives the expected results at the full size
     measure: CallConditions = USUAL
+    metrics: Mapping[str, str] = field(default_factory=dict)  # expressions of measurements, by name
+    objective: str = ""  # an expression of measurements and metrics to minimise; empty: the time
+    require: tuple[str, ...] = ()  # what measurements and metrics of a valid result satisfy
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
 
@@ -136,6 +142,8 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
     default = _config(top["default"].mapping(), parameters, first_values, top["default"])
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
+    metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
+    measured = {*names, *MEASURED, *metrics}
     verify = top["verify"].record((), ("rtol", "atol", "full")) if "verify" in top else {}
     return SpaceSpec(
         path=root.path,
@@ -168,6 +176,11 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
         data=_data(top["data"], arguments) if "data" in top else (),
         measure=_measure(top["measure"]) if "measure" in top else USUAL,
+        metrics=metrics,
+        objective=top["objective"].expression(measured) if "objective" in top else "",
+        require=tuple(item.expression(measured) for item in top["require"].items())
+        if "require" in top
+        else (),
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
     )

@@ -13,7 +13,7 @@ from autotune import __version__
 from autotune.core.launch_plan import CUDA_COMPILERS
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
-from autotune.core.trials import Measurement, Trial
+from autotune.core.trials import Measurement, Objective, Trial
 from autotune.evaluation.identity import workload_sha256
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -121,6 +121,7 @@ def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provena
         valid_configurations=len(task.space),
         protocol=str(policy),
         compiler=task.compiler,
+        objective=result.objective_name if result.objective is Objective.OWN else "",
         workload_sha256=workload_sha256(task.spec),
         cache_state=task.spec.measure.cache,
         launch_mode=task.spec.measure.launch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autotune.core.records import Config, Entry
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
-from autotune.errors import Overtaken, SetupError
+from autotune.errors import ExpressionError, Overtaken, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate import StoppingEstimate, stopping_estimate
@@ -145,11 +145,13 @@ def _result(
         cache_file=Path(record_path(str(root), task.device.slug, task.spec.kernel)),
         was_served=cached is not None and cached.config == winner.config,
         objective=objective,
+        objective_name=context.scoring.name,
+        metrics=tuple(context.scoring.metrics(trials[config]) for config in evaluator.trials),
         sources=sources,
         stopping_estimate=_stopping_estimate(context, winner, trials),
         uncompared=instance.uncompared(context.worker.compared),
         compares=bool(context.worker.compared),
-        front=() if objective is Objective.TIME else pareto_front(trials.values()),
+        front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched_s,
         seconds=evaluator.spent_s,
         cores_of_others=began.cores_of_others(cpu_times()),
@@ -161,7 +163,8 @@ def _result(
 def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     """Trials of the journal, from any search, whose content key still holds; fastest first."""
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
-    yield from (trial for trial in by_score(rows) if context.maker.key_now(trial.config) == trial.key)
+    scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
+    yield from (trial for trial in by_score(scored) if context.maker.key_now(trial.config) == trial.key)
 
 
 def _last_round(
@@ -223,9 +226,21 @@ def _journaled_round(
     exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
     for keys, found in reversed(context.journal.finals.items()):
         is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
-        if is_same and all(is_final(measured, context.objective) for measured in found.values()):
-            return found
+        valued = _valued(context, (*allowed, *needed, *chosen), found) if is_same else {}
+        if valued and all(is_final(measured, context.objective) for measured in valued.values()):
+            return valued
     return None
+
+
+def _valued(
+    context: TuningContext, trials: Iterable[Trial], found: Mapping[str, Measurement]
+) -> dict[str, Measurement]:
+    """Journaled measurements with the value of the user's objective; none where it needs more of them."""
+    by_key = {trial.key: trial for trial in trials}
+    try:
+        return {key: context.scoring.valued(by_key[key], measured) for key, measured in found.items()}
+    except ExpressionError:
+        return {}
 
 
 def _best(

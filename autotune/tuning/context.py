@@ -27,6 +27,7 @@ from autotune.evaluation.journal import Journal
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -87,9 +88,18 @@ class TuningContext:
     timeout_s: float
     policy: MeasurementPolicy
     objective: Objective
+    scoring: Scoring
     sanitizer: Sanitizer | None
     skips_sanitizer: bool  # although there may be one
     observer: Observer
+
+
+def scoring_of(task: TuningTask, options: Options) -> Scoring:
+    """What a search minimises: the options' objective, else that of the space, else the time."""
+    if options.objective is not None:
+        return Scoring(task.space, options.objective, options.own)
+    own = task.spec.objective
+    return Scoring(task.space, Objective.OWN if own else Objective.TIME, own or None)
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
@@ -205,6 +215,7 @@ def open_context(
         opened.callback(journal.close)
         pool = processes.pool  # compiles while the device is opened
         worker = processes.worker(task, default, maker)
+        scoring = scoring_of(task, options)
         evaluator = Evaluator(
             maker,
             pool,
@@ -215,7 +226,7 @@ def open_context(
             timeout_s=options.timeout_s,
             on_trial=observer.tried,
             on_stage=observer.stage,
-            objective=options.objective,
+            scoring=scoring,
         )
         yield TuningContext(
             task=task,
@@ -226,7 +237,8 @@ def open_context(
             evaluator=evaluator,
             timeout_s=options.timeout_s,
             policy=policy,
-            objective=options.objective,
+            objective=scoring.objective,
+            scoring=scoring,
             sanitizer=_sanitizer(task, processes.variables) if options.sanitizer else None,
             skips_sanitizer=not options.sanitizer,
             observer=observer,

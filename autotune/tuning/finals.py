@@ -25,6 +25,7 @@ from autotune.core.trials import (
     Verdict,
     median_interval,
 )
+from autotune.errors import ExpressionError
 from autotune.evaluation.device_process import conditions, energy, verify_once
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
@@ -141,7 +142,7 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     measurements = _time_all(context, by_key, rejected, until_s)
     if context.policy.energy_s > 0 and not rejected:
         measurements = _add_energy(context, by_key, measurements, rejected)
-    return Finals(measurements, rejected)
+    return Finals(_add_values(context, by_key, measurements, rejected), rejected)
 
 
 def _compile(
@@ -280,6 +281,22 @@ def _add_energy(
             rejected[key] = Failure(Status.MEASUREMENT_ERROR, "the device counted no energy")
         else:
             found[key] = replace(measurement, energy_j=answer)
+    return found
+
+
+def _add_values(
+    context: TuningContext,
+    by_key: Mapping[str, Finalist],
+    measurements: Mapping[str, Measurement],
+    rejected: dict[str, Failure],
+) -> dict[str, Measurement]:
+    """Compute the user's objective of each finalist; those for which that fails are rejected."""
+    found = {}
+    for key, measurement in measurements.items():
+        try:
+            found[key] = context.scoring.valued(by_key[key].trial, measurement)
+        except ExpressionError as error:
+            rejected[key] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
     return found
 
 

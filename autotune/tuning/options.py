@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.core.trials import Budget, Objective
+from autotune.evaluation.scoring import OwnObjective
 
 DEFAULT_BUDGET = Budget(trials=100)
 MAX_VARIANTS = 8  # that a sweep chooses
@@ -28,8 +29,10 @@ class Options:
     keep: bool = False  # after an edit, go on with the journal's trials that still hold
     transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
-    objective: Objective = Objective.TIME
+    objective: Objective | None = None  # None: that of the space, else the time
+    own: OwnObjective | None = None  # where `objective` is OWN
     energy: bool = False  # measure the energy of every configuration, whatever the objective
+    last_round_share: float | None = None  # of the search's time, at least 3 s; None: as long or 30 s
     cache: Path | None = None
     sanitizer: bool = True  # check the winner and its ties with compute-sanitizer where it is installed
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results

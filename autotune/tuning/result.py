@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ class Result:
     cache_file: Path
     was_served: bool  # the cache held the winner already
     objective: Objective
+    objective_name: str  # its expression, where it is the user's own
+    metrics: tuple[Mapping[str, float], ...]  # of each trial, as the space names them
     sources: tuple[SourceResults, ...]  # results of other devices and problems that the search started from
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return

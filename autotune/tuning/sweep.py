@@ -29,6 +29,7 @@ from autotune.tuning.context import (
     keep_worker_ready,
     open_context,
     open_processes,
+    scoring_of,
 )
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
@@ -105,8 +106,8 @@ def sweep(
         WriteError: A journal or the cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
-    if options.objective is not Objective.TIME:
-        raise InputError("a sweep minimizes the time; leave out --objective")
+    if scoring_of(first, options).objective is not Objective.TIME:
+        raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
     if options.journal is not None:
         raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
     for task in tasks:

@@ -34,6 +34,7 @@ from autotune.tuning.context import (
     TuningContext,
     default_journal,
     open_context,
+    scoring_of,
 )
 from autotune.tuning.doubts import doubts
 from autotune.tuning.options import Options
@@ -42,6 +43,7 @@ from autotune.tuning.source_results import gather, summary
 from autotune.tuning.task import TuningTask
 
 LAST_ROUND_SHARE = 0.2  # of the time limit
+MIN_LAST_ROUND_S = 3.0  # where it may take a share of the search's time
 TUNED = "tuned best"  # the last step of a ladder
 
 
@@ -67,18 +69,27 @@ def search(
         sources = _sources(task, options, engine)
     searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
     strategy = strategy or default_strategy(engine)
-    root = Path(objective_root(str(writable_root(options.cache)), options.objective.value))
+    scoring = scoring_of(task, options)
+    root = Path(objective_root(str(writable_root(options.cache)), scoring.folder))
     require_valid_default(task)
     check_writable(root, task.device, task.spec.kernel)
-    is_for_time = options.objective is Objective.TIME and not options.energy
-    policy = POLICY if is_for_time else ENERGY_POLICY
+    policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
+    policy = ENERGY_POLICY if scoring.needs_energy or options.energy else policy
     began = cpu_times()
     with open_context(task, _without_last_round(options), observer, policy) as context:
         explore(context, searcher, options, summary(sources), began)
         label = f"{engine}:{strategy}" if strategy else engine
-        limit_s = options.budget.seconds
-        left_s = None if limit_s is None else limit_s - context.evaluator.spent_s
+        left_s = _left_s(options, context.evaluator.spent_s)
         return conclude(context, options.seed, root, label, sources, began, left_s)
+
+
+def _left_s(options: Options, spent_s: float) -> float | None:
+    """Time for the last round; None where nothing limits it."""
+    if options.budget.seconds is not None:
+        return options.budget.seconds - spent_s
+    if options.last_round_share is not None:
+        return max(MIN_LAST_ROUND_S, options.last_round_share * spent_s)
+    return None
 
 
 def explore(

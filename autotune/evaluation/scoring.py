@@ -1,0 +1,140 @@
+"""What users make of measurements: their own metrics, their own objective, and requirements on results."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from autotune.core.expressions import Expression, number, parse, unknown_names
+from autotune.core.text import hint
+from autotune.core.trials import Measurement, Objective, Status, Trial
+from autotune.errors import ExpressionError, InputError
+from autotune.space import Space
+from autotune.space.functions import function_name
+from autotune.space.spec import MEASURED
+
+OwnObjective = str | Callable[[Mapping[str, Any]], float]  # an expression, or a function of the same values
+
+
+class Scoring:
+    """Values of trials, computed from their measurements, their parameters and the problem's sizes."""
+
+    def __init__(self, space: Space, objective: Objective, own: OwnObjective | None = None) -> None:
+        """Check an objective of the user's.
+
+        Args:
+            space: The bound space, with its metrics and requirements.
+            objective: What the search minimises.
+            own: The user's, where that is `Objective.OWN`.
+
+        Raises:
+            InputError: The expression cannot be read, or reads unknown names.
+        """
+        self.objective = objective
+        self._space = space
+        self._own = _checked(own, space) if isinstance(own, str) else own
+        self._metrics = {name: parse(text) for name, text in space.spec.metrics.items()}
+        self._require = [parse(text) for text in space.spec.require]
+
+    @property
+    def name(self) -> str:
+        """The objective in words: its name, its expression, or the name of its function."""
+        if isinstance(self._own, Expression):
+            return self._own.text
+        return self.objective.value if self._own is None else function_name(self._own)
+
+    @property
+    def folder(self) -> str:
+        """What the cache calls the objective: the name, or a hash of the user's own."""
+        if self._own is None:
+            return self.objective.value
+        return f"{self.objective.value}-{hashlib.sha256(self.name.encode()).hexdigest()[:8]}"
+
+    @property
+    def needs_energy(self) -> bool:
+        """Whether the energy of a run has to be measured."""
+        own = [self._own] if isinstance(self._own, Expression) else []
+        read = {name for one in (*own, *self._metrics.values(), *self._require) for name in one.names}
+        return "energy_j" in read or self.objective not in (Objective.TIME, Objective.OWN)
+
+    def metrics(self, trial: Trial) -> dict[str, float]:
+        """The metrics of a trial, as far as what they read was measured."""
+        found = self._values(trial, trial.measurement)
+        return {name: float(found[name]) for name in self._metrics if name in found}
+
+    def scored(self, trial: Trial) -> Trial:
+        """A trial with the value of the user's objective, or with the reason why it does not count."""
+        if trial.status is not Status.OK or trial.measurement is None:
+            return trial
+        try:
+            values = self._values(trial, trial.measurement)
+            for condition in self._require:
+                if not condition(values):
+                    detail = f"require: {condition.text} does not hold: {_read(condition, values)}"
+                    return replace(trial, status=Status.PRUNED, detail=detail)
+            return replace(trial, measurement=self.valued(trial, trial.measurement))
+        except ExpressionError as error:
+            return replace(trial, status=Status.MEASUREMENT_ERROR, detail=f"objective: {error}")
+
+    def valued(self, trial: Trial, measurement: Measurement) -> Measurement:
+        """Another measurement of a trial with the value of the user's objective; raises ExpressionError."""
+        if self._own is None:
+            return measurement
+        values = self._values(trial, measurement)
+        if isinstance(self._own, Expression):
+            value = float(number(self._own, values))
+        else:
+            try:
+                value = float(self._own(values))
+            except Exception as error:  # noqa: BLE001 - whatever the user's function raises
+                raise ExpressionError(f"{self.name}: {type(error).__name__}: {error}") from None
+        if not 0 < value < math.inf:
+            raise ExpressionError(f"{self.name} gives {value:g}, expected more than 0")
+        return replace(measurement, value=value)
+
+    def _values(self, trial: Trial, measurement: Measurement | None) -> dict[str, Any]:
+        """What expressions may read: everything that was measured, and metrics that this suffices for."""
+        measured = {
+            "time_ms": measurement and measurement.median_ms,
+            "energy_j": measurement and measurement.energy_j,
+            "registers": trial.registers,
+            "spill_bytes": trial.spill_bytes,
+            "shared_bytes": trial.shared_bytes,
+            "compile_ms": trial.compile_ms,
+        }
+        values = self._space.values(trial.config) | {
+            name: value for name, value in measured.items() if value is not None
+        }
+        for name, expression in self._metrics.items():
+            with suppress(ExpressionError):  # it reads what was not measured
+                values[name] = number(expression, values)
+        return values
+
+
+def read_objective(given: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
+    """What was asked for: an objective that has a name, or one of the user's; None asks for nothing."""
+    named = [one for one in Objective if one is not Objective.OWN and one.value == given]
+    if given is None or named:
+        return (named[0] if named else None), None
+    return Objective.OWN, given
+
+
+def _checked(text: str, space: Space) -> Expression:
+    known = {*space.values(space.spec.default), *MEASURED, *space.spec.metrics}
+    try:
+        expression = parse(text)
+    except ExpressionError as error:
+        raise InputError(f"objective: {error}") from None
+    if unknown := unknown_names(expression, known):
+        named = {*(one.value for one in Objective if one is not Objective.OWN), *known}
+        raise InputError(f"objective: unknown name {unknown[0]!r}{hint(unknown[0], named)}")
+    return expression
+
+
+def _read(condition: Expression, values: Mapping[str, Any]) -> str:
+    """The values that a condition reads."""
+    return ", ".join(f"{name}={values[name]}" for name in sorted(condition.names) if name in values)
