@@ -42,7 +42,8 @@ def test_the_help_of_search_names_every_engine_and_objective(capsys):
     engines = shown[shown.index("--engine ENGINE surrogate") : shown.index("--strategy NAME a")]
     objectives = shown[shown.index("what to minimize") : shown.index("--budget N number")]
     assert [name for name in engine_names() if name not in engines] == []
-    assert [one.value for one in Objective if one.value not in objectives] == []
+    named = [one.value for one in Objective if one is not Objective.OWN]
+    assert [name for name in named if name not in objectives] == []
 
 
 @pytest.mark.parametrize("verb", ["best", "compare", "ladder", "export", "adopt"])
