@@ -13,7 +13,8 @@ Kernel Tuner's time of the configuration that autotune chose over that of the on
 time of a tool is that of all its calls in the script, with compiling, verifying and autotune's last round.
 CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls of a script after its
 first two get few configurations. The table has a line for each script; what does not run has its reason.
-Results are added to FILE, so a long list can be run in parts; the table shows all of them.
+Results are added to FILE, so a long list can be run in parts: scripts that FILE has are left out unless they
+are named. The table shows all of them.
 """
 
 from __future__ import annotations
@@ -193,24 +194,27 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="with the scripts and the kernels that they read")
-    parser.add_argument("--scripts", nargs="+", metavar="NAME", help="which (default: all, by name)")
+    parser.add_argument("--scripts", nargs="+", metavar="NAME", help="which (default: all, short ones first)")
     parser.add_argument(
         "--configurations", type=int, default=150, help="at most, per call (default %(default)s)"
     )
     parser.add_argument(
-        "--limit-s", type=float, default=60, help="for a script and a tool (default %(default)s)"
+        "--limit-s", type=float, default=60, help="for a script in a tool (default %(default)s)"
     )
-    parser.add_argument("--total-s", type=float, default=math.inf, help="no script begins after that")
+    parser.add_argument(
+        "--total-s", type=float, default=400, help="no script begins later (default %(default)s)"
+    )
     parser.add_argument("--results", type=Path, help="a JSON file that results are added to")
     parser.add_argument("--only", choices=TUNERS, help=argparse.SUPPRESS)
     parsed = parser.parse_args()
-    scripts = parsed.scripts or sorted(path.name for path in parsed.folder.glob("*.py"))
+    by_length = sorted(parsed.folder.glob("*.py"), key=lambda path: (path.stat().st_size, path.name))
+    scripts = parsed.scripts or [path.name for path in by_length]
     if parsed.only:
         run_script(parsed.only, Path.cwd() / scripts[0], parsed.configurations)
         return
     known = json.loads(parsed.results.read_text()) if parsed.results and parsed.results.exists() else {}
     began = time.perf_counter()
-    for name in scripts:
+    for name in scripts if parsed.scripts else [name for name in scripts if name not in known]:
         if time.perf_counter() - began > parsed.total_s:
             print(f"{name}: not begun after {parsed.total_s:g} s", flush=True)
             continue
