@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli.output import emit
-from autotune.errors import InputError, MissingExtra, WriteError
+from autotune.core.text import count_text
+from autotune.errors import AutotuneError, InputError, MissingExtra, WriteError
 
 if TYPE_CHECKING:
     from autotune.compilers.base import Compiler
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _ARCHITECTURE = "sm_90"
 _TIMEOUT_S = 120.0
+_RUN_S = 10.0  # time limit of the default's run
 _UNDEFINED = re.compile(
     r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\''
 )
@@ -52,9 +54,14 @@ def run(parsed: argparse.Namespace) -> None:
                 out.write(text)
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
-    emit(findings(made, space, reference, can_run=_can_run(made.source.dialect)))
-    if complaint:
-        emit(f"note: the default does not compile yet: {_first_error(complaint)}")
+    can_run = _can_run(made.source.dialect)
+    emit(findings(made, space, reference))
+    emit(
+        f"note  the default does not compile yet: {_first_error(complaint)}"
+        if complaint
+        else _checked(space, can_run=can_run)
+    )
+    emit(next_steps(made, space, reference, can_run=can_run))
 
 
 def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:
@@ -159,11 +166,33 @@ def _can_run(dialect: str) -> bool:
     return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
 
 
-def findings(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -> str:
-    """Say which kernels, arguments and macros were found, what was written and what to do next.
+def _checked(space: Path, *, can_run: bool) -> str:
+    """Load and count the space that was written, run its default if a device is there; say how it went."""
+    from autotune.cli.progress import SearchProgress, Verbosity
+    from autotune.core.trials import Budget, Status
+    from autotune.processes.temporary_folder import scratch_folder
+    from autotune.tuning.options import Options
+    from autotune.tuning.task import Target, bind_target, count_space
+    from autotune.tuning.tuner import run_once
 
-    What cannot run on this machine can be compiled, unless it is for OpenCL alone.
-    """
+    try:
+        if not can_run:
+            valid = len(count_space(Target(space, _ARCHITECTURE))[0])
+            return f"good  the space has {count_text(valid, 'valid configuration')}; nothing was run"
+        task = bind_target(Target(space))
+        with scratch_folder() as folder, SearchProgress(Verbosity.QUIET) as progress:
+            options = Options(budget=Budget(), timeout_s=_RUN_S, journal=Path(folder) / "run.jsonl")
+            trial = run_once(task, options, progress, task.spec.default)
+    except AutotuneError as error:
+        return f"note  the default does not run yet: {error}"
+    if trial.status is not Status.OK:
+        return f"note  the default does not run yet: {trial.status.value}: {trial.detail}"
+    valid_text = count_text(len(task.space), "valid configuration")
+    return f"good  the space has {valid_text}; the default took {trial.time_ms:.4g} ms on {task.device.name}"
+
+
+def findings(made: Scaffold, space: Path, reference: Path) -> str:
+    """Say which kernels, arguments and macros were found, and what was written."""
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
     lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
     for item in made.guess.arguments:
@@ -184,6 +213,11 @@ def findings(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -> 
         f"wrote {space}: read its comments",
         f"wrote {reference}: {guessed}",
     ]
+    return "\n".join(lines)
+
+
+def next_steps(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -> str:
+    """Say what to do next; what cannot run on this machine can be compiled, unless it is for OpenCL alone."""
     steps = [f"autotune search {space}"]
     if not can_run and made.source.dialect != "opencl":
         steps = [
@@ -192,5 +226,4 @@ def findings(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -> 
         ]
     if not made.guess.reference:
         steps.insert(0, f"write {reference}: it says what is expected")
-    lines += [f"{'next' if number == 0 else 'then'}  {step}" for number, step in enumerate(steps)]
-    return "\n".join(lines)
+    return "\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps))

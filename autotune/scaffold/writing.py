@@ -17,7 +17,7 @@ def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
-            f"# A first space for {file}, guessed from its text and not run: check what comments ask.",
+            f"# A first space for {file}, guessed from its text: check what comments ask.",
             "schema: 1",
             f"kernel: {name}",
             f"dialect: {source.dialect}",

@@ -38,11 +38,11 @@ def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says):
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     space = name.replace(name[-2:], "yaml")
-    arguments = ("--device", "opencl:0", "--size", "n=8192", "--budget", "3", "--engine", "random", "--json")
+    arguments = ("--device", "opencl:0", "--size", "n=8192", "--budget", "2", "--engine", "random", "--json")
     done = folder.run("search", space, *arguments)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["counts"] == {"ok": 3} and found["compared"] is (says != "nothing is compared")
+    assert found["counts"] == {"ok": 2} and found["compared"] is (says != "nothing is compared")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,17 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text,
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     (folder.path / name).write_text(text)
     done = folder.run("new", name)
-    assert done.returncode == 0 and done.stdout.splitlines()[-len(steps) - 1].startswith("wrote ")
-    assert done.stdout.splitlines()[-len(steps) :] == steps
+    assert done.returncode == 0 and done.stdout.splitlines()[-len(steps) :] == steps
+    said = done.stdout.splitlines()[-len(steps) - 1]
+    assert said.startswith("good  the space has ") and " valid configuration" in said
+    assert ("; the default took " in said) is ("autotune search" in steps[-1])
+
+
+def test_a_default_that_fails_is_told(folder):
+    (folder.path / "shift.cl").write_text(UNCHECKED.replace("y[i]", "y[i + 1]"))
+    done = folder.run("new", "shift.cl")
+    assert done.returncode == 0
+    assert "\nnote  the default does not run yet: out_of_bounds: wrote outside y" in done.stdout
 
 
 def test_a_wrong_reference_of_a_new_space_is_noticed(folder):
