@@ -131,6 +131,14 @@ def run_in_process(folder: Path, *arguments: object) -> subprocess.CompletedProc
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+def pytest_configure():
+    """Keep each worker of pytest-xdist to one core: a search then starts one compiler, not one per core."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker:
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache_home(tmp_path_factory):
     """Binaries of tests are kept apart from the user's, and are gone with the session's other files."""

@@ -1,11 +1,10 @@
 """Every kernel computes what its reference says, on the CPU: all landmarks and every pair of values.
 
 They are compiled without optimisation, which would take several times as long and checks the compiler rather
-than the kernel. The sizes are the spaces' own awkward ones: landmarks run on each of them, the others on two,
+than the kernel. The sizes are the spaces' own awkward ones: landmarks run on each of them, the others on one,
 taken in turns.
 """
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,8 +21,7 @@ from autotune.space import load_space
 from tests.sampled_configurations import sampled
 
 SPACES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
-pytestmark = pytest.mark.xdist_group("kernels")  # each starts a process per core
-MAX_PAIRWISE = 60  # rows: 81% of convolution's pairs, 95% of reduce's, 99% or all of any other's
+MAX_PAIRWISE = 40  # rows: 73% of convolution's pairs, 89% of reduce's, 92% or more of any other's
 UNOPTIMISED = "-cl-opt-disable"
 CPU = Address("opencl", 0)
 
@@ -36,9 +34,7 @@ def instances(spec, device):
             instance = maker.make(config)
             problems = instance.checks or (instance.problem,)  # some are right for the main size only
             if number >= len(known):
-                count = len(problems)
-                turns = sorted({number % count, (number + count // 2) % count})
-                problems = tuple(problems[turn] for turn in turns)
+                problems = (problems[number % len(problems)],)
             yield instance, problems
 
 
@@ -68,7 +64,7 @@ def test_landmarks_and_every_pair_of_values_are_right(path, tmp_path):
     with ExitStack() as opened:
         pool = CompilerPool(
             compiler_opener(CPU, device, spec.compiler),
-            workers=len(os.sched_getaffinity(0)),
+            workers=1,
             timeout_s=120,
             environment=environment,
         )
