@@ -194,6 +194,11 @@ def stand_ins() -> dict[str, str]:
     return found
 
 
+def version_files() -> tuple[Path, ...]:
+    """The headers whose state stands for their packages' versions."""
+    return tuple(path for name in _FOLDERS.values() if (path := find_header(name)) is not None)
+
+
 @cache
 def identity() -> str:
     """Identify the headers that a binary may depend on: the replacements' texts, and the others' versions."""

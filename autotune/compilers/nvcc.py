@@ -29,6 +29,7 @@ class NvccCompiler:
 
     def __init__(self, architecture: str) -> None:
         self._nvcc = find_nvcc()
+        self.files = (Path(self._nvcc),)
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "-rdc=true", "-dlink", "-cubin")
         version = self._run("--version", folder=Path.cwd()).strip()
         self.name = f"nvcc {version_in(version)}"  # in stored results

@@ -49,6 +49,12 @@ class CudaCompiler:
         """Name and version in stored results, such as NVRTC 13.0.88."""
         return _name()
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that `identity` and `name` depend on; none if NVRTC's is not known."""
+        library = _library_path()
+        return (library, *cuda_headers.version_files()) if library else ()
+
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
@@ -147,17 +153,23 @@ def cubin_binary(data: bytes, log: str, compile_ms: float, symbols: Mapping[str,
     )
 
 
+def _library_path() -> Path | None:
+    """Load NVRTC; raises MissingExtra if the library is not installed."""
+    try:
+        path = load_nvidia_dynamic_lib("nvrtc").abs_path
+    except DynamicLibNotFoundError:  # the bindings and the library are separate packages
+        raise MissingExtra("NVRTC", "cuda") from None
+    return Path(path) if path else None
+
+
 def _library() -> str:
     """NVRTC's version with its file's size and date, because patches of one version generate other code.
 
     Raises MissingExtra if the library is not installed.
     """
-    try:
-        path = load_nvidia_dynamic_lib("nvrtc").abs_path
-    except DynamicLibNotFoundError:  # the bindings and the library are separate packages
-        raise MissingExtra("NVRTC", "cuda") from None
+    path = _library_path()
     _, major, minor = nvrtc.nvrtcVersion()
-    status = Path(path).stat() if path else None
+    status = path.stat() if path else None
     file = f"{status.st_size}/{status.st_mtime_ns}" if status else "of the system"
     return f"NVRTC {major}.{minor} {file}"
 

@@ -26,12 +26,14 @@ class Field:
         default: Any = _MISSING,
         default_factory: Any = _MISSING,
         repr: bool = True,
+        hash: bool | None = None,
         compare: bool = True,
     ) -> None:
         self.name = ""
         self.default = default
         self.default_factory = default_factory
         self.repr = repr
+        self.hash = compare if hash is None else hash
         self.compare = compare
 
 
@@ -62,8 +64,9 @@ def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[Any], Any]:
             "__delattr__": _refuse_to_delete,
         }
         if eq:
-            values = _values(item.name for item in found if item.compare)
-            methods |= {"__eq__": _eq(values), "__hash__": lambda self: hash(values(self))}
+            hashed = _values(item.name for item in found if item.hash)
+            methods["__eq__"] = _eq(_values(item.name for item in found if item.compare))
+            methods["__hash__"] = lambda self: hash(hashed(self))
         for name, method in methods.items():
             if name not in cls.__dict__ or (name == "__hash__" and cls.__dict__[name] is None):
                 setattr(cls, name, method)
@@ -163,7 +166,7 @@ class _Described:
 
         content = {"__annotations__": self._cls.__annotations__}
         for item in self._cls.__frozen_fields__:
-            options = {"repr": item.repr, "compare": item.compare}
+            options = {"repr": item.repr, "hash": item.hash, "compare": item.compare}
             if item.default is not _MISSING:
                 options["default"] = item.default
             if item.default_factory is not _MISSING:

@@ -6,10 +6,9 @@ They are apart from `records` so that production code need not import them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from statistics import NormalDist, median
 
+from autotune.core.frozen import dataclass, field
 from autotune.core.records import Config, Front, Sizes, Value
 
 
@@ -148,6 +147,8 @@ class Measurement:
     @property
     def median_ms(self) -> float:
         """Median of the samples."""
+        from statistics import median  # imports fractions and decimals, which loading a kernel does not need
+
         return median(self.samples_ms)
 
     @property
@@ -181,6 +182,8 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
     """
     ordered = sorted(samples)
     count = len(ordered)
+    from statistics import NormalDist
+
     reach = (0.98 if chosen_from == 1 else NormalDist().inv_cdf(1 - 0.025 / chosen_from) / 2) * count**0.5
     low = max(0, int(count / 2 - reach))
     high = min(count - 1, int(count / 2 + reach))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.c_types import is_complex, struct_fields
 from autotune.core.records import Scalar
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_BFLOAT16 = "bfloat16"
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy type of an element type."""
+    if name == _BFLOAT16:
+        import ml_dtypes  # takes longer to import than a kernel to load
+
+        dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return dtype
     fields = struct_fields(name)
     if not fields:
         return np.dtype(name)
@@ -24,11 +28,13 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether elements are real floating-point numbers."""
-    return dtype.kind == "f" or dtype == _BFLOAT16
+    return dtype.kind == "f" or dtype.name == _BFLOAT16
 
 
 def unit_roundoff(name: str) -> float:
     """The largest relative error of one rounding to a floating-point or complex type."""
+    import ml_dtypes
+
     return float(ml_dtypes.finfo(numpy_dtype(name)).eps) / 2  # type: ignore[no-untyped-call]
 
 

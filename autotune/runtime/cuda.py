@@ -17,8 +17,7 @@ from weakref import finalize
 
 import numpy as np
 
-from autotune.compilers.base import cuda_compiler
-from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
+from autotune.compilers.known_compilers import lazy_compiler
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.cuda_module import (
@@ -72,14 +71,12 @@ class CudaLauncher:
 
     def compiler(self, kind: str) -> str:
         """The name and version of NVRTC or nvcc."""
-        return cuda_compiler(self.device.architecture, kind).name
+        return lazy_compiler(self.device.architecture, kind).name
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
         """Load the binary, which the binary cache may have; raises SetupError where nvcc is missing."""
-        compiler = cuda_compiler(self.device.architecture, kind)
-        folder = default_folder()
-        cached = compiler if folder is None else CachedCompiler(compiler, BinaryCache(folder))
-        return Module(cached.compile(source, options, names), self._context)
+        compiler = lazy_compiler(self.device.architecture, kind)
+        return Module(compiler.compile(source, options, names), self._context)
 
     def number(self, value: np.generic) -> int:
         """The bits of a number, which take the place of an address."""

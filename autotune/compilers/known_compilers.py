@@ -1,0 +1,112 @@
+"""What is known of CUDA compilers without loading them: their identity, for keys of the binary cache.
+
+To load NVRTC and to ask for its version takes longer than to load a kernel. The answer is kept in the user's
+cache folder, with the state of the files that it comes from, and counts as long as these are unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from autotune.compilers.base import cuda_compiler
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
+from autotune.core.trials import Binary
+from autotune.processes.files import replace_file, user_folder
+
+if TYPE_CHECKING:
+    from autotune.compilers.nvcc import NvccCompiler
+    from autotune.compilers.nvrtc import CudaCompiler
+
+# Variables that decide which compiler is found.
+_VARIABLES = (
+    *("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"),
+    *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
+)
+
+
+class KnownCompiler(NamedTuple):
+    """A compiler that some process has opened; `identity` is part of the keys of its binaries."""
+
+    identity: str
+    name: str  # with the version, as in results
+
+
+class LazyCompiler:
+    """A CUDA compiler that is opened for the first source whose binary the cache does not have."""
+
+    def __init__(self, architecture: str, kind: str) -> None:
+        self._architecture, self._kind = architecture, kind
+        folder = default_folder()
+        self._binaries = None if folder is None else BinaryCache(folder)
+        self._known = None if folder is None else _recall(architecture, kind)
+
+    @property
+    def name(self) -> str:
+        """Name and version in stored results."""
+        return self._known.name if self._known else self._compiler.name
+
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
+        """Look up or compile; raises CompileError, MissingExtra and SetupError as the compilers do."""
+        if self._known and self._binaries:
+            found = self._binaries.get(content_key(self._known.identity, source, options, names))
+            if found is not None:
+                return found
+        if self._binaries is None:
+            return self._compiler.compile(source, options, names)
+        return CachedCompiler(self._compiler, self._binaries).compile(source, options, names)
+
+    @cached_property
+    def _compiler(self) -> CudaCompiler | NvccCompiler:
+        compiler = cuda_compiler(self._architecture, self._kind)
+        if compiler.identity is not None and compiler.files:
+            known = KnownCompiler(compiler.identity, compiler.name)
+            _remember(self._architecture, self._kind, known, compiler.files)
+        return compiler
+
+
+@cache
+def lazy_compiler(architecture: str, kind: str) -> LazyCompiler:
+    """The compiler of this process for an NVIDIA architecture, `nvcc` or NVRTC for any other kind."""
+    return LazyCompiler(architecture, kind)
+
+
+def _recall(architecture: str, kind: str) -> KnownCompiler | None:
+    """What was remembered, unless a file has changed since."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = json.loads(_path(architecture, kind).read_text())
+        if all(_state(path) == state for path, state in known["files"].items()):
+            return KnownCompiler(str(known["identity"]), str(known["name"]))
+    return None
+
+
+def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterable[Path]) -> None:
+    """Keep what is known of a compiler, with the files it depends on; errors of the disk are ignored."""
+    own = Path(__file__).parent  # another version of autotune may choose other options or headers
+    listed = [*map(str, files), *(str(own / f"{name}.py") for name in ("nvrtc", "nvcc", "cuda_headers"))]
+    with suppress(OSError):
+        path = _path(architecture, kind)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        states = {path: _state(path) for path in listed}
+        replace_file(path, json.dumps({**known._asdict(), "files": states}))
+
+
+def _path(architecture: str, kind: str) -> Path:
+    environment = [sys.prefix, *(os.environ.get(name, "") for name in _VARIABLES)]
+    key = hashlib.sha256(json.dumps(environment).encode()).hexdigest()[:16]
+    folder = user_folder("compilers")
+    if folder is None:
+        raise FileNotFoundError("no home")
+    return folder / f"{kind or 'nvrtc'}-{architecture}-{key}.json"
+
+
+def _state(path: str) -> list[int]:
+    status = Path(path).stat()
+    return [status.st_size, status.st_mtime_ns]
