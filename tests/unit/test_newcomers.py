@@ -4,6 +4,7 @@ A message names the file, the place, what was expected and what to do. Read the 
 `python -m tests.unit.test_newcomers` writes it again.
 """
 
+import re
 import shutil
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from tests.conftest import ROOT, Folder, run_in_process
 from tests.space_example import GPU
 
 RECORDED = ROOT / "tests/golden/newcomers.txt"
+STUMBLES = ROOT / "tests/first_hour.md"
 AXPY = ROOT / "tests/golden/newcomer"  # the tutorial's kernel, space and reference
 SPACE = ()  # no command: what reading the space says, or the findings about its source
 SEARCH = ("search", "double.yaml", "-d", "fake")
@@ -89,6 +91,7 @@ MISTAKES = {
         *("reference.py", RETURN, RETURN.replace("2 *", "2.000001 *")),
         ("search", "floats.yaml", "-d", "fake"),
     ),
+    "a number that the reference does not have": ("double.yaml", "value: n}", "value: n - 1}", SEARCH),
     "a wrong result": ("double.py", "2 * x.view", "1 + 2 * x.view", SEARCH),
     # the command line
     "a kernel for a space": (None, None, None, ("search", "axpy.cu")),
@@ -139,6 +142,13 @@ def record() -> str:
 def test_a_newcomer_is_told_what_is_wrong_and_what_to_do(tmp_path, case):
     recorded = dict(part.split("\n", 1) for part in RECORDED.read_text().removeprefix("## ").split("\n## "))
     assert said(case, tmp_path).strip() == recorded[case].strip()
+
+
+def test_every_stumble_of_the_list_has_its_test():
+    rows = re.findall(r"^\| .* \| `(\S+)::(\w+)` \|$", STUMBLES.read_text(), re.MULTILINE)
+    assert len(rows) > 50
+    for file, name in rows:
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(), (file, name)
 
 
 if __name__ == "__main__":

@@ -219,6 +219,7 @@ def test_a_const_pointer_is_always_an_input():
         ("y[0] = TILE + ITEMS_PER_THREAD;", {"TILE": (8, 16, 32), "ITEMS_PER_THREAD": (1, 2, 4, 8)}),
         ("#if USE_CACHE\n#endif", {"USE_CACHE": (False, True)}),
         ("#ifdef DEBUG\n#endif", {"DEBUG": (True,)}),
+        ("#if ALGORITHM == 0\n#else\n#endif", {"ALGORITHM": (False, True)}),
         ("#if MODE == MODE_FAST\n#elif MODE == MODE_EXACT\n#endif", {"MODE": ("fast", "exact")}),
         ("#if MODE == MODE_FAST\n#else\n#endif", {"MODE": ("fast", "other")}),
         ("#define MODE_FAST 3\n#if MODE == MODE_FAST || MODE == 4\n#endif", {"MODE": (3, 4)}),
