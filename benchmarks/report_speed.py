@@ -1,5 +1,7 @@
 """How long `autotune report` takes for an exhaustive search of the reduction, and how its page answers.
 
+Also how long `autotune explore` takes to show a trial that a search has just recorded.
+
     python benchmarks/report_speed.py [TRIALS]
 
 Writes a journal of made-up times for every valid configuration on an H200 (as the shipped cache describes
@@ -14,17 +16,24 @@ import random
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from autotune.cli import main as autotune
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal import Journal
+from autotune.report.folder import ExploredFolder
+from autotune.report.server import ExploreServer
 from autotune.serving.device_records import device_records
 from autotune.space import bind, load_space, problem_of
 
 ROOT = Path(__file__).parents[1]
+COUNT = "return document.getElementById('count').textContent"
 BRUSH = """
 const chart = document.getElementById("parallel"), box = chart.getBoundingClientRect();
 const at = (type, x, y) => chart.dispatchEvent(new PointerEvent(type,
@@ -79,8 +88,9 @@ def _trial(number: int, config: Config, random_numbers: random.Random) -> Trial:
     )
 
 
-def in_browser(page: Path) -> None:
-    """Print how long the page takes to open and how long a brush takes to be answered."""
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A headless browser."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -92,18 +102,43 @@ def in_browser(page: Path) -> None:
         options.add_argument(f"--user-data-dir={profile}")
         browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         try:
-            browser.get(page.as_uri())
-            opened_ms = browser.execute_script(
-                "return performance.getEntriesByType('navigation')[0].loadEventEnd"
-            )
-            print(f"opened: {opened_ms:.0f} ms until everything on the screen is drawn")
-            browser.execute_script("document.getElementById('parallel').scrollIntoView()")
-            time.sleep(1)
-            answers = [browser.execute_script(BRUSH) for _ in range(5)]
-            said = browser.execute_script("return document.getElementById('count').textContent")
-            print(f"brushed: {', '.join(f'{one:.0f}' for one in answers)} ms, leaving {said}")
+            yield browser
         finally:
             browser.quit()
+
+
+def opening_and_brushing(browser: Any, page: Path) -> None:
+    """Print how long the page takes to open and how long a brush takes to be answered."""
+    browser.get(page.as_uri())
+    opened_ms = browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+    print(f"opened: {opened_ms:.0f} ms until everything on the screen is drawn")
+    browser.execute_script("document.getElementById('parallel').scrollIntoView()")
+    time.sleep(1)
+    answers = [browser.execute_script(BRUSH) for _ in range(5)]
+    said = browser.execute_script(COUNT)
+    print(f"brushed: {', '.join(f'{one:.0f}' for one in answers)} ms, leaving {said}")
+
+
+def following(browser: Any, folder: Path, trials: int) -> None:
+    """Print how long a new trial takes to be shown, for a journal of so many trials."""
+    path = folder / "live.jsonl"
+    made_up_journal(path, trials)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-5]))
+    taken_s = []
+    with ExploreServer(ExploredFolder(folder), "127.0.0.1", 0) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        browser.get(f"{server.url}report?source=live.jsonl")
+        for line in lines[-5:]:
+            before = browser.execute_script(COUNT)
+            began = time.perf_counter()
+            with path.open("a") as file:
+                file.write(line)
+            while browser.execute_script(COUNT) == before:
+                time.sleep(0.02)
+            taken_s.append(time.perf_counter() - began)
+        server.shutdown()
+    print(f"live, {trials:,} trials: shown after {', '.join(f'{one:.2f}' for one in taken_s)} s")
 
 
 def main() -> None:
@@ -123,7 +158,10 @@ def main() -> None:
         cpu_s = taken_cpu.ru_utime - began_cpu.ru_utime
         print(f"written: {time.perf_counter() - began:.1f} s ({cpu_s:.1f} s of CPU), exit code {code}")
         print(f"size: {page.stat().st_size / 1e6:.2f} MB")
-        in_browser(page)
+        with chromium() as browser:
+            opening_and_brushing(browser, page)
+            for trials in (200, 2000):
+                following(browser, Path(folder), trials)
 
 
 if __name__ == "__main__":

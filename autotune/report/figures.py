@@ -206,7 +206,8 @@ def roofline(
     highest = max(peaks.values(), default=None)
     if gb_per_s is not None:
         if highest is not None:
-            ends[1] = max(ends[1], 3 * highest / gb_per_s)
+            ridge = highest / gb_per_s
+            ends = [min(ends[0], ridge / 8), max(ends[1], 3 * ridge)]
         reach = ends[1] if highest is None else min(ends[1], highest / gb_per_s)
         roof = [ends[0], reach]
         axes.plot(roof, [gb_per_s * end for end in roof], color=_TEXT, label=f"memory, {gb_per_s:,.4g} GB/s")
@@ -220,7 +221,14 @@ def roofline(
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("GFLOP/s")
     _grid(axes, "both")
-    axes.legend(frameon=False, labelcolor=_TEXT, fontsize=8, loc="lower right")
+    axes.legend(
+        frameon=False,
+        labelcolor=_TEXT,
+        fontsize=8,
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.14),
+        ncols=2,
+    )
     return figure
 
 
@@ -262,11 +270,12 @@ def _grid(axes: Axes, axis: Literal["x", "y", "both"]) -> None:
 
 
 def _log(axis: Axis) -> None:
-    """Mark a logarithmic axis with plain numbers."""
+    """Mark a logarithmic axis whose data is drawn with plain numbers, fewer of them where it is long."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
 
 

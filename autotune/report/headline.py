@@ -44,7 +44,11 @@ def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
     for name, title, unit in (("bytes", "Memory rate", "GB/s"), ("flops", "Arithmetic rate", "GFLOP/s")):
         amount = view.work.get(name, [None] * len(view.trials))[view.best]
         if amount:
-            yield _item(title, f"{amount / time_ms * 1e-6:,.4g} {unit}", _share(view, name, amount / time_ms))
+            yield _item(
+                title,
+                f"{float(f'{amount / time_ms * 1e-6:.4g}'):,.10g} {unit}",
+                _share(view, name, amount / time_ms),
+            )
 
 
 def _share(view: SearchView, name: str, per_ms: float) -> str:

@@ -13,6 +13,7 @@ from tests.browser.test_report_in_browser import (
 )
 from tests.conftest import KERNEL
 from tests.unit.test_explore import served
+from tests.unit.test_report_page import HOSTILE, journal, trial
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
 ROWS = """
@@ -65,6 +66,17 @@ def test_a_running_search_is_followed_and_choices_stay(chromium, site, folder):
     finally:
         search.terminate()
         search.communicate()
+
+
+def test_a_hostile_file_name_is_shown_and_nothing_more(chromium, site, folder):
+    name = """<img src=x onerror="document.title='owned'">'&amp;\u202e.jsonl"""
+    journal(folder.path / name, [trial(1)], kernel=HOSTILE)
+    chromium.get(site)
+    wait_until(chromium, "document.querySelector('#journals a')")
+    assert "<img src=x" in chromium.execute_script("return document.querySelector('#journals a').textContent")
+    chromium.execute_script("document.querySelector('#journals a').click()")
+    wait_until(chromium, "document.getElementById('parallel') || document.getElementById('trial-table')")
+    assert chromium.title != "owned" and not chromium.find_elements("css selector", "img")
 
 
 def test_two_searches_are_side_by_side(chromium, site, folder):

@@ -17,7 +17,7 @@ function addBeside() {
     return prepared.get(at);
   };
   const options = data.searches.map((one, at) => [String(at), nameOf(one)]);
-  const holder = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Two searches side by side" });
+  const holder = el("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Two searches side by side" });
   const chosen = () => ["beside-a", "beside-b"].map((id) => searchAt(Number($(id).value)));
   const pick = (id, value) => {
     const select = el("select", { id, "aria-label": id === "beside-a" ? "First search" : "Second search", onchange: () => { fill(); refresh(chart); } },
@@ -26,20 +26,21 @@ function addBeside() {
     return select;
   };
   const fill = () => holder.replaceChildren(besideTable(...chosen()));
-  grid.append(panel(el("div", { class: "bar" }, pick("beside-a", String(place)), pick("beside-b", String((place + 1) % options.length))), holder));
+  grid.append(panel(el("div", { class: "bar" }, pick("beside-a", String(place)), pick("beside-b", String((place + 1) % options.length)))));
   const chart = addChart(grid, {
     id: "beside-chart", title: "Best so far, and all times in order", isWide: true, height: 320,
     choices: [
-      { name: "show", label: "show", options: [["progress", "best so far"], ["sorted", "all times, the fastest first"]], value: "progress" },
+      { name: "show", label: "show", options: [["progress", "best so far"], ["sorted", "all times, sorted"]], value: data.searches.every((one) => one.hasOrder) ? "progress" : "sorted" },
       { name: "unit", label: "in", options: [["ms", "ms"], ["share", "times its own best"]], value: "ms" },
     ],
     draw: (context, width, height, colours, { show, unit }) => drawBeside(context, width, height, colours, chosen(), show, unit),
     caption: ({ show }) => show === "progress"
       ? "The line falls where a trial was faster than all before it. A search of the cache has no order, so no line."
-      : "The further right a line stays low, the more of the trials were fast.",
+      : "All times of a search from the fastest to the slowest: the further right a line stays low, the more trials were fast.",
     rows: () => [["search", "best (ms)", "median (ms)", "trials", "failed"], chosen().map((one) =>
       [nameOf(one), one.bestTime, quantile(one.timed.map((row) => one.time[row]), 0.5) ?? NaN, one.count, one.failed.length])],
   });
+  grid.append(panel(holder));
   fill();
 }
 
@@ -80,19 +81,19 @@ function drawBeside(context, width, height, colours, searches, show, unit) {
   return boxes(marks);
 }
 
-/** Results, the values of the best, and shares of the variance; rows that differ are marked. */
+/** Results, the values of the best, of which those that differ are marked, and shares of the variance. */
 function besideTable(one, other) {
   const both = [one, other];
-  const row = (title, cells) => el("tr", { class: cells[0] === cells[1] ? undefined : "differs" },
+  const row = (title, cells, marked) => el("tr", { class: marked && cells[0] !== cells[1] ? "differs" : undefined },
     el("th", { scope: "row" }, bdi(title)), ...cells.map((text) => el("td", { text: short(text, 120) })));
   const group = (title) => el("tr", {}, el("th", { scope: "rowgroup", colspan: "3", class: "group", text: title }));
   const facts = both.map((search) => new Map(search.headline.map((item) => [item.title, `${item.value} (${item.note})`])));
   const valuesOf = (search) => new Map(search.parameters.map((axis) => [axis.title, search.best === null || axis.data[search.best] < 0 ? "–" : axis.values[axis.data[search.best]]]));
   const shares = both.map((search) => new Map((search.importance.single || []).map(([name, share]) => [name, percent(share)])));
-  const rowsOf = (maps) => [...new Set(maps.flatMap((map) => [...map.keys()]))].map((title) => row(title, maps.map((map) => map.get(title) ?? "–")));
+  const rowsOf = (maps, marked) => [...new Set(maps.flatMap((map) => [...map.keys()]))].map((title) => row(title, maps.map((map) => map.get(title) ?? "–"), marked));
   const matters = rowsOf(shares);
   return el("table", { id: "beside-table" },
     el("thead", {}, el("tr", {}, el("td"), ...both.map((search) => el("th", { scope: "col" }, bdi(short(nameOf(search), 90)))))),
-    el("tbody", {}, group("Result"), ...rowsOf(facts), group("Best configuration"), ...rowsOf(both.map(valuesOf)),
+    el("tbody", {}, group("Result"), ...rowsOf(facts), group("Best configuration"), ...rowsOf(both.map(valuesOf), true),
       ...(matters.length ? [group("Share of the variance of log time"), ...matters] : [])));
 }

@@ -1,7 +1,7 @@
 // The page: which kind it is, its colours, and how a served page follows its search.
 
 const SHOW = { searches: showSearches, folder: showFolder, space: showSpace, message: showMessage };
-const ASK_MS = 1000; // between two questions to the server
+const ASK_MS = 500; // between two questions to the server
 
 let data = JSON.parse($("data").textContent);
 let place = 0; // of the search that is shown

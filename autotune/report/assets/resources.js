@@ -34,7 +34,8 @@ function addRoofline(grid, time) {
     draw: (context, width, height, colours) => {
       const box = { left: 62, right: width - 14, top: 38, bottom: height - 40 };
       let [low, high] = extent(xAxis.data, xAxis.isLog);
-      if (isRoof) [low, high] = [low / 8, Math.max(high * 8, memory && peak < Infinity ? (3 * peak) / memory : 0)];
+      const ridge = memory && peak < Infinity ? peak / memory : NaN;
+      if (isRoof) [low, high] = [Math.min(low / 8, ridge / 8 || Infinity), Math.max(high * 8, 3 * ridge || 0)];
       const sx = numberScale(low, high, box.left, box.right, isRoof, width / 90);
       const [least, most] = extent(rate, true);
       const top = isRoof ? Math.min(peak, memory ? memory * high : most) : memory || most;
