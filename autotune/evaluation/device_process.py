@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Value
-from autotune.core.trials import Binary, CallConditions, Failure, Measurement, Rule, Status, Verdict
+from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Rule, Status, Verdict
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
@@ -271,7 +271,7 @@ def sample(
     state: DeviceState,
     binary: Binary,
     problem: ProblemInstance,
-    conditions: CallConditions,
+    conditions: CallConditions = USUAL,
     *,
     count: int,
     batch: int,

@@ -20,7 +20,7 @@ from autotune.errors import (
     OutOfMemory,
     SetupError,
 )
-from autotune.evaluation.device_process import DeviceState, compared_outputs, place
+from autotune.evaluation.device_process import DeviceState, compared_outputs, place, run_work_item
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.wrong_result import WrongArrays
@@ -58,6 +58,7 @@ class Worker:
         self._child: Child | None = None
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
+        self._has_searched = False  # whether configurations that had not passed before ran in this child
         self._repeat: Callable[[], None] = self.start  # begins the latest run once more
         self._problems: tuple[ProblemInstance, ...] = ()  # of the next run
         self._placed: frozenset[str] = frozenset()  # data keys in the child's device memory
@@ -81,7 +82,7 @@ class Worker:
                 environment=self._environment,
                 kind=DEVICE_PROCESS,
             )
-            self._is_ready = False
+            self._is_ready = self._has_searched = False
             self._runs = 0
 
     @property
@@ -132,6 +133,7 @@ class Worker:
         self._repeat = partial(self.begin, function, *again, timeout_s=timeout_s, **options)
         self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
         self._runs += 1 if alone is None else 2
+        self._has_searched |= function is run_work_item
 
     def finish(self) -> Any:
         """Wait for the run that was begun; return its answer or a Failure."""
@@ -160,6 +162,11 @@ class Worker:
             failure = Failure(Status.CRASHED, str(error), is_doubtful=True, by_machine=error.by_machine)
         self.close()
         return failure
+
+    def renew(self) -> None:
+        """Kill a child in which a search has run; one that ran only what had passed before stays."""
+        if self._has_searched:
+            self.close()
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""

@@ -127,7 +127,7 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     If the policy measures energy and no configuration was rejected, their energy is measured last. No round
     of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
-    context.worker.close()
+    context.worker.renew()
     by_key: dict[str, Finalist] = {}
     rejected: dict[str, Failure] = {}
     for trial, instance, binary in _compile(context, trials):

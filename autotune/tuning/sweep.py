@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -25,6 +26,7 @@ from autotune.tuning.context import (
     POLICY,
     Observer,
     Processes,
+    TuningContext,
     default_journal,
     keep_worker_ready,
     open_context,
@@ -126,25 +128,21 @@ def sweep(
                 found[number] = tuple(context.evaluator.trials.values())
         results, rows, tables = [], [], []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
-            own = [number for number, task in enumerate(tasks) if task.space.problem.dtype == dtype]
-            candidates = cover(
-                [_searched_row(tasks[number], found[number]) for number in own], 2 * max_variants
+            own = {number: task for number, task in enumerate(tasks) if task.space.problem.dtype == dtype}
+            searched = [_searched_row(task, found[number]) for number, task in own.items()]
+            group = _Group(
+                _share(options, len(own)), observer, processes, root, cover(searched, 2 * max_variants)
             )
-            share = _share(options, len(own))
-            with open_context(
-                tasks[own[0]], replace(share, fresh=False), observer, POLICY, processes
-            ) as context:
-                failures = check_configurations(context, candidates)
-            passed = set(candidates) - failures.keys()
-            candidates = [config for config in candidates if config in passed]
-            for number in own:
-                of_size = (tasks[number], found[number], candidates, passed)
-                results.append(_measure(*of_size, share, observer, processes, root))
-            measured = [_measured_row(tasks[number], candidates, root) for number in own]
+            group.check(tasks[min(own)])
+            for number, task in own.items():
+                group.try_candidates(task, found[number])
+            keep_worker_ready(first.address)  # the last rounds begin with a fresh one
+            results += [group.conclude(task, found[number]) for number, task in own.items()]
+            measured = [_measured_row(task, group.candidates, root) for task in own.values()]
             rows += measured
             if len(own) > 1:
-                found_at = _found_at([(tasks[number], found[number]) for number in own])
-                tables.append(_table(tasks[own[0]], measured, found_at, max_variants))
+                found_at = _found_at((task, found[number]) for number, task in own.items())
+                tables.append(_table(tasks[min(own)], measured, found_at, max_variants))
     record = kernel_record(results[-1], (), options.seed, POLICY)
     store(root, first.device, replace(record, entries=(), variants=tuple(tables)))
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
@@ -220,30 +218,53 @@ def _searched_row(task: TuningTask, trials: Sequence[Trial]) -> Row:
     return Row(task.space.problem.sizes, {config: time_ms / best_ms for config, time_ms in times_ms.items()})
 
 
-def _measure(
-    task: TuningTask,
-    trials: Sequence[Trial],
-    candidates: Sequence[Config],
-    passed: set[Config],
-    options: Options,
-    observer: Observer,
-    processes: Processes,
-    root: Path,
-) -> Result:
-    """Measure the candidates of all sizes, and the best of this one, in a last round at this size.
+class _Group:
+    """The problems of one element type, at all of which the best of each are measured."""
 
-    `passed` are those that passed the checks before storing, to which more are added.
-    """
-    began, needed = cpu_times(), [config for config in candidates if config in task.space]
-    configs = list(dict.fromkeys([*(trial.config for trial in trials), *needed]))
-    unlimited = replace(options, budget=Budget(), fresh=False)
-    with open_context(task, unlimited, observer, POLICY, processes) as context:
-        note = f"sweep: the best of all sizes at {_text(task)}"
-        observer.started(task, len(configs), context.journal, note)
-        context.evaluator(configs)
-        keep_worker_ready(task.address)  # the last round starts a fresh one
-        limit_s = options.budget.seconds
-        return conclude(context, options.seed, root, LABEL, (), began, limit_s, needed, passed)
+    def __init__(
+        self,
+        options: Options,
+        observer: Observer,
+        processes: Processes,
+        root: Path,
+        candidates: Sequence[Config],
+    ) -> None:
+        self.candidates = list(candidates)
+        self._seed, self._limit_s = options.seed, options.budget.seconds
+        self._options = replace(options, budget=Budget(), fresh=False)
+        self._observer, self._processes, self._root = observer, processes, root
+        self._passed: set[Config] = set()  # the checks before storing
+
+    def check(self, task: TuningTask) -> None:
+        """Keep the candidates that pass the checks before storing."""
+        with self._context(task) as context:
+            failures = check_configurations(context, self.candidates)
+        self.candidates = [config for config in self.candidates if config not in failures]
+        self._passed.update(self.candidates)
+
+    def try_candidates(self, task: TuningTask, trials: Sequence[Trial]) -> None:
+        """Verify and time the candidates at one size, as far as its own search has not done that."""
+        configs = self._configs(task, trials)
+        with self._context(task) as context:
+            note = f"sweep: the best of all sizes at {_text(task)}"
+            self._observer.started(task, len(configs), context.journal, note)
+            context.evaluator(configs)
+
+    def conclude(self, task: TuningTask, trials: Sequence[Trial]) -> Result:
+        """The last round at one size: its own best, and the candidates of all sizes."""
+        began = cpu_times()
+        needed = [config for config in self.candidates if config in task.space]
+        with self._context(task) as context:
+            context.evaluator(self._configs(task, trials))  # known from the journal
+            rest = (began, self._limit_s, needed, self._passed)
+            return conclude(context, self._seed, self._root, LABEL, (), *rest)
+
+    def _configs(self, task: TuningTask, trials: Sequence[Trial]) -> list[Config]:
+        known = (config for config in self.candidates if config in task.space)
+        return list(dict.fromkeys([*(trial.config for trial in trials), *known]))
+
+    def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
+        return open_context(task, self._options, self._observer, POLICY, self._processes)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:

@@ -1,0 +1,317 @@
+"""A sweep over sizes: what it costs, what its variants lose in between, and the sums of other libraries.
+
+    python benchmarks/size_sweep.py [reduce] [--device cuda:0] [--budget 100] [--left-out 19]
+
+Runs `autotune search --sweep` for both element types and, with the same budget, one search of the space's
+own size: both from empty caches. Then it takes odd sizes in between that were never tuned, of the types in
+turn. At each of these a search of its own runs, and the served variant takes part in its last round.
+
+With PyTorch and CuPy on an NVIDIA GPU, the kernel that `load_kernel` serves is timed at every swept size,
+beside torch.sum and CuPy's CUB sum: each in a CUDA graph of many calls, in turns. That is how the sweep
+measures, too: `--measure warm,graph`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from autotune import best_config, load_kernel
+from autotune.cli._sweep_summary import sweep_json
+from autotune.cli.options import conditions, ranges
+from autotune.cli.progress import SearchProgress, Verbosity
+from autotune.core.records import Sizes
+from autotune.core.text import size_text
+from autotune.core.trials import USUAL, Budget, CallConditions
+from autotune.processes.machine_load import cpu_times
+from autotune.searchers.surrogate import SurrogateSearch
+from autotune.serving.best import Best
+from autotune.serving.cache import read_entry
+from autotune.tuning.conclusion import conclude
+from autotune.tuning.context import POLICY, Processes, open_context, open_processes
+from autotune.tuning.options import Options
+from autotune.tuning.sweep import Sweep, bind_sweep, sweep
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import explore, search
+
+ROUNDS = 20
+LOSS = 1.05  # times the best of a size's own search, which a served variant should not exceed
+SLOWER = 1.02  # times a library's time that still count as not slower
+GRAPH_MS = 0.5  # of calls in a graph
+MAX_CALLS = 100
+
+
+@contextmanager
+def empty_caches(folder: Path) -> Iterator[None]:
+    """No binaries or references of earlier runs, and journals of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(folder / "home")
+    try:
+        with chdir(folder):
+            yield
+    finally:
+        del os.environ["XDG_CACHE_HOME"]
+        if before is not None:
+            os.environ["XDG_CACHE_HOME"] = before
+
+
+def say(began_s: float, text: str) -> None:
+    """Print a line with the time since the start."""
+    print(f"[{time.perf_counter() - began_s:6.1f} s] {text}", flush=True)
+
+
+def run_sweep(target: Target, parsed: argparse.Namespace, folder: Path) -> Sweep:
+    """The sweep of all element types; its time includes counting the spaces."""
+    options = Options(budget=Budget(trials=parsed.budget), cache=folder / "cache", sanitizer=parsed.sanitizer)
+    with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
+        began_s = time.perf_counter()
+        tasks = bind_sweep(target, ranges([parsed.range]), parsed.dtypes, progress)
+        found = sweep(tasks, options, progress, parsed.variants)
+        return replace(found, seconds=time.perf_counter() - began_s)
+
+
+def run_one(target: Target, parsed: argparse.Namespace, folder: Path) -> tuple[Sizes, float]:
+    """One search with the same budget: its sizes, and seconds."""
+    options = Options(
+        budget=Budget(trials=parsed.budget),
+        cache=folder / "cache",
+        transfer=False,
+        sanitizer=parsed.sanitizer,
+    )
+    with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
+        began_s = time.perf_counter()
+        task = bind_target(replace(target, dtype=parsed.dtypes[0]), progress.stage)
+        search(task, options, progress)
+        return task.space.problem.sizes, time.perf_counter() - began_s
+
+
+def between(swept: Sequence[int], count: int) -> list[int]:
+    """Odd sizes spread evenly in log space between the swept ones, not close to their ends."""
+    ratio = swept[-1] / swept[0]
+    return [round(swept[0] * ratio ** ((place + 0.5) / (count + 0.5))) | 1 for place in range(count)]
+
+
+def left_out(
+    target: Target, name: str, sizes: Sequence[int], parsed: argparse.Namespace, folder: Path
+) -> list[dict[str, Any]]:
+    """For each size: what is served there, and its time over that of the best of a search of its own."""
+    count = len(parsed.dtypes)
+    rows = []
+    with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
+        tasks = [
+            task
+            for place, dtype in enumerate(parsed.dtypes)
+            if sizes[place::count]
+            for task in bind_sweep(target, {name: sizes[place::count]}, [dtype], progress)
+        ]
+        options = Options(budget=Budget(trials=parsed.own_budget), cache=folder / "own")
+        with open_processes(tasks[0], options, progress) as processes:
+            for task in tasks:
+                row = search_own(task, options, progress, processes, folder)
+                expected = "unknown" if row["expected"] is None else f"{row['expected']:.3f}"
+                print(
+                    f"  {size_text(row['sizes'])} {row['dtype']}: {row['tier']}, {row['loss']:.3f} times the "
+                    f"own best of {row['own_ms'] * 1e3:.2f} us, expected {expected}",
+                    flush=True,
+                )
+                rows.append(row)
+    return rows
+
+
+def search_own(
+    task: TuningTask, options: Options, progress: SearchProgress, processes: Processes, folder: Path
+) -> dict[str, Any]:
+    """Search one size, with the configuration that the sweep serves there in the last round."""
+    problem = task.space.problem
+    served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
+    best = served(task.spec.kernel, task.device, **problem.sizes)
+    with open_context(task, options, progress, POLICY, processes) as context:
+        explore(context, SurrogateSearch(), options, "")
+        context.evaluator.admit(best.config, charged=False)
+        checked = set(context.evaluator.trials)  # nothing is kept, so races are not looked for
+        root = folder / "own"
+        conclude(context, options.seed, root, "own", (), cpu_times(), None, [best.config], checked)
+    entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
+    if entry is None:
+        raise SystemExit(f"no result for {dict(problem.sizes)}")
+    return {
+        "sizes": dict(problem.sizes),
+        "dtype": problem.dtype,
+        "tier": best.match.tier.value,
+        "own_ms": entry.time_ms,
+        "loss": entry.relative_times[best.config],
+        "expected": best.expected_slowdown,
+    }
+
+
+def libraries(
+    name: str, sizes: Sequence[int], dtypes: Sequence[str], cache: Path
+) -> Iterator[dict[str, Any]]:
+    """Times of the served kernel and of the libraries in CUDA graphs, in microseconds per call."""
+    os.environ.setdefault("CUPY_ACCELERATORS", "cub")  # read when CuPy is imported
+    torch, cupy = importlib.import_module("torch"), importlib.import_module("cupy")
+    kernel = load_kernel("reduce", cache=cache)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), cupy.cuda.ExternalStream(stream.cuda_stream):
+        for size in sizes:
+            host = torch.randint(-100, 101, (size,), dtype=torch.int32, device="cuda")
+            expected = int(host.sum())
+            for dtype in dtypes:
+                x = host.to(getattr(torch, dtype))
+                out, same = torch.empty_like(x[0]), cupy.asarray(x)
+                same_out = cupy.asarray(out)
+                calls: dict[str, Callable[[], Any]] = {
+                    "autotune": kernel.bind(x),
+                    "torch": partial(torch.sum, x, 0, dtype=x.dtype, out=out),
+                    "cub": partial(same.sum, dtype=same.dtype, out=same_out),
+                }
+                for library, call in calls.items():
+                    total = call()
+                    if int(total if library == "autotune" else out) != expected:
+                        raise SystemExit(f"{library}: wrong sum of {size} elements, expected {expected}")
+                row = {"sizes": {name: size}, "dtype": dtype}
+                yield row | {"us": graphs_in_turns(torch, stream, calls)}
+
+
+def graphs_in_turns(torch: Any, stream: Any, calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Median time of a call in microseconds, replayed in a graph of many."""
+
+    def timed_ms(run: Callable[[], Any]) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record(stream)
+        run()
+        end.record(stream)
+        end.synchronize()
+        return float(start.elapsed_time(end))
+
+    once_ms = min(timed_ms(call) for call in calls.values() for _ in range(3))
+    count = max(1, min(MAX_CALLS, int(GRAPH_MS / once_ms)))
+    graphs = {}
+    for name, call in calls.items():
+        graphs[name] = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graphs[name], stream=stream):
+            for _ in range(count):
+                call()
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    names = list(graphs)
+    for turn in range(ROUNDS + 1):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            times[name].append(timed_ms(graphs[name].replay) / count * 1e3)
+    return {name: statistics.median(found[1:]) for name, found in times.items()}
+
+
+def main() -> None:
+    """Run the parts one after the other, and print each at once."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("space", nargs="?", type=Path, default=Path("reduce"))
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--range", default="n=2**10:2**30:x4", help="as --sweep of autotune search")
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "int32"])
+    parser.add_argument("--budget", type=int, default=100, help="of the sweep, and of one search")
+    parser.add_argument("--own-budget", type=int, default=60, help="of a search at a size left out")
+    parser.add_argument("--left-out", type=int, default=19, help="sizes in between")
+    parser.add_argument("--variants", type=int, default=8)
+    parser.add_argument("--measure", type=conditions, help="default: warm,graph with CUDA")
+    parser.add_argument("--sanitizer", action="store_true", help="check winners with compute-sanitizer")
+    parser.add_argument("--skip-one", action="store_true", help="do not time one size's search")
+    parser.add_argument("--folder", type=Path, help="where to keep caches and journals")
+    parser.add_argument("-o", "--output", type=Path, help="write everything as JSON")
+    parsed = parser.parse_args()
+    began_s = time.perf_counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        found = measured(parsed, (parsed.folder or Path(temporary)).resolve(), began_s)
+    if parsed.output:
+        parsed.output.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def measured(parsed: argparse.Namespace, folder: Path, began_s: float) -> dict[str, Any]:
+    """Everything that is measured, by part."""
+    is_cuda = parsed.device.startswith("cuda")
+    asked = parsed.measure or (CallConditions("warm", "graph") if is_cuda else USUAL)
+    space = parsed.space.resolve() if parsed.space.is_file() else parsed.space
+    target = Target(space, parsed.device, measure=asked)
+    ((name, sizes),) = ranges([parsed.range]).items()
+    swept = run_sweep(target, parsed, folder)
+    found: dict[str, Any] = {"sweep_s": swept.seconds} | sweep_json(swept)
+    print_sweep(swept)
+    trials = sum(len(result.trials) for result in swept.results)
+    say(began_s, f"the sweep took {swept.seconds:.1f} s for {len(swept.results)} problems, {trials} trials")
+    if not parsed.skip_one:
+        where, found["one_s"] = run_one(target, parsed, folder / "one")
+        ratio = swept.seconds / found["one_s"]
+        say(
+            began_s,
+            f"one search ({size_text(where)}) took {found['one_s']:.1f} s: the sweep took {ratio:.2f} times "
+            f"that, {ratio / len(parsed.dtypes):.2f} for each element type",
+        )
+    if is_cuda and space == Path("reduce") and find_spec("torch") and find_spec("cupy"):
+        found["libraries"] = []
+        for row in libraries(name, sizes, parsed.dtypes, folder / "cache"):
+            found["libraries"].append(row)
+            times = ", ".join(f"{library} {us:.2f} us" for library, us in row["us"].items())
+            print(f"  {size_text(row['sizes'])} {row['dtype']}: {times}", flush=True)
+        say(began_s, beside_libraries(found["libraries"]))
+    if parsed.left_out:
+        found["left_out"] = left_out(target, name, between(sizes, parsed.left_out), parsed, folder)
+        say(began_s, in_between(found["left_out"]))
+    return found
+
+
+def print_sweep(swept: Sweep) -> None:
+    """A line for each problem: its best, and what the closest variant loses."""
+    tables = {table.dtype: table for table in swept.tables}
+    for result, row in zip(swept.results, swept.rows, strict=True):
+        problem = result.task.space.problem
+        table = tables.get(problem.dtype)
+        loss = (
+            min((row.relative_times.get(one, math.inf) for one in table.configs), default=1.0)
+            if table
+            else 1.0
+        )
+        time_us = result.final.median_ms * 1e3
+        print(f"  {size_text(problem.sizes)} {problem.dtype}: {time_us:.2f} us, of the variants {loss:.3f}x")
+
+
+def beside_libraries(rows: Sequence[Mapping[str, Any]]) -> str:
+    """At how many sizes nothing is faster, and the mean speed-up."""
+    times = [row["us"] for row in rows]
+    held = sum(one["autotune"] <= SLOWER * min(one["torch"], one["cub"]) for one in times)
+    mean = {
+        library: statistics.geometric_mean(one[library] / one["autotune"] for one in times)
+        for library in ("torch", "cub")
+    }
+    return (
+        f"not slower than torch.sum and CuPy's CUB sum in {held} of {len(times)} cases; geometric mean "
+        f"{mean['torch']:.2f} times as fast as torch, {mean['cub']:.2f} as CUB"
+    )
+
+
+def in_between(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many sizes left out are served well, and how often the expected slowdown holds."""
+    close = sum(row["loss"] <= LOSS for row in rows)
+    covered = sum(row["expected"] is not None and row["loss"] <= row["expected"] for row in rows)
+    return (
+        f"{len(rows)} sizes left out: the served variant within 5% of their own search at {close}, "
+        f"the expected slowdown covers {covered}, the worst loss is {max(row['loss'] for row in rows):.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
