@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from math import prod
 from statistics import median
@@ -16,6 +17,7 @@ from autotune.core.records import Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError, SetupError
+from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.space import Space
 from autotune.tuning.task import TuningTask
@@ -46,6 +48,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="run it N times, each in a process of its own (default %(default)s)",
     )
+    parser.add_argument(
+        "--profile",
+        choices=PROFILERS,
+        help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
+        "what that says of its launches",
+    )
     opt.add_run(parser)
     opt.add_cache(parser, "where to look for the tuned best")
     opt.add_json(parser)
@@ -56,13 +64,15 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.cli.progress import SearchProgress
     from autotune.tuning.context import get_ready
     from autotune.tuning.task import bind_target
-    from autotune.tuning.tuner import run_once
+    from autotune.tuning.tuner import profile_once, run_once
 
     get_ready(parsed.device, parsed.workers)
     task = bind_target(opt.target(parsed))
     config, origin = _chosen(parsed, task)
     if reasons := task.space.why_invalid(config):
         raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
+    if parsed.profile:
+        find_profiler(parsed.profile, task.address)  # before anything runs
     options = opt.run_options(parsed, budget=Budget())
     with SearchProgress() as progress:
         trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]
@@ -70,6 +80,12 @@ def run(parsed: argparse.Namespace) -> None:
     failed = next((trial for trial in trials if trial.status is not Status.OK), None)
     if failed is not None:
         raise SetupError(f"{failed.status.value}: {failed.detail}")
+    if parsed.profile:
+        report = report_file(parsed.profile, f"{task.spec.kernel}.{task.device.slug}")
+        with SearchProgress() as progress:
+            said = profile_once(task, options, progress, config, parsed.profile, report)
+        print(said, file=sys.stderr if parsed.json else sys.stdout)
+        print(f"kept in {report}", file=sys.stderr)
 
 
 def _chosen(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from autotune.core.records import Config
 from autotune.core.text import hint
-from autotune.core.trials import Objective, Status, Trial
+from autotune.core.trials import Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
+from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     default_strategy,
@@ -34,6 +35,7 @@ from autotune.tuning.context import (
     TuningContext,
     default_journal,
     open_context,
+    open_processes,
     scoring_of,
 )
 from autotune.tuning.doubts import doubts
@@ -151,6 +153,38 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
     with open_context(task, own, observer, FULL_POLICY) as context:
         _announce(context, observer, 1)
         return context.evaluator([config])[0]
+
+
+def profile_once(
+    task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
+) -> str:
+    """Run the launches of a configuration under a profiler, and return what it says.
+
+    Args:
+        task: The bound space.
+        options: How to compile it.
+        observer: Receives the events of the run.
+        config: The configuration.
+        name: The profiler: ncu or nsys.
+        report: The file for the profiler's viewer.
+
+    Raises:
+        InputError: The profiler is not installed, or cannot profile the device.
+        SetupError: The configuration does not compile or run, or the profiler fails.
+    """
+    program = find_profiler(name, task.address)
+    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
+    with (
+        open_processes(task, own, observer) as processes,
+        open_context(task, own, observer, FULL_POLICY, processes) as context,
+    ):
+        instance = context.maker.make(config)
+        binary = context.pool.submit(instance.source, instance.options, instance.names).result()
+        if isinstance(binary, Failure):
+            raise SetupError(f"{binary.status.value}: {binary.detail}")
+        context.worker.close()
+        profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
+        return profiler.run(binary, instance.problem, report)
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:

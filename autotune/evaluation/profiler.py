@@ -1,0 +1,94 @@
+"""Runs one configuration under a profiler of NVIDIA's, so that its launches are all that is profiled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.core.trials import Binary, Failure
+from autotune.devices import BACKENDS, Address
+from autotune.errors import ChildFailed, InputError, SetupError
+from autotune.evaluation.device_process import DeviceState, run_bare
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.processes.child import Child
+
+TIMEOUT_S = 300.0  # a profiler replays each kernel many times
+_PRODUCTS = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}
+PROFILERS = tuple(_PRODUCTS)
+_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+_NVIDIA = Path("/opt/nvidia")
+_OWN_PLACES = {"ncu": "nsight-compute/*", "nsys": "nsight-systems/*/bin"}
+
+
+@dataclass(frozen=True)
+class Profiler:
+    """A profiler for one device; `name` is ncu or nsys, `program` its path."""
+
+    name: str
+    program: str
+    address: Address
+    reference: Path
+    environment: Mapping[str, str]
+
+    def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
+        """Run the launches of a configuration once; return what the profiler says of them.
+
+        Args:
+            binary: The compiled configuration.
+            problem: What it runs on.
+            report: The file for the profiler's own viewer; it is replaced.
+
+        Raises:
+            SetupError: The launch fails, or the profiler does.
+        """
+        report.parent.mkdir(parents=True, exist_ok=True)
+        child = Child(
+            *(DeviceState, self.address, self.reference, (problem,)),
+            environment=self.environment,
+            wrapper=self._command(report),
+        )
+        try:
+            failure: Failure | None = child.call(run_bare, binary, problem, timeout_s=TIMEOUT_S)
+            code, said = child.finish(TIMEOUT_S)
+        except ChildFailed as error:
+            raise SetupError(f"{self.name}: {error}") from None
+        finally:
+            child.kill()
+        if failure is not None:
+            raise SetupError(f"{self.name}: {failure.status.value}: {failure.detail}")
+        if code != 0 or not report.is_file():
+            last = said.strip().splitlines()[-1:] or [f"exit code {code}"]
+            raise SetupError(f"{self.name} wrote no report: {last[0]}")
+        return said if self.name == "nsys" else self._details(report)
+
+    def _command(self, report: Path) -> tuple[str, ...]:
+        file = str(report.absolute())
+        if self.name == "ncu":
+            return self.program, "--force-overwrite", "--export", file
+        return self.program, "profile", "--trace=cuda", "--force-overwrite=true", "--stats=true", "-o", file
+
+    def _details(self, report: Path) -> str:
+        command = [self.program, "--import", str(report), "--page", "details"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def find_profiler(name: str, address: Address) -> str:
+    """The path of a profiler; raises InputError where it is not installed, or cannot profile the device."""
+    if BACKENDS[address.backend].dialect != "cuda":
+        raise InputError(f"--profile {name}: profiles NVIDIA GPUs through CUDA, which {address} is not")
+    places = os.pathsep.join(
+        (*_USUAL_PLACES, *sorted(map(str, _NVIDIA.glob(_OWN_PLACES[name])), reverse=True))
+    )
+    found = shutil.which(name) or shutil.which(name, path=places)
+    if found is None:
+        raise InputError(f"--profile {name}: {name} is not installed; it comes with {_PRODUCTS[name]}")
+    return found
+
+
+def report_file(name: str, stem: str) -> Path:
+    """Where a profile is written: `runs/STEM.ncu-rep` or `runs/STEM.nsys-rep`."""
+    return Path("runs") / f"{stem}.{name}-rep"
