@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from autotune.cli._device_use import use_of
 from autotune.cli._tables import problem_text, rate_text
 from autotune.core.records import NOISY, Value
 from autotune.core.trials import Measurement, Objective, Status
@@ -44,6 +45,7 @@ def result_text(result: Result) -> str:
         + (", of an earlier search" if is_earlier else ""),
         f"        {winner.config}",
         *_own(result),
+        *_use(result),
         f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_speedup(result)}",
         *_front(result),
         *_ties(result),
@@ -131,6 +133,19 @@ def _own(result: Result) -> list[str]:
     if result.objective is Objective.OWN:
         found.insert(0, f"{result.objective_name} = {result.final.value:.4g}")
     return [f"        {', '.join(found)}"] if found else []
+
+
+def _use(result: Result) -> list[str]:
+    """How well the best uses a GPU, as far as that is known."""
+    winner = replace(result.winner, measurement=result.final)
+    occupied, limit, of_peak = use_of(result.task.space, winner)
+    found = [
+        f"{winner.registers} registers" if winner.registers is not None else "",
+        f"occupancy {occupied}, limited by {limit}" if occupied else "",
+        f"{of_peak} of the peak bandwidth" if of_peak else "",
+    ]
+    text = "; ".join(filter(None, found))
+    return [f"        {text}"] if text else []
 
 
 def _energy(measurement: Measurement) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
+from autotune.cli._device_use import COLUMNS, use_of, used_columns
 from autotune.cli._tables import problem_text, rate_text, table
 from autotune.cli.output import emit
 from autotune.core.records import Config
@@ -63,14 +64,17 @@ def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
     first_ms = next((trial.time_ms for _, trial in steps if trial.time_ms is not None), None)
+    uses = [use_of(space, trial) if trial.time_ms is not None else ("", "", "") for _, trial in steps]
+    shown = used_columns(uses)
     rows = []
-    for name, trial in steps:
+    for (name, trial), use in zip(steps, uses, strict=True):
+        figures = tuple(use[place] or "-" for place in shown)
         if trial.time_ms is None:
-            rows.append((name, "-", "-", "-", _why_not(trial)))
+            rows.append((name, "-", "-", "-", *figures, _why_not(trial)))
         else:
             note = notes.get(name, str(trial.config))
-            rows.append((name, *_row(space, trial.config, trial.time_ms, first_ms), note))
-    return table(("step", "ms", "rate", "speed-up", "note"), rows)
+            rows.append((name, *_row(space, trial.config, trial.time_ms, first_ms), *figures, note))
+    return table(("step", "ms", "rate", "speed-up", *(COLUMNS[place] for place in shown), "note"), rows)
 
 
 def ladder_plot(space: Space, steps: Sequence[tuple[str, Trial]]) -> Figure:

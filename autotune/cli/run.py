@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from math import prod
 from statistics import median
 from typing import Any
 
 from autotune.cli import options as opt
+from autotune.cli._device_use import occupancy_of, use_of
 from autotune.cli._tables import problem_text, rate_text
 from autotune.cli.output import emit
-from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core.records import Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
-from autotune.hardware.architectures import ARCHITECTURES
 from autotune.space import Space
 from autotune.tuning.task import TuningTask
 
@@ -132,6 +130,8 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
             f"occupancy  {held.share:.0%}: {held.blocks} blocks, {held.warps} warps on a multiprocessor, "
             f"limited by {held.limit}"
         )
+    if of_peak := use_of(space, first)[2]:
+        lines.append(f"bandwidth  {of_peak} of the device's peak")
     return "\n".join(lines)
 
 
@@ -153,16 +153,6 @@ def run_json(space: Space, trials: Sequence[Trial]) -> list[dict[str, Any]]:
         }
         for trial in trials
     ]
-
-
-def occupancy_of(space: Space, trial: Trial) -> Occupancy | None:
-    """The occupancy of a configuration's largest launch; None for devices other than known NVIDIA GPUs."""
-    where = ARCHITECTURES.get(space.device.architecture)
-    if where is None or trial.registers is None:
-        return None
-    main = max(space.launches(trial.config), key=lambda step: prod(step.grid) * prod(step.block))
-    shared_bytes = (trial.shared_bytes or 0) + main.shared_bytes
-    return occupancy(where, prod(main.block), trial.registers, shared_bytes)
 
 
 def _time_text(space: Space, trial: Trial) -> str:

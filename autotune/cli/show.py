@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from autotune.cli import options as opt
+from autotune.cli._device_use import COLUMNS, Use, used_columns, uses_of_journal
 from autotune.cli._tables import table
 from autotune.cli.output import emit
 from autotune.core.expressions import Expression, parse
@@ -85,7 +86,11 @@ def run(parsed: argparse.Namespace) -> None:
         several = len(journals) > 1
         emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
     else:
-        console().print(trials_table(trials, [row.journal for row in chosen] if len(journals) > 1 else ()))
+        known = {journal: uses_of_journal(journal) for journal in journals}
+        uses = [known[row.journal].get(row.trial.config, ("", "", "")) for row in chosen]
+        console().print(
+            trials_table(trials, uses, [row.journal for row in chosen] if len(journals) > 1 else ())
+        )
         named = journals == [Path(name) for name in parsed.journal]
         of = "" if named else f" of {', '.join(map(str, journals))}"
         print(f"{_of(chosen, found)}{of}", file=sys.stderr)
@@ -176,15 +181,17 @@ def _sort_key(value: Value | None) -> tuple[int, Value]:
     return (2, 0) if value is None else (int(isinstance(value, str)), value)
 
 
-def trials_table(trials: Sequence[Trial], journals: Sequence[Path] = ()) -> Table:
-    """Make a table with a column per parameter, and the registers and spills where they are known.
+def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Sequence[Path] = ()) -> Table:
+    """Make a table with a column per parameter, and the use of the device where it is known.
 
     Args:
         trials: A row each.
+        uses: Occupancy, its limiter and the share of peak of each.
         journals: The journal of each row, for a column of its own; empty leaves it out.
     """
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
     resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
+    shown = used_columns(uses)
     energies = any(trial.measurement and trial.measurement.energy_j is not None for trial in trials)
     rows = [
         (
@@ -193,6 +200,7 @@ def trials_table(trials: Sequence[Trial], journals: Sequence[Path] = ()) -> Tabl
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
             *(_number(getattr(trial, name)) for name in resources),
+            *(uses[place][column] or "-" for column in shown),
             *([journals[place].name] if journals else []),
             _detail(trial),
         )
@@ -206,6 +214,7 @@ def trials_table(trials: Sequence[Trial], journals: Sequence[Path] = ()) -> Tabl
             "status",
             *names,
             *titles,
+            *(COLUMNS[column] for column in shown),
             *(["journal"] if journals else []),
             "detail",
         ),

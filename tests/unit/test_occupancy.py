@@ -4,10 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.cli._device_use import COLUMNS, use_of
+from autotune.cli.ladder import ladder_table
+from autotune.cli.run import run_text
+from autotune.cli.show import trials_table
 from autotune.compilers.occupancy import occupancy, why_refused
 from autotune.core.records import Launch
+from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError
 from autotune.hardware.architectures import ARCHITECTURES, architecture
+from autotune.space import bind, load_space, problem_of
 
 H100, T4, L4 = (architecture(name) for name in ("sm_90", "sm_75", "sm_89"))
 
@@ -93,3 +99,22 @@ def test_shared_memory_of_a_block_follows_from_the_multiprocessor():
     for name, item in ARCHITECTURES.items():
         assert item.device.architecture == name
         assert item.device.shared_bytes_per_block == item.shared_bytes_per_block
+
+
+def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
+    spec = load_space(root / "spaces/reduce.yaml")
+    device = architecture("sm_90").device
+    space = bind(spec, device, problem_of(spec, device, {"n": 2**27}, "float32"))
+    timed = Trial(spec.default, "k", Status.OK, measurement=Measurement((0.32,), Rule.STEADY), registers=64)
+    failed = Trial(spec.default, "k", Status.CRASHED, "why")
+    cells = {
+        str(column.header): list(column.cells)
+        for column in ladder_table(space, [("default", timed), ("other", failed)]).columns
+    }
+    assert cells["occupancy"] == ["50%", "-"] and cells["limited by"][0] == "registers"
+    assert cells["of peak"] == ["50%", "-"]  # 537 MB in 0.32 ms, of 3.35 TB/s
+    shown = trials_table([timed], [use_of(space, timed)])
+    assert [str(column.header) for column in shown.columns][-4:] == [*COLUMNS, "detail"]
+    assert "occupancy  50%" in run_text(space, [timed], "x") and "50% of the device's peak" in run_text(
+        space, [timed], "x"
+    )
