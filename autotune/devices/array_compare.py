@@ -1,7 +1,6 @@
 """The rule by which two arrays are equal, in numpy and as a CUDA kernel.
 
-Elements agree if they are equal or, with a tolerance, if |actual - expected| <= atol + rtol * |expected|. NaN
-differs from everything; equal infinities agree.
+Elements agree if they are equal or within the tolerance. NaN differs from everything; equal infinities agree.
 """
 
 from __future__ import annotations
@@ -19,26 +18,49 @@ Difference = tuple[int, int]  # index of the first element that differs, and how
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """How far an element may be from what is expected: atol + rtol * |expected| + factor * its magnitude.
+
+    The magnitude is what the reference computes of absolute values, beside the result.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    factor: float = 0.0
+
+    def __str__(self) -> str:
+        of_magnitude = f" and {self.factor:.3g} of the sum of magnitudes" if self.factor else ""
+        return f"rtol={self.rtol:g}, atol={self.atol:g}{of_magnitude}"
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
 class ArrayComparison:
     """Two arrays in device memory to compare.
 
     The first and last `ends` elements are guard zones, compared bit by bit. If `inside` is false, only these
     are compared. An array of structures is compared as bytes, of which `struct` says what they mean.
+    `magnitude` has a float32 for each element that is no guard; it is read where the tolerance has a factor.
     """
 
     actual: Any
     expected: Any
     dtype: str
     count: int
-    rtol: float = 0.0
-    atol: float = 0.0
+    tolerance: Tolerance = EXACT
     ends: int = 0
     inside: bool = True
     struct: str = ""
+    magnitude: Any = None
 
 
 def compared_on_host(
-    actual: NDArray[Any], expected: NDArray[Any], comparison: ArrayComparison
+    actual: NDArray[Any],
+    expected: NDArray[Any],
+    comparison: ArrayComparison,
+    magnitude: NDArray[Any] | None = None,
 ) -> Difference | None:
     """Carry out a comparison whose arrays were copied to the host."""
     bits = f"uint{8 * actual.itemsize}"
@@ -48,28 +70,36 @@ def compared_on_host(
         dtype = numpy_dtype(comparison.struct)
         found, wanted = (array[inner].view(dtype) for array in (actual, expected))
         differs[inner] = False
-        differs[inner][:: dtype.itemsize] = differing(found, wanted, comparison.rtol, comparison.atol)
+        differs[inner][:: dtype.itemsize] = differing(found, wanted, comparison.tolerance)
     elif comparison.inside:
-        differs[inner] = differing(actual[inner], expected[inner], comparison.rtol, comparison.atol)
+        differs[inner] = differing(actual[inner], expected[inner], comparison.tolerance, magnitude)
     else:
         differs[inner] = False
     count = int(np.count_nonzero(differs))
     return (int(np.argmax(differs)), count) if count else None
 
 
-def differing(actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float) -> NDArray[np.bool_]:
+def differing(
+    actual: NDArray[Any],
+    expected: NDArray[Any],
+    tolerance: Tolerance,
+    magnitude: NDArray[Any] | None = None,
+) -> NDArray[np.bool_]:
     """Which elements differ by more than the tolerance, in any field or part of a complex number."""
     if actual.dtype.names or actual.dtype.kind == "c":
         parts = [(actual[name], expected[name]) for name in actual.dtype.names or ()]
         parts = parts or [(actual.real, expected.real), (actual.imag, expected.imag)]
-        wrong = [differing(*pair, rtol, atol).reshape(len(actual), -1).any(axis=1) for pair in parts]
+        wrong = [differing(*pair, tolerance).reshape(len(actual), -1).any(axis=1) for pair in parts]
         return np.asarray(np.any(wrong, axis=0))
-    if rtol == 0 and atol == 0:
+    if tolerance == EXACT:
         return np.asarray(actual != expected)
     actual, expected = actual.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
         distance = np.abs(actual - expected)
-        near = np.isfinite(distance) & (distance <= atol + rtol * np.abs(expected))
+        allowed = tolerance.atol + tolerance.rtol * np.abs(expected)
+        if tolerance.factor and magnitude is not None:
+            allowed = allowed + tolerance.factor * magnitude.astype(np.float64)
+        near = np.isfinite(distance) & (distance <= allowed)
     return np.asarray(~(near | (actual == expected)))
 
 
@@ -116,7 +146,8 @@ __device__ double narrow_at(const void *array, Count i, int kind)
 }
 
 __device__ __noinline__ void judge(const void *actual, const void *expected, Count i, int kind,
-                                   double rtol, double atol, Count *result)
+                                   double rtol, double atol, const float *magnitude, double factor,
+                                   Count inside, Count *result)
 {
     double found, wanted;
     bool same;
@@ -125,15 +156,15 @@ __device__ __noinline__ void judge(const void *actual, const void *expected, Cou
         found = narrow_at(actual, i, kind); wanted = narrow_at(expected, i, kind); same = found == wanted;
     }
     const double distance = fabs(found - wanted);
-    const bool tolerant = rtol > 0 || atol > 0;
-    if (same || (tolerant && distance <= atol + rtol * fabs(wanted) && isfinite(distance))) return;
+    const double allowed = atol + rtol * fabs(wanted) + (factor > 0 ? factor * magnitude[inside] : 0);
+    if (same || (allowed > 0 && distance <= allowed && isfinite(distance))) return;
     atomicMin(result, i);
     atomicAdd(result + 1, 1ull);
 }
 
 extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Count count, Count ends,
                                    Count gap, Count special, int kind, double rtol, double atol,
-                                   Count *result)
+                                   const float *magnitude, double factor, Count *result)
 {
     const Count stride = (Count)gridDim.x * blockDim.x, visited = count - gap;
     const Bits mask = (Bits)special;
@@ -157,7 +188,8 @@ extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Cou
             const bool guard = i < ends || i >= visited - ends;
             if (guard && !(unequal >> k & 1)) continue;  // NaN, as it should be
             const Count at = i + (i < ends ? 0 : gap);
-            judge(actual, expected, at, kind, guard ? 0 : rtol, guard ? 0 : atol, result);
+            judge(actual, expected, at, kind, guard ? 0 : rtol, guard ? 0 : atol, magnitude,
+                  guard ? 0 : factor, at - ends, result);
         }
     }
 }

@@ -56,7 +56,11 @@ def host_difference(read: Callable[[Buffer, int], Bytes], comparison: ArrayCompa
     dtype = numpy_dtype(comparison.dtype)
     buffers = (comparison.actual, comparison.expected)
     actual, expected = (read(buffer, comparison.count * dtype.itemsize).view(dtype) for buffer in buffers)
-    return compared_on_host(actual, expected, comparison)
+    magnitude = None
+    if comparison.tolerance.factor and comparison.inside:
+        count = comparison.count - 2 * comparison.ends
+        magnitude = read(comparison.magnitude, 4 * count).view(np.float32)
+    return compared_on_host(actual, expected, comparison, magnitude)
 
 
 class Device(Protocol):

@@ -37,6 +37,8 @@ _COMPARE_ARGUMENTS = (
     "kind",
     "rtol",
     "atol",
+    "magnitude",
+    "factor",
     "result",
 )
 _RESULT_BYTES = 16
@@ -206,7 +208,16 @@ class CudaDeviceBase(CudaMemory):
         gap = 0 if comparison.inside else comparison.count - 2 * comparison.ends
         counts = (comparison.count, comparison.ends, gap, special_bits(comparison.dtype))
         numbers = (*map(np.uint64, counts), np.int32(KINDS.index(comparison.dtype)))
-        tolerances = (np.float64(comparison.rtol), np.float64(comparison.atol))
+        allowed = comparison.tolerance
+        magnitude = (
+            result if comparison.magnitude is None else comparison.magnitude
+        )  # not read without factor
+        tolerances = (
+            np.float64(allowed.rtol),
+            np.float64(allowed.atol),
+            magnitude,
+            np.float64(allowed.factor),
+        )
         values = (comparison.actual, comparison.expected, *numbers, *tolerances, result)
         blocks = max(1, min(8 * self.info.compute_units, -(-(comparison.count - gap) // 512)))
         step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS)

@@ -23,19 +23,14 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     fields = struct_fields(name)
     if not fields:
         return np.dtype(name)
-    return np.dtype([(field, kind, (count,) if count else ()) for field, kind, count in fields], align=True)
+    return np.dtype(
+        [(field, numpy_dtype(kind), (count,) if count else ()) for field, kind, count in fields], align=True
+    )
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether elements are real floating-point numbers."""
     return dtype.kind == "f" or dtype.name == _BFLOAT16
-
-
-def unit_roundoff(name: str) -> float:
-    """The largest relative error of one rounding to a floating-point or complex type."""
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(numpy_dtype(name)).eps) / 2  # type: ignore[no-untyped-call]
 
 
 def scalar_of(name: str, value: Scalar) -> np.generic:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.c_types import element_bytes
-from autotune.devices.array_compare import ArrayComparison, Difference, differing
+from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
 from autotune.devices.base import Buffer, Bytes, Device, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
 from autotune.errors import LaunchError
@@ -48,6 +48,7 @@ class GuardedBuffer:
         content: NDArray[Any] | None,
         expected: NDArray[Any] | None,
         seed: int,
+        magnitude: NDArray[Any] | None = None,
     ) -> None:
         self.array = array
         self.count = math.prod(array.shape)
@@ -63,6 +64,11 @@ class GuardedBuffer:
         self._memory = device.allocate(self._image_bytes)
         self.sample: Indices | None = None  # the elements that are compared; None for all
         self._sampled = expected
+        self._magnitude = magnitude
+        self._device_magnitude: Buffer = None
+        if magnitude is not None and magnitude.size == self.count:
+            self._device_magnitude = device.allocate(magnitude.nbytes)
+            device.write(self._device_magnitude, _as_bytes(magnitude))
         if expected is not None and expected.size < self.count:
             self.sample, expected = sample_indices(array, seed), None
         self._expected_bytes = None if expected is None else _as_bytes(expected)
@@ -107,23 +113,37 @@ class GuardedBuffer:
         count = self._image_bytes // element_bytes(self._word)
         return ArrayComparison(self._memory, self._pristine, self._word, count)
 
-    def against_expected(self, rtol: float, atol: float) -> ArrayComparison:
+    def against_expected(self, tolerance: Tolerance) -> ArrayComparison:
         """The comparison with the expected result, if there is one, and with whole guard zones."""
         is_compared = self._expected is not None
         expected = self._expected if is_compared else self._pristine
         plain, struct = plain_dtype(self.array.dtype), self.array.dtype if self.dtype.names else ""
         count, ends = (size_bytes // element_bytes(plain) for size_bytes in (self._image_bytes, GUARD_BYTES))
         return ArrayComparison(
-            self._memory, expected, plain, count, rtol, atol, ends, inside=is_compared, struct=struct
+            self._memory,
+            expected,
+            plain,
+            count,
+            tolerance,
+            ends,
+            inside=is_compared,
+            struct=struct,
+            magnitude=self._device_magnitude,
         )
 
-    def sample_difference(self, rtol: float, atol: float) -> Difference | None:
+    def sample_difference(self, tolerance: Tolerance) -> Difference | None:
         """Index of the first element of the sample that is not as expected, and how many are not."""
         if self.sample is None:
             return None
         places, found, expected = self.compared(0, self.count)
-        wrong = places[differing(found, expected, rtol, atol)]
+        wrong = places[differing(found, expected, tolerance, self.magnitude_at(places))]
         return (int(wrong[0]), len(wrong)) if len(wrong) else None
+
+    def magnitude_at(self, places: Indices) -> NDArray[Any] | None:
+        """The magnitudes of elements that are compared; None where none were computed."""
+        if self._magnitude is None:
+            return None
+        return self._magnitude[places if self.sample is None else np.searchsorted(self.sample, places)]
 
     def guards(self) -> tuple[Bytes, Bytes]:
         """Read the guard zones below and above the array."""
@@ -276,6 +296,7 @@ class ProblemBuffers:
         self._seed = data.problem.seed
         self._inputs = data.inputs
         self._expected = data.expected
+        self._magnitudes = data.magnitudes
         self._guarded: dict[Array, GuardedBuffer] = {}  # in the order of their latest use
 
     def guarded_buffers(self, problem: ProblemInstance) -> tuple[GuardedBuffer, ...]:
@@ -308,25 +329,25 @@ class ProblemBuffers:
         comparisons = [
             guarded.against_initial()
             if guarded.array.role == "in"
-            else guarded.against_expected(problem.rtol, problem.atol)
+            else guarded.against_expected(problem.tolerance_of(guarded.array.name))
             for guarded in guarded_buffers
         ]
         differences = self._device.compare(comparisons)
         for guarded, difference in zip(guarded_buffers, differences, strict=True):
             guarded.is_pristine = guarded.array.role == "in" and difference is None
         return not any(differences) and not any(
-            guarded.sample_difference(problem.rtol, problem.atol) for guarded in guarded_buffers
+            guarded.sample_difference(problem.tolerance_of(guarded.array.name)) for guarded in guarded_buffers
         )
 
     def wrong(self, guarded: GuardedBuffer, problem: ProblemInstance) -> Difference | None:
         """Index of the first element that is not as a correct run leaves it, and how many are not."""
         is_input = guarded.array.role == "in"
-        tolerance = (problem.rtol, problem.atol)
-        comparison = guarded.against_initial() if is_input else guarded.against_expected(*tolerance)
+        tolerance = problem.tolerance_of(guarded.array.name)
+        comparison = guarded.against_initial() if is_input else guarded.against_expected(tolerance)
         whole = self.difference(comparison)
         if whole is not None:
             return guarded.index_of(whole, comparison), whole[1]
-        return guarded.sample_difference(*tolerance)
+        return guarded.sample_difference(tolerance)
 
     def difference(self, comparison: ArrayComparison) -> Difference | None:
         """Carry out one comparison; None if the arrays agree."""
@@ -337,7 +358,8 @@ class ProblemBuffers:
         if guarded is None:
             self._make_room(array)
             content, expected = self._inputs.get(array.name), self._expected.get(array.name)
-            guarded = GuardedBuffer(self._device, array, content, expected, self._seed)
+            magnitude = self._magnitudes.get(array.name)
+            guarded = GuardedBuffer(self._device, array, content, expected, self._seed, magnitude)
         self._guarded[array] = guarded
         return guarded
 

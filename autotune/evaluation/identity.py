@@ -76,7 +76,7 @@ def journal_notes(spec: SpaceSpec) -> dict[str, str]:
     """Parts of what the header's `arguments` covers, in words; older journals have fewer or none."""
     return {
         "verify_sizes": "; ".join(map(sizes_text, spec.verify_sizes)) or "none",
-        "tolerance": f"rtol {spec.rtol} and atol {spec.atol}",
+        "tolerance": f"rtol {spec.rtol} and atol {spec.atol}{_bounds_text(spec)}",
         WORKLOAD: workload_sha256(spec)[:16],
         **{f"{ARGUMENT}{item.name}": _argument_text(item) for item in spec.arguments},
     }
@@ -114,7 +114,16 @@ def header_sizes(header: Mapping[str, Any]) -> Sizes | None:
 
 def _arguments_text(spec: SpaceSpec) -> str:
     """Version 1 of the header's arguments and verification; its words are not today's names."""
-    return f"({_listed_arguments(spec)}, {spec.verify_sizes!r}, {spec.rtol!r}, {spec.atol!r})"
+    bounds = f", {_bounds_text(spec)!r}" if spec.errors else ""
+    return f"({_listed_arguments(spec)}, {spec.verify_sizes!r}, {spec.rtol!r}, {spec.atol!r}{bounds})"
+
+
+def _bounds_text(spec: SpaceSpec) -> str:
+    return "".join(
+        f", {name} within {error.kind} accumulate({error.operations}) in {error.dtype or 'its type'} "
+        f"of {error.magnitude}"
+        for name, error in sorted(spec.errors.items())
+    )
 
 
 def _listed_arguments(spec: SpaceSpec) -> str:

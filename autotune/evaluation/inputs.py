@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from autotune.core.trials import Problem
 from autotune.devices.element_types import loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
 from autotune.evaluation.kept_results import KeptResults, load_results
-from autotune.evaluation.reference import run_reference
+from autotune.evaluation.reference import run_magnitude, run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
@@ -30,11 +30,12 @@ _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 
 @dataclass(frozen=True)
 class ProblemData:
-    """One problem on the host: inputs and expected outputs by name."""
+    """One problem on the host: by array, inputs, expected outputs, and magnitudes of their terms."""
 
     problem: Problem
     inputs: Mapping[str, NDArray[Any]]
     expected: Mapping[str, NDArray[Any]]
+    magnitudes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None = None) -> ProblemData:
@@ -56,7 +57,21 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
         results = run() if kept is None else kept.of(reference, problem.data_key, run)
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
-    return ProblemData(definition, inputs, found)
+    return ProblemData(definition, inputs, found, _magnitudes(problem, reference, inputs, kept))
+
+
+def _magnitudes(
+    problem: ProblemInstance,
+    reference: Path,
+    inputs: Mapping[str, NDArray[Any]],
+    kept: KeptResults | None,
+) -> dict[str, NDArray[Any]]:
+    """The sums of magnitudes behind outputs whose tolerance follows from the data."""
+    if not problem.with_magnitude:
+        return {}
+    run = partial(run_magnitude, reference, inputs, problem.definition, problem.arrays)
+    found = run() if kept is None else kept.of(reference, f"magnitude {problem.data_key}", run)
+    return {name: found[name] for name in problem.with_magnitude if name in found}
 
 
 def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from autotune.compilers.kernel_source import SourceText, render
+from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
 from autotune.core.launch_plan import arguments
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallConditions, Problem
+from autotune.devices.array_compare import Tolerance
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.stored_inputs import StoredInputs
@@ -175,6 +178,9 @@ class InstanceMaker:
             for item in evaluated
             if item.value is None
         )
+        tolerance = Tolerance(
+            _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
+        )
         is_trusted = space.spec.full == TRUSTED and not is_check
         instance = ProblemInstance(
             definition=problem,
@@ -184,8 +190,12 @@ class InstanceMaker:
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
             launches=launches,
-            rtol=_tolerance(space.spec.rtol, values),
-            atol=_tolerance(space.spec.atol, values),
+            tolerance=tolerance,
+            bounds=tuple(
+                (array.name, _bound(space.spec.errors[array.name], array.dtype, tolerance, values))
+                for array in arrays
+                if array.name in space.spec.errors and array.dtype in UNIT_ROUNDOFF
+            ),
         )
         if not (is_trusted and self._stored):
             return instance
@@ -227,11 +237,22 @@ def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
 
 
-def _tolerance(text: str, values: Mapping[str, Any]) -> float:
-    tolerance = float(number(parse(text), values))
-    if tolerance < 0:
-        raise ExpressionError(f"verify: {text!r} gives {tolerance}, expected at least 0")
-    return tolerance
+def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:
+    found = float(number(parse(text), values))
+    if found < 0:
+        raise ExpressionError(f"{what}: {text!r} gives {found}, expected at least 0")
+    return found
+
+
+def _bound(error: ErrorSpec, dtype: str, base: Tolerance, values: Mapping[str, Any]) -> Tolerance:
+    """The tolerance of one output by its error bound; both results are rounded to the output's type."""
+    operations = math.ceil(_not_negative("verify.error", error.operations, values))
+    factor = accumulated(operations, error.dtype or dtype, error.kind) * (1 + UNIT_ROUNDOFF[dtype])
+    rtol, atol = neighbours(dtype)
+    if error.magnitude == DATA:
+        return Tolerance(base.rtol + rtol, base.atol + atol, factor)
+    magnitude = _not_negative("verify.magnitude", error.magnitude, values)
+    return Tolerance(base.rtol + rtol, base.atol + atol + factor * magnitude)
 
 
 def _array(argument: Argument, fill: Fill | None) -> Array:

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +47,27 @@ def run_reference(
         return call_reference(function, run, inputs, problem, arrays)
     except BrokenReference as error:
         raise BrokenReference(f"{error} (at {size_text(problem.sizes)})") from None
+
+
+def run_magnitude(
+    path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
+) -> dict[str, NDArray[Any]]:
+    """The sums of magnitudes behind the outputs: `magnitude(inputs, sizes)`, else the reference of |inputs|.
+
+    The arguments are those of `run_reference`, and so are the errors. The results have float32 elements.
+    """
+    wide = tuple(replace(array, dtype="float32") if array.role != "in" else array for array in arrays)
+    own = getattr(call(path, _load_module, "the file", path), "magnitude", None)
+    try:
+        if callable(own):
+            results = call(path, own, "magnitude(inputs, sizes)", dict(inputs), dict(problem.sizes))
+            return expected_results(own, results, wide)
+        positive = {
+            name: np.abs(values) if values.dtype.kind in "ifcV" else values for name, values in inputs.items()
+        }
+        return run_reference(path, positive, problem, wide)
+    except BrokenReference as error:
+        raise BrokenReference(f"{error}; it was run on absolute values, to bound rounding errors") from None
 
 
 def call_reference(

@@ -18,6 +18,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.devices.array_compare import differing
+from autotune.devices.element_types import loaded
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import run_for_results
@@ -124,8 +125,11 @@ def _disagreement(problem: ProblemInstance, first: Path, second: Path) -> str:
     """How two files of results differ by more than the tolerance; empty if they agree."""
     one, other = load_results(first), load_results(second)
     assert one is not None and other is not None
+    dtypes = {array.name: array.dtype for array in problem.arrays}
     for name in one.keys() & other.keys():
-        if (wrong := np.flatnonzero(differing(other[name], one[name], problem.rtol, problem.atol))).size:
+        first_values, second_values = (loaded(values[name], dtypes[name]) for values in (one, other))
+        wrong = np.flatnonzero(differing(second_values, first_values, problem.tolerance_of(name)))
+        if wrong.size:
             at = int(wrong[0])
             return f"{name} at element {at} is {one[name][at]} and {other[name][at]}, {wrong.size:,} differ"
     return ""

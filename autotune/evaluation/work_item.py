@@ -14,6 +14,7 @@ from typing import Any
 from autotune.core.records import Launch, Value
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Problem
+from autotune.devices.array_compare import EXACT, Tolerance
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class ProblemInstance:
     arrays: tuple[Array, ...]
     scalars: tuple[Scalar, ...]
     launches: tuple[Launch, ...]
-    rtol: float
-    atol: float
+    tolerance: Tolerance = EXACT
     expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
+    bounds: tuple[tuple[str, Tolerance], ...] = ()  # of outputs whose tolerance is their own
     trusted: str = ""  # the file of what trusted configurations computed, in the place of `expected`
 
     @cached_property
@@ -79,24 +80,46 @@ class ProblemInstance:
     @cached_property
     def identity(self) -> dict[str, Any]:
         """Version 1 of this problem's part of a trial's key; keep its words when fields are renamed."""
-        return {
-            "problem": [sorted(self.definition.sizes.items()), self.definition.dtype, self.definition.seed],
-            "arrays": [array.identity for array in self.arrays],
-            "scalars": [{"name": s.name, "dtype": s.dtype, "value": s.value} for s in self.scalars],
-            "launches": [
-                {
-                    "entry": step.entry,
-                    "grid": step.grid,
-                    "block": step.block,
-                    "shared_bytes": step.shared_bytes,
-                    "arguments": step.arguments,
-                    **step.attributes,
-                }
-                for step in self.launches
-            ],
-            "rtol": self.rtol,
-            "atol": self.atol,
-        } | self._expected_identity
+        return (
+            {
+                "problem": [
+                    sorted(self.definition.sizes.items()),
+                    self.definition.dtype,
+                    self.definition.seed,
+                ],
+                "arrays": [array.identity for array in self.arrays],
+                "scalars": [{"name": s.name, "dtype": s.dtype, "value": s.value} for s in self.scalars],
+                "launches": [
+                    {
+                        "entry": step.entry,
+                        "grid": step.grid,
+                        "block": step.block,
+                        "shared_bytes": step.shared_bytes,
+                        "arguments": step.arguments,
+                        **step.attributes,
+                    }
+                    for step in self.launches
+                ],
+                "rtol": self.tolerance.rtol,
+                "atol": self.tolerance.atol,
+            }
+            | self._expected_identity
+            | self._bounds_identity
+        )
+
+    @property
+    def _bounds_identity(self) -> dict[str, Any]:
+        bounds = [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds]
+        return {"bounds": bounds} if bounds else {}
+
+    def tolerance_of(self, name: str) -> Tolerance:
+        """How far the elements of an output may be from the reference's."""
+        return dict(self.bounds).get(name, self.tolerance)
+
+    @property
+    def with_magnitude(self) -> tuple[str, ...]:
+        """The outputs whose tolerance follows from the data."""
+        return tuple(name for name, bound in self.bounds if bound.factor)
 
     @property
     def _expected_identity(self) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.devices.array_compare import differing
-from autotune.devices.element_types import is_floating, unit_roundoff
+from autotune.core.error_bounds import UNIT_ROUNDOFF
+from autotune.devices.array_compare import Tolerance, differing
+from autotune.devices.element_types import plain_dtype
 from autotune.errors import WriteError
 from autotune.evaluation.buffers import GuardedBuffer
 from autotune.evaluation.work_item import Array
@@ -28,20 +29,19 @@ def place(array: Array, index: int) -> str:
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
 
-def describe(guarded: GuardedBuffer, first: int, count: int, rtol: float, atol: float) -> str:
+def describe(guarded: GuardedBuffer, first: int, count: int, tolerance: Tolerance) -> str:
     """Describe how an array differs from what the reference expects.
 
     Args:
         guarded: The array, as the run left it.
         first: Index of the first element that differs.
         count: How many differ.
-        rtol: The relative tolerance.
-        atol: The absolute tolerance.
+        tolerance: How far elements may be from what is expected.
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     parts = [f"{place(array, first)} is {found[0]}, expected {expected[0]}"]
-    differs = np.flatnonzero(differing(found, expected, rtol, atol))
+    differs = np.flatnonzero(differing(found, expected, tolerance, guarded.magnitude_at(places)))
     if first + len(found) == guarded.count:
         count = len(differs)  # the parts of one complex number count as one
     if guarded.count > 1:
@@ -49,7 +49,7 @@ def describe(guarded: GuardedBuffer, first: int, count: int, rtol: float, atol: 
         of = f"{guarded.count:,}" if guarded.sample is None else f"a sample of {len(guarded.sample):,}"
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
     parts += _errors(array, places[differs], found[differs], expected[differs])
-    parts.append(f"tolerance: rtol={rtol:g}, atol={atol:g}")
+    parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts)
 
 
@@ -72,8 +72,8 @@ def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: N
             is_only = len(places) == 1
             where = "" if is_only else f" at {place(array, int(places[at]))}"
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
-    has_rounding = is_floating(found.dtype) or found.dtype.kind == "c"
-    if has_rounding and len(worst) == 2 and worst[1] <= 2 * _ROUNDING * unit_roundoff(array.dtype):
+    unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
+    if len(worst) == 2 and worst[1] <= 2 * _ROUNDING * unit:
         texts.append("this may be rounding, which verify.rtol in the space file can allow")
     return texts
 

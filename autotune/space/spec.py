@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
+from autotune.core.error_bounds import ErrorSpec
 from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
 from autotune.space.call import read_call
+from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.yaml_document import Element, read_document
@@ -108,6 +110,7 @@ class SpaceSpec:
     metrics: Mapping[str, str] = field(default_factory=dict)  # expressions of measurements, by name
     objective: str = ""  # an expression of measurements and metrics to minimise; empty: the time
     require: tuple[str, ...] = ()  # what measurements and metrics of a valid result satisfy
+    errors: Mapping[str, ErrorSpec] = field(default_factory=dict)  # by output: a bound from the arithmetic
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
 
@@ -144,7 +147,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
-    verify = top["verify"].record((), ("rtol", "atol", "full")) if "verify" in top else {}
+    verify = top["verify"].record((), ("rtol", "atol", "full", *ERROR_KEYS)) if "verify" in top else {}
     return SpaceSpec(
         path=root.path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -170,6 +173,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
+        errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
         compiler=top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0],
         include_dirs=_folders(top["include_dirs"]) if "include_dirs" in top else (),
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +43,10 @@ class Element:
         """A SpaceError with the text `file:line: place: message`."""
         place = f"{self.place}: " if self.place else ""
         return SpaceError(f"{self.path}:{self.line}: {place}{message}")
+
+    def part(self, text: str) -> Element:
+        """A part of this text as an element of the same place."""
+        return replace(self, node=yaml.ScalarNode(self.node.tag, text))
 
     @property
     def is_scalar(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.array_compare import ArrayComparison
+from autotune.devices.array_compare import ArrayComparison, Tolerance
 from autotune.devices.base import Backend, Device
 from autotune.errors import CompileError, LaunchError, OutOfMemory
 
@@ -96,14 +96,22 @@ class DeviceContract:
         device.write(one, found.view(np.uint8))
         device.write(other, wanted.view(np.uint8))
         pair = ArrayComparison(one, other, "float32", 100_000)
+        by_one = Tolerance(atol=1)
+        sizes = np.zeros(100_000, np.float32)  # of the numbers behind each element
+        sizes[99_999] = 2
+        magnitude = device.allocate(sizes.nbytes)
+        device.write(magnitude, sizes.view(np.uint8))
+        by_size = replace(pair, tolerance=Tolerance(factor=0.5), magnitude=magnitude)
         cases = [
             (replace(pair, count=70), None),
+            (by_size, (70, 1)),
+            (replace(by_size, tolerance=Tolerance(1e-9, factor=0.2)), (70, 2)),
             (pair, (70, 2)),
-            (replace(pair, rtol=1e-3), (70, 1)),
-            (replace(pair, atol=1), None),
+            (replace(pair, tolerance=Tolerance(1e-3)), (70, 1)),
+            (replace(pair, tolerance=by_one), None),
             (replace(pair, dtype="uint8", count=280), None),
-            (replace(pair, atol=1, ends=70), (99_999, 1)),
-            (replace(pair, atol=1, ends=71), (70, 2)),
+            (replace(pair, tolerance=by_one, ends=70), (99_999, 1)),
+            (replace(pair, tolerance=by_one, ends=71), (70, 2)),
             (replace(pair, ends=71, inside=False), (70, 2)),
             (replace(pair, ends=70, inside=False), (99_999, 1)),
         ]
@@ -115,7 +123,7 @@ class DeviceContract:
         one, other = device.allocate(8), device.allocate(8)
         device.write(one, np.array([found]).view(np.uint8))
         device.write(other, np.array([wanted]).view(np.uint8))
-        assert device.compare([ArrayComparison(one, other, "float64", 1, rtol=1, atol=1)]) == [(0, 1)]
+        assert device.compare([ArrayComparison(one, other, "float64", 1, Tolerance(1, 1))]) == [(0, 1)]
 
     @pytest.mark.parametrize("inside", [True, False])
     def test_nan_in_a_guard_zone_is_as_it_should_be(self, device: Device, inside: bool) -> None:
@@ -127,7 +135,7 @@ class DeviceContract:
             device.write(buffer, content.view(np.uint8))
         expected, whole, broken = buffers
         pairs = [
-            ArrayComparison(found, expected, "float64", 6, rtol=1, ends=2, inside=inside)
+            ArrayComparison(found, expected, "float64", 6, Tolerance(1), ends=2, inside=inside)
             for found in (whole, broken)
         ]
         assert device.compare(pairs) == [None, (5, 1)]

@@ -19,8 +19,6 @@ PROBLEM = ProblemInstance(
     (Array("x", "float32", (64,), "in", ("uniform", 0, 1)), Array("y", "float32", (64,), "out", None)),
     (Scalar("n", "int32", 64),),
     (Launch("twice", (1, 1, 1), (64, 1, 1), 0, ("x", "y", "n")),),
-    0.0,
-    0.0,
 )
 BEYOND_SHARED = """
     __shared__ float held[64];

@@ -22,8 +22,6 @@ PROBLEM = ProblemInstance(
     (Array("x", "float32", (4,), "in", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
     (Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "n")),),
-    0.0,
-    0.0,
 )
 
 

@@ -34,9 +34,7 @@ def problem(seed=0, scratch=N):
         Array("t", "float32", (scratch,), "scratch", None),
     )
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "t", "n"))
-    return ProblemInstance(
-        Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), 0.0, 0.0
-    )
+    return ProblemInstance(Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,))
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from autotune.core.c_types import is_dtype, struct_fields
-from autotune.devices.array_compare import ArrayComparison, compared_on_host
-from autotune.devices.element_types import numpy_dtype, scalar_of, unit_roundoff
+from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
+from autotune.devices.element_types import numpy_dtype, scalar_of
 
 KERNEL = """\
 import ml_dtypes
@@ -77,7 +77,7 @@ def test_structures_are_compared_by_field_and_their_padding_is_not():
     expected["x"] = 1
     actual = expected.copy()
     actual.view(np.uint8)[1] = 99  # padding
-    comparison = ArrayComparison(None, None, "uint8", 32, rtol=1e-3, struct=name)
+    comparison = ArrayComparison(None, None, "uint8", 32, Tolerance(1e-3), struct=name)
     pair = [array.view(np.uint8) for array in (actual, expected)]
     assert compared_on_host(*pair, comparison) is None
     actual["x"][2] = 1.01
@@ -90,4 +90,3 @@ def test_scalars_are_bytes_as_a_kernel_takes_them():
     assert scalar_of("complex64", (1, 2)) == np.complex64(1 + 2j) and scalar_of("complex64", 1) == 1
     assert scalar_of("bool", 1).tobytes() == b"\1"
     assert scalar_of("struct(a:int8,b:int32)", (1, 2)).tobytes()[4:] == b"\2\0\0\0"
-    assert unit_roundoff("bfloat16") == 2**-8 and unit_roundoff("complex64") == 2**-24

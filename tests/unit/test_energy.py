@@ -21,7 +21,7 @@ def used_j(tmp_path):
     reference.write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = (Array("w", "float32", (N,), "inout", ("constant", 1)),)
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
-    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,), 0.0, 0.0)
+    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
     buffers = ProblemBuffers(device, prepare(problem, reference))
 

@@ -31,7 +31,7 @@ class Readings(Stopwatch):
 
 def timed(readings, policy, best_ms, verified_ms, beside=None):
     """Measure by a policy, against a best that takes so many ms; `beside` are its readings now."""
-    problem = ProblemInstance(Problem({}, "int32"), (), (), (), 0.0, 0.0)
+    problem = ProblemInstance(Problem({}, "int32"), (), (), ())
     best = None if best_ms is None else Control(Measurement((best_ms,), Rule.STEADY), lambda: beside)
     item = WorkItem(Binary(b"", "", "", 0.0), (), problem, policy, None, None, 0.0)
     return measure(readings, item, verified_ms, best)

@@ -18,8 +18,6 @@ PROBLEM = ProblemInstance(
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
     (Launch("double", (1, 1, 1), (1, 1, 1), 0, ("x", "n")),),
-    0.0,
-    0.0,
 )
 
 

@@ -7,7 +7,7 @@ from autotune.core.c_types import C_TYPES
 from autotune.core.records import Launch
 from autotune.core.trials import Problem, Status
 from autotune.devices import backend
-from autotune.devices.array_compare import ArrayComparison, compared_on_host
+from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.verify import altered, verify
@@ -32,7 +32,7 @@ def check(tmp_path):
     )
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
     problem = ProblemInstance(
-        Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), 1e-6, 0.0
+        Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), Tolerance(1e-6)
     )
     device = backend("fake").open_device(0)
     buffers = ProblemBuffers(device, prepare(problem, reference))
@@ -170,7 +170,7 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     program = device.load(backend("fake").open_compiler(0).compile(source, ()))
     found = []
     for seed in range(3):  # those of the last round
-        problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,), 0.0, 0.0)
+        problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,))
         buffers = ProblemBuffers(device, prepare(problem, tmp_path / "reference.py"))
         found.append(verify(program, problem, buffers).failure)
     assert any(found)
@@ -193,5 +193,5 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
 )
 def test_arrays_are_compared_by_the_tolerances(actual, expected, rtol, atol, difference):
     arrays = np.array(actual), np.array(expected)
-    wanted = ArrayComparison(*arrays, str(arrays[0].dtype), len(actual), rtol, atol)
+    wanted = ArrayComparison(*arrays, str(arrays[0].dtype), len(actual), Tolerance(rtol, atol))
     assert compared_on_host(*arrays, wanted) == difference

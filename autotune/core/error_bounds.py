@@ -1,0 +1,59 @@
+"""Bounds of rounding errors of long sums, relative to the sum of the magnitudes of what is added.
+
+Sources: for any order of summation, N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition
+(2002), section 3.1; for rounding errors that are independent and zero on average, N. J. Higham and T. Mary, A
+new approach to probabilistic rounding error analysis, SIAM Journal on Scientific Computing 41 (2019).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from autotune.errors import ExpressionError
+
+WORST, PROBABLE = "worst", "probable"
+DATA = "data"  # the magnitude that the reference computes on the data
+# Half the distance of 1 to the next number; and the smallest number above 0.
+UNIT_ROUNDOFF = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53}
+_SMALLEST = {"float16": 2**-24, "bfloat16": 2**-133, "float32": 2**-149, "float64": 2**-1074}
+# In standard deviations: a sum of 10,000 terms is beyond them once in 10^17 times.
+_DEVIATIONS = 10.0
+
+
+@dataclass(frozen=True)
+class ErrorSpec:
+    """The bound of one output's error: at most `operations` roundings in the type `dtype` for each element.
+
+    `operations` is an expression; so is `magnitude`, unless it is DATA. An empty `dtype` is the output's own.
+    """
+
+    operations: str
+    dtype: str = ""
+    kind: str = WORST
+    magnitude: str = DATA
+
+
+def accumulated(operations: int, dtype: str, kind: str) -> float:
+    """The bound of the error of so many roundings in a row, relative to the sum of magnitudes.
+
+    Raises ExpressionError where there is none: for more roundings than the type resolves.
+    """
+    unit = UNIT_ROUNDOFF[dtype]
+    if kind == PROBABLE:
+        exponent = _DEVIATIONS * math.sqrt(operations) * unit + operations * unit**2 / (1 - unit)
+        if exponent < 1:
+            return math.expm1(exponent)
+    elif operations * unit < 1:
+        return operations * unit / (1 - operations * unit)
+    advice = "; bound: probable allows more" if kind == WORST else ""
+    raise ExpressionError(
+        f"error: {operations:,} roundings in {dtype} have no bound below the sum itself: give the longest "
+        f"chain of additions instead of all of them{advice}"
+    )
+
+
+def neighbours(dtype: str) -> tuple[float, float]:
+    """The relative and absolute tolerance of two numbers that were rounded from one."""
+    unit = UNIT_ROUNDOFF[dtype]
+    return 2 * unit / (1 - unit), _SMALLEST[dtype]

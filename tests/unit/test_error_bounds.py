@@ -1,0 +1,126 @@
+"""Tolerances that follow from the arithmetic: the bounds themselves, and what a search makes of them."""
+
+import math
+
+import pytest
+
+from autotune.core.error_bounds import PROBABLE, WORST, accumulated, neighbours
+from autotune.errors import ExpressionError, SpaceError
+from autotune.space import load_space
+
+# Adds up the rows of a matrix, as the parameter A says: 1 in float32, 2 in float16, 3 of rounded inputs,
+# 4 without the last term.
+KERNEL = """\
+import numpy
+
+def double(grid, block, x, y, n, k):
+    rows = x.view("float32")[: n * k].reshape(n, k)
+    if A == 3:
+        rows = (rows.view("uint32") & 0xFFFF0000).view("float32")
+    sums = numpy.zeros(n, "float16" if A == 2 else "float32")
+    for column in rows.T[: k - 1 if A == 4 else k]:
+        sums += column.astype(sums.dtype)
+    y.view("float32")[:n] = sums
+    return 1.0 + A
+"""
+SPACE = """\
+schema: 1
+kernel: double
+dialect: python
+source: double.py
+reference: reference.py
+sizes: {default: {n: 50, k: 1000}}
+parameters: {A: [1, 2, 3, 4]}
+default: {A: 1}
+arguments:
+  - {name: x, dtype: float32, shape: [n, k], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [n], role: out}
+  - {name: n, dtype: int32, value: n}
+  - {name: k, dtype: int32, value: k}
+launch:
+  - {entry: double, grid: [1], block: [1], arguments: [x, y, n, k]}
+verify: {error: accumulate(k), bound: probable}
+"""
+SUM = "    return {'y': inputs['x'].sum(axis=1, dtype='float64')}\n"
+
+
+@pytest.fixture
+def sums(folder):
+    folder.write(KERNEL)
+    folder.space.write_text(SPACE)
+    (folder.path / "reference.py").write_text("def reference(inputs, sizes):\n" + SUM)
+    return folder
+
+
+def test_the_bounds_are_those_of_the_literature():
+    unit = 2**-24
+    assert accumulated(1000, "float32", WORST) == pytest.approx(1000 * unit / (1 - 1000 * unit))
+    assert accumulated(1000, "float32", PROBABLE) == pytest.approx(10 * math.sqrt(1000) * unit, rel=1e-3)
+    assert accumulated(0, "float16", WORST) == 0
+    assert neighbours("bfloat16")[0] == pytest.approx(2**-7, rel=0.01)
+    with pytest.raises(
+        ExpressionError, match=r"2,048 roundings in float16 have no bound .* bound: probable allows"
+    ):
+        accumulated(2048, "float16", WORST)
+    with pytest.raises(ExpressionError, match=r"longest chain of additions instead of all of them$"):
+        accumulated(2**40, "bfloat16", PROBABLE)
+
+
+def statuses(folder):
+    found = folder.search("--budget", "4")
+    assert found["counts"] == {"ok": 1, "wrong_result": 3}
+    return found
+
+
+def test_a_narrower_type_rounded_inputs_and_a_missing_term_are_found(sums):
+    statuses(sums)
+    rows = sums.run("show", "double", "--json").stdout
+    assert "of the sum of magnitudes" in rows
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("bound: probable", "bound: probable, magnitude: k, in: float32"),
+        ("error: accumulate(k)", "error: {y: accumulate(k)}, in: {y: float32}"),
+    ],
+)
+def test_the_magnitude_may_be_an_expression_and_bounds_belong_to_outputs(sums, change):
+    sums.edit(*change)
+    statuses(sums)
+
+
+def test_a_reference_may_have_a_magnitude_of_its_own_or_a_sample(sums):
+    own = "def magnitude(inputs, sizes):\n" + SUM.replace("inputs['x']", "abs(inputs['x'])")
+    (sums.path / "reference.py").write_text("def reference(inputs, sizes, indices):\n" + SUM)
+    statuses(sums)
+    signed = "def reference(inputs, sizes):\n    assert (inputs['x'] < 0).any()\n" + SUM
+    (sums.path / "reference.py").write_text(signed)
+    done = sums.run("search", "double.yaml", "--device", "fake", "--fresh")
+    assert done.returncode == 1 and "it was run on absolute values, to bound rounding errors" in done.stderr
+    (sums.path / "reference.py").write_text(signed + own)
+    statuses(sums)
+
+
+@pytest.mark.parametrize(
+    ("verify", "message"),
+    [
+        ("{error: gamma(k)}", "verify.error: expected accumulate(OPERATIONS), such as accumulate(k)"),
+        ("{error: accumulate(z)}", "verify.error: unknown name 'z'"),
+        ("{error: {x: accumulate(k)}}", "verify.error.x: expected an output of floating-point numbers: y"),
+        ("{in: float16}", "verify.in: belongs to an error bound: add error: accumulate(OPERATIONS)"),
+        ("{error: accumulate(k), in: int32}", "verify.in: unknown value 'int32'"),
+    ],
+)
+def test_a_mistake_is_named(sums, verify, message):
+    sums.edit("{error: accumulate(k), bound: probable}", verify)
+    with pytest.raises(SpaceError) as error:
+        load_space(sums.space)
+    assert message in str(error.value)
+
+
+def test_a_sum_without_a_bound_ends_the_search_in_one_line(sums):
+    sums.edit("accumulate(k), bound: probable", "accumulate(k), in: bfloat16")
+    done = sums.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode != 0 and "1,000 roundings in bfloat16 have no bound" in done.stderr
+    assert "Traceback" not in done.stderr
