@@ -97,7 +97,7 @@ class CallMaker:
 
     def describe(self) -> None:
         """Read from the newest record what callers pass."""
-        record = self._record = newest_record(self.kernel, self._request.cache)
+        record = self.record = newest_record(self.kernel, self._request.cache)
         self.names = tuple(item.name for item in record.arguments if item.role not in ("scratch", "scalar"))
         self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
         self.sizes = {name for entry in record.entries for name in entry.sizes}
@@ -183,7 +183,7 @@ class CallMaker:
 
     def _complete(self, sizes: dict[str, int], views: Mapping[str, View]) -> dict[str, int]:
         """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""
-        for spec in self._record.arguments:
+        for spec in self.record.arguments:
             view = views.get(spec.name)
             if view is None or view.shape is None or len(view.shape) != len(spec.shape):
                 continue
@@ -203,7 +203,7 @@ class CallMaker:
         self, launcher: Launcher, views: Mapping[str, View], sizes: dict[str, int]
     ) -> Callable[[], Best]:
         """The question to `best_config`; it is asked again from time to time, as the cache may change."""
-        generic = [item.name for item in self._record.arguments if item.dtype == "DTYPE"]
+        generic = [item.name for item in self.record.arguments if item.dtype == "DTYPE"]
         found = next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
         return lambda: best_config(
             self.kernel,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from autotune.compilers.kernel_source import packaged, read_source
-from autotune.core.records import Tier
+from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
@@ -41,6 +41,11 @@ class LoadedKernel:
         self._maker = CallMaker(request)
         self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
         self._calls: dict[Any, Call] = {}
+
+    @property
+    def record(self) -> KernelRecord:
+        """The newest record of the kernel: what callers pass and get."""
+        return self._maker.record
 
     def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
         """Queue the kernel's launches without waiting.

@@ -17,7 +17,7 @@ LAYERS = (
     ("serving", "space", "compilers", "scaffold"),
     ("devices",),
     ("evaluation", "runtime", "searchers"),
-    ("tuning", "interop", "testing"),
+    ("tuning", "interop", "testing", "torch"),
     ("analysis",),
     ("report",),
     ("cli",),

@@ -1,0 +1,230 @@
+"""Calls of a loaded kernel on GPUs: what does not fit is one clear error, and everything else is right."""
+
+import importlib
+import json
+import shutil
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from autotune import load_kernel
+from autotune.compilers.kernel_source import packaged
+from autotune.errors import CacheError, InputError, SetupError
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::autotune.StaleWarning")]
+LAST_BLOCK = {"FINISH": "last_block", "ALGORITHM": "shuffle", "USE_SHUFFLE": True}  # partials and a counter
+IN_PLACE = {"TREE_MEMORY": "global", "WORK_PER_THREAD": 1, "UNROLL": 1}  # a copy of the input
+
+
+def package(name: str):
+    """A GPU package, without which a test is skipped."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture
+def torch():
+    found = package("torch")
+    if not found.cuda.is_available():
+        pytest.skip("no GPU")
+    return found
+
+
+@pytest.fixture
+def two_gpus(torch):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    return torch
+
+
+def reduce_with(folder, **default):
+    """The reduction, with a default that is served in place of tuned results."""
+    shutil.copytree(packaged("cache") / "nvidia-h200", folder / "another-gpu")
+    device = folder / "another-gpu/device.json"
+    changed = {"name": "Another GPU", "slug": "another-gpu", "vendor": "other", "kind": "cpu"}
+    device.write_text(json.dumps(json.loads(device.read_text()) | changed))
+    path = folder / "another-gpu/reduce.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"default": record["default"] | default}))
+    return load_kernel("reduce", cache=folder)
+
+
+def numbers(torch, n=100_003, device="cuda"):
+    return torch.randint(-100, 101, (n,), device=device, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("default", [{}, LAST_BLOCK, IN_PLACE], ids=["two launches", "counter", "copy"])
+def test_every_stream_and_size_gets_its_own_sum(torch, tmp_path, default):
+    reduce = reduce_with(tmp_path, **default)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    for n in (1000, 1, 100_003, 1000, 2_000_000, 100_003):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                x = numbers(torch, n)
+                before = x.clone()
+                total = reduce(x)
+            stream.synchronize()
+            assert int(total) == int(x.sum(dtype=torch.int32)) and bool((x == before).all())
+
+
+@pytest.mark.parametrize("default", [{}, LAST_BLOCK, IN_PLACE], ids=["two launches", "counter", "copy"])
+def test_graphs_replay_on_new_content_and_beside_calls(torch, tmp_path, default):
+    reduce = reduce_with(tmp_path, **default)
+    x, y = numbers(torch), numbers(torch)
+    reduce(x)  # compiles
+    graphs, totals = [torch.cuda.CUDAGraph() for _ in range(2)], []
+    for graph in graphs:
+        with torch.cuda.graph(graph):
+            totals.append(reduce(x))
+    streams = [torch.cuda.Stream() for _ in graphs]
+    for _ in range(50):
+        x.copy_(numbers(torch))
+        torch.cuda.synchronize()
+        for graph, stream in zip(graphs, streams, strict=True):
+            with torch.cuda.stream(stream):
+                graph.replay()
+        other = reduce(y)
+        torch.cuda.synchronize()
+        assert [int(total) for total in totals] == 2 * [int(x.sum(dtype=torch.int32))]
+        assert int(other) == int(y.sum(dtype=torch.int32))
+
+
+def test_a_bound_kernel_follows_the_current_stream(torch):
+    x, y = torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda")
+    z = torch.empty_like(x)
+    run = load_kernel("matadd").bind(x, y, z)
+    for factor in (2.0, 3.0):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(10_000_000)
+            x.fill_(factor)
+            run()
+        stream.synchronize()
+        assert bool((z == factor + 1).all())
+
+
+def test_what_does_not_fit_is_said(torch):
+    add = load_kernel("matadd")
+    x, y = torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda")
+    z = torch.empty_like(x)
+    add(x, y, z)  # a call that fits comes first: others must not be taken for it
+    wrong = {
+        r"c has shape \(64, 63\): columns would be 63, and is 64": (x, y, z[:, :63].contiguous()),
+        r"b: expected float32 of shape \(64, 64\), found float64": (x, y.double(), z),
+        "b: is on the device cpu": (x, y.cpu(), z),
+        "a: is not contiguous": (x.t(), y, z),
+        "b: is not contiguous": (x, torch.ones(64, 128, device="cuda")[:, ::2], z),
+        "a: requires gradients": (x.clone().requires_grad_(), y, z),
+    }
+    for message, arrays in wrong.items():
+        with pytest.raises(InputError, match=f"matadd: {message}"):
+            add(*arrays)
+    with torch.no_grad():
+        add(x.clone().requires_grad_(), y, z)
+    freed = torch.ones(64, 64, device="cuda")
+    freed.untyped_storage().resize_(0)
+    with pytest.raises(InputError, match="a: has no memory: it was freed"):
+        add(freed, y, z)
+    add(x, y, z)
+    torch.cuda.synchronize()
+    assert bool((z == 2).all())
+
+
+def test_a_new_thread_has_no_context_of_its_own(torch):
+    x, y, z = (torch.ones(64, 64, device="cuda") for _ in range(3))
+    add = load_kernel("matadd")
+    add(x, y, z)
+    z.zero_()
+    torch.cuda.synchronize()
+    thread = Thread(target=add, args=(x, y, z))
+    thread.start()
+    thread.join()
+    torch.cuda.synchronize()
+    assert bool((z == 2).all())
+
+
+def test_arrays_on_a_gpu_that_is_not_current(two_gpus):
+    torch = two_gpus
+    add, reduce = load_kernel("matadd"), load_kernel("reduce")
+    for device in ("cuda:0", "cuda:1", "cuda:0"):
+        x, y, z = (torch.ones(64, 64, device=device) for _ in range(3))
+        add(x, y, z)
+        total = reduce(numbers(torch, 1000, device).fill_(2))
+        assert total.device == x.device and int(total) == 2000
+        assert bool((z == 2).all())
+    x, y = torch.ones(64, 64, device="cuda:0"), torch.ones(64, 64, device="cuda:1")
+    with pytest.raises(InputError, match="matadd: b and a are on different devices"):
+        add(x, y, torch.empty_like(x))
+    with torch.cuda.device(1):
+        stream = torch.cuda.Stream()
+    with pytest.raises(InputError, match="the stream is not one of the GPU that has the arrays"):
+        add(x, x, torch.empty_like(x), stream=stream)
+
+
+def test_a_cache_that_is_replaced_while_a_program_runs(torch, tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    reduce, x = reduce_with(tmp_path), numbers(torch)
+    expected = int(x.sum(dtype=torch.int32))
+    assert int(reduce(x)) == expected
+    path = tmp_path / "another-gpu/reduce.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"default": record["default"] | LAST_BLOCK}))
+    assert int(reduce(x)) == expected
+    path.write_text("{")
+    with pytest.raises(CacheError, match="damaged"):
+        reduce(x)
+
+
+def test_freed_arrays_of_other_packages_are_refused(torch):
+    package("pycuda.autoprimaryctx")
+    gpuarray = package("pycuda.gpuarray")
+    arrays = [gpuarray.to_gpu(np.ones((64, 64), np.float32)) for _ in range(3)]
+    add = load_kernel("matadd")
+    add(*arrays)
+    assert (arrays[2].get() == 2).all()
+    arrays[0].gpudata.free()
+    with pytest.raises(InputError, match="a: is not in a GPU's memory, or was freed"):
+        add(*arrays)
+
+
+def test_a_closed_buffer_of_cuda_core_is_refused(torch):
+    device = package("cuda.core").Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    buffers = [device.allocate(4 * 64 * 64, stream=stream) for _ in range(3)]
+    add = load_kernel("matadd", dtype="float32")
+    add(*buffers, rows=64, columns=64, stream=stream)
+    buffers[1].close(stream)
+    stream.sync()
+    with pytest.raises(InputError, match="b: is closed"):
+        add(*buffers, rows=64, columns=64, stream=stream)
+
+
+def test_outputs_of_a_call_need_the_current_stream(torch):
+    stream = torch.cuda.Stream()
+    with pytest.raises(InputError, match="outputs are allocated on the current stream"):
+        load_kernel("reduce")(numbers(torch), stream=stream)
+
+
+def test_memory_is_freed_with_the_kernel(torch, tmp_path):
+    reduce = reduce_with(tmp_path, **IN_PLACE)
+    x = numbers(torch, 2**26)
+    reduce(x)
+    torch.cuda.synchronize()
+    free_before, _ = torch.cuda.mem_get_info()
+    reduce.close()
+    assert torch.cuda.mem_get_info()[0] - free_before >= 4 * 2**26
+    assert int(reduce(x)) == int(x.sum(dtype=torch.int32))
+    del reduce
+    assert torch.cuda.mem_get_info()[0] - free_before >= 4 * 2**26
+
+
+def test_a_kernel_for_nvcc_loads_or_is_refused_in_one_line(torch):
+    x = torch.ones(2**20, device="cuda")
+    try:
+        assert float(load_kernel("nested_reduce")(x)) == 2**20
+    except SetupError as error:
+        assert "nvcc was not found" in str(error) and "\n" not in str(error)
