@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from autotune.serving.cache import kernels
 _MAX_DEPTH = 4  # of folders below the one that is shown
 _JOURNAL = b'{"journal":'
 _DEVICE = "device.json"
+_KERNEL = re.compile(r"^kernel:\s*(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,23 @@ class ExploredFolder:
                 raise InputError(f"{name!r} is no journal and no kernel of a cache in this folder")
         chosen = tuple(known[name] for name in dict.fromkeys(names))
         caches = {one.path: one for one in known.values() if one.kernel}
-        stamp = _digest(f"{one.name} {one.stamp}" for one in (*chosen, *caches.values()))
-        return stamp, self._reports(chosen, tuple(caches), stamp)
+        spaces = tuple(self._files(".yaml"))
+        used = (*chosen, *caches.values())
+        stamp = _digest([*(f"{one.name} {one.stamp}" for one in used), _stamp(spaces)])
+        return stamp, self._reports(chosen, tuple(caches), spaces, stamp)
 
-    def _report(self, chosen: tuple[Source, ...], caches: tuple[Path, ...], stamp: str) -> dict[str, Any]:
+    def _report(
+        self, chosen: tuple[Source, ...], caches: tuple[Path, ...], spaces: tuple[Path, ...], stamp: str
+    ) -> dict[str, Any]:
         """The data of a report; `stamp` is there for the least-recently-used cache only."""
         named = {one.path for one in chosen if one.kernel}
         if len(named) > 1:
             return _message("Choose kernels of one cache; those of several caches cannot be shown together.")
         no_cache = self.root / ".none"  # not that of the current folder, nor the package's
         cache = next(iter((*named, *caches)), no_cache)
+        sources = [one.kernel or one.path for one in chosen]
         try:
-            return report_json(gather_sources([one.kernel or one.path for one in chosen], cache))
+            return report_json(gather_sources(sources, cache, _by_kernel(spaces)))
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
 
@@ -128,6 +135,17 @@ class ExploredFolder:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
+
+
+def _by_kernel(spaces: Iterable[Path]) -> dict[str, Path]:
+    """Space files by the kernel that they say they are of."""
+    found: dict[str, Path] = {}
+    for path in spaces:
+        with suppress(OSError, UnicodeDecodeError):
+            match = _KERNEL.search(path.read_text(encoding="utf-8"))
+            if match:
+                found.setdefault(match[1], path)
+    return found
 
 
 @lru_cache(maxsize=4096)

@@ -25,6 +25,7 @@ from autotune.serving.cache import read_roots
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.space import SpaceSpec, load_space
 
+_Spaces = Path | Mapping[str, Path] | None
 _MAX_KERNEL = 100  # letters of a kernel's name that a file may be called by
 
 
@@ -88,9 +89,15 @@ def gather(names: Sequence[str], cache: Path | None = None, space: Path | None =
 
 
 def gather_sources(
-    sources: Sequence[Path | str], cache: Path | None = None, space: Path | None = None
+    sources: Sequence[Path | str], cache: Path | None = None, space: _Spaces = None
 ) -> Gathered:
-    """The same for files, each a `Path`, and kernels of the cache, each a text."""
+    """The same for files, each a `Path`, and kernels of the cache, each a text.
+
+    Args:
+        sources: What to read.
+        cache: The cache to look in; None takes the usual ones.
+        space: The space file, or space files by kernel, of which those that do not fit are ignored.
+    """
     searches: list[Search] = []
     for source in sources:
         if isinstance(source, Path):
@@ -101,7 +108,7 @@ def gather_sources(
     return Gathered(tuple(searches), *_comparison(files, len(files) < len(sources), searches, cache))
 
 
-def _of_file(path: Path, cache: Path | None, space: Path | None) -> Iterable[Search]:
+def _of_file(path: Path, cache: Path | None, space: _Spaces) -> Iterable[Search]:
     text = read_text(path)
     if not is_journal(text):
         yield from _of_recordings(path, cache, space)
@@ -143,7 +150,7 @@ def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple
     return tuple(found.values())
 
 
-def _of_recordings(path: Path, cache: Path | None, space: Path | None) -> Iterable[Search]:
+def _of_recordings(path: Path, cache: Path | None, space: _Spaces) -> Iterable[Search]:
     for recording in read_recordings(path):
         trials = tuple(
             Trial(
@@ -175,7 +182,7 @@ def _single(time_ms: float | None) -> Measurement | None:
     return None if time_ms is None else Measurement((time_ms,), Rule.IMPORTED)
 
 
-def _of_cache(kernel: str, cache: Path | None, space: Path | None) -> Iterable[Search]:
+def _of_cache(kernel: str, cache: Path | None, space: _Spaces) -> Iterable[Search]:
     """One search for each device and problem; the cache keeps the fastest configurations of each."""
     for known in device_records(kernel, cache):
         for entry in known.record.entries:
@@ -208,7 +215,7 @@ def _timed(config: Config, time_ms: float) -> Trial:
     return Trial(config, config.key, Status.OK, measurement=_single(time_ms))
 
 
-def _completed(found: Search, cache: Path | None, space: Path | None) -> Search:
+def _completed(found: Search, cache: Path | None, space: _Spaces) -> Search:
     """With what the cache and the space file know of the same kernel, device and problem."""
     if len(found.kernel) > _MAX_KERNEL:
         return found
@@ -253,20 +260,23 @@ def _ceilings(folder: str, cache: Path | None) -> Mapping[str, Ceiling]:
     return found
 
 
-def _spec(kernel: str, names: set[str], space: Path | None) -> SpaceSpec | None:
-    """The named space file, or a packaged one of the same kernel with the same parameters."""
-    if space is not None:
+def _spec(kernel: str, names: set[str], space: _Spaces) -> SpaceSpec | None:
+    """The named space file, or one of the same kernel with the same parameters, such as a packaged one."""
+    if isinstance(space, Path):
         spec = load_space(space)
         if {parameter.name for parameter in spec.parameters} != names:
             raise InputError(f"{space}: its parameters are not those of the trials of {kernel}")
         return spec
     if not is_name(kernel):
         return None
-    path = packaged("spaces") / f"{kernel}.yaml"
-    if not path.is_file():
-        return None
-    spec = load_space(path)
-    return spec if {parameter.name for parameter in spec.parameters} == names else None
+    own = packaged("spaces") / f"{kernel}.yaml"
+    paths = [path for path in ((space or {}).get(kernel), own) if path is not None and path.is_file()]
+    for path in paths:
+        with suppress(InputError):
+            spec = load_space(path)
+            if {parameter.name for parameter in spec.parameters} == names:
+                return spec
+    return None
 
 
 def _comparison(

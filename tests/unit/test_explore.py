@@ -84,6 +84,18 @@ def test_new_trials_show_and_an_unchanged_search_is_not_sent_again(shared):
     assert status == 200 and json.loads(text)["searches"][0]["columns"]["time_ms"] == [3, None, 2, 1]
 
 
+def test_a_space_file_of_the_folder_gives_ladder_and_command(shared, folder):
+    folder.search("--budget", "4", "--journal", shared / "runs" / "own.jsonl")
+    with served(shared) as ask:
+        before = data_of(ask("/report?source=runs/own.jsonl")[2])["searches"][0]
+        for name in ("double.py", "reference.py", "double.yaml"):
+            (shared / name).write_bytes((folder.path / name).read_bytes())
+        (shared / "other.yaml").write_text("kernel: double\nschema: 1\n")  # not a space
+        after = data_of(ask("/report?source=runs/own.jsonl")[2])["searches"][0]
+    assert before["runCommand"] is None and not before["landmarks"]
+    assert after["runCommand"].startswith("autotune run ") and after["landmarks"]
+
+
 def test_a_search_that_has_just_begun_is_waited_for(shared):
     journal(shared / "runs" / "new.jsonl", [])
     with served(shared) as ask:

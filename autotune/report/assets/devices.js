@@ -23,11 +23,11 @@ function addComparison() {
     return cell;
   })));
   const foreign = matrix.flatMap((row, at) => row.filter((share, other) => other !== at && share !== null));
-  const cost = foreign.length ? `the best of another loses up to ${percent(1 - Math.min(...foreign))} of its speed` : "not measured";
+  const cost = foreign.length ? `up to ${percent(1 - Math.min(...foreign))} of its speed, with the best of another` : "not measured";
   grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: `What a second GPU would cost: ${cost}` }),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Portability matrix" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body))),
     el("p", { class: "soft", text: `The best configuration of one device, run on another: the share of the other's best speed that it reaches. – means not measured. ${data.notCompared}` }),
-    el("p", { text: `One configuration for all: at most ${number(portable.worst, 3)} times as slow as the best${portable.portability === null ? "" : `, portability ${percent(portable.portability)}`}.` }),
+    el("p", { text: `One configuration for all takes at most ${number(portable.worst, 3)} times as long as the best of each${portable.portability === null ? "" : `, portability ${percent(portable.portability)}`}.` }),
     el("p", {}, bdi(portable.config))));
   const rows = Object.entries(flips).map(([name, values]) => [name, ...values.map((value) => value ?? "–")]);
   grid.append(panel(el("h3", { text: "Parameters whose best value differs" }),
