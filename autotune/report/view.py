@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +20,7 @@ from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.report.gather import Search
-
-# Figures of sources: `4 to 5 us (Fermi)`, or `0.122 ms, 4.39 TB/s for 134 M integers (H200)`.
-_UNITS = {
-    **{"ms": (1.0, "ms"), "us": (1e-3, "ms"), "GB/s": (1.0, "GB/s"), "TB/s": (1e3, "GB/s")},
-    **{"GFLOP/s": (1.0, "GFLOP/s"), "TFLOP/s": (1e3, "GFLOP/s")},
-}
-_NUMBER = r"\d+(?:\.\d+)?"
-_FIGURE = re.compile(rf"({_NUMBER})(?: to ({_NUMBER}))? ({'|'.join(_UNITS)})(?!\w)(?=[^()]*\(([^()]*)\))")
+from autotune.report.source_figures import source_figures
 
 MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text that the page holds
 
@@ -341,25 +333,12 @@ class SearchView:
             {
                 "name": cut(one.name),
                 "note": cut(one.note, MAX_DETAIL),
-                "figures": source_figures(one.note),
+                "figures": source_figures(one.note[:MAX_DETAIL]),
                 "trial": places[one.config],
             }
             for one in (spec.landmarks if spec else ())
             if one.config in places
         ]
-
-
-def source_figures(note: str) -> list[tuple[float, str, str]]:
-    """The figures of a landmark's note, such as `29.45 ms (GTX 1060)`: value, unit and device.
-
-    Times are in ms and rates in GB/s or GFLOP/s; of a range such as `4 to 5 us` it is the middle.
-    """
-    found = []
-    for low, high, unit, device in _FIGURE.findall(note):
-        factor, common = _UNITS[unit]
-        middle = (float(low) + float(high or low)) / 2
-        found.append((float(f"{factor * middle:.6g}"), common, cut(" ".join(device.split()))))
-    return found
 
 
 def _amount(expression: Expression, values: Mapping[str, Any]) -> float:

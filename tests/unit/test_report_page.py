@@ -17,7 +17,7 @@ from autotune.hardware.peak_rates import peak_rates
 from autotune.report.columns import report_json
 from autotune.report.gather import gather
 from autotune.report.page import embedded, page_html, report_html
-from autotune.report.view import source_figures
+from autotune.report.source_figures import source_figures
 from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.conftest import ROOT, run_in_process
