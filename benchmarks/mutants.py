@@ -3,9 +3,10 @@
     python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--sanitizer] [--jobs N]
 
 mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are
-verified as in a search, up to the first failure: without changes ("results"), then with other schedules
-("schedules"), and at last under compute-sanitizer ("sanitizer"). Configurations that the mistake does not
-touch are left out. Exits with 1 if a mutant of the sample is missed, or more than 1 in 20.
+verified as in a search, up to the first failure: without changes ("results"), then with other
+schedules ("schedules"), and at last by the race detector ("races") or under compute-sanitizer
+("sanitizer"). Configurations that the mistake does not touch are left out. Exits with 1 if a mutant
+of the sample is missed, or more than 1 in 20.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ from autotune.devices import BACKENDS, Address, choose, cold_environment, list_d
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.race_detector import RaceDetector, find_race_detector
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
 from autotune.space import load_space
 from tests.sampled_configurations import sampled
 
-WAYS = ("results", "schedules", "sanitizer")
+WAYS = ("results", "schedules", "races", "sanitizer")
 SEEDS = (1, 2)
 MAX_SANITIZED = 4  # configurations of a mutant that nothing else catches
 MAX_MISSED = 0.05
@@ -106,6 +108,7 @@ class Verifier:
         sanitizer: str | None,
         workers: int,
         pairwise: int,
+        detector: RaceDetector | None,
     ) -> None:
         self._opened = ExitStack()
         folder = self._opened.enter_context(tempfile.TemporaryDirectory())
@@ -125,6 +128,7 @@ class Verifier:
         self._opened.callback(self._pool.close)
         self._worker = Worker(address, self._spec.reference, (), environment)
         self._opened.callback(self._worker.close)
+        self._detector = detector
         self._sanitizer = (
             Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
         )
@@ -145,8 +149,13 @@ class Verifier:
             words = self._verified([(one, problems, seed) for one, problems in tried for seed in seeds])
             if words:
                 return way, words
+        part = tried[:: max(1, len(tried) // MAX_SANITIZED)]
+        if self._detector is not None:
+            for instance, problems in part:
+                race = self._detector.check(instance.source, problems)
+                if race is not None:
+                    return "races", race.detail
         if self._sanitizer is not None:
-            part = tried[:: max(1, len(tried) // MAX_SANITIZED)]
             compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
             built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
             runs = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
@@ -249,6 +258,7 @@ def main() -> None:
     parser.add_argument("--only", metavar="KERNEL", help="only the mutants of one kernel")
     parser.add_argument("--kind", help="only mistakes of this kind")
     parser.add_argument("--sample", action="store_true", help="a few mutants, all of which must be caught")
+    parser.add_argument("--races", action="store_true", help="run the race detector on what is missed")
     parser.add_argument("--sanitizer", action="store_true", help="run compute-sanitizer on what is missed")
     parser.add_argument(
         "--jobs", metavar="N", type=int, default=1, help="kernels at the same time (default %(default)s)"
@@ -263,6 +273,7 @@ def main() -> None:
     parsed = parser.parse_args()
     address, device = choose(parsed.device, list_devices((parsed.device.partition(":")[0],)))
     sanitizer = find_sanitizer(address) if parsed.sanitizer else None
+    detector = find_race_detector() if parsed.races else None
     chosen = [
         mutant
         for mutant in mutants()
@@ -275,7 +286,15 @@ def main() -> None:
     workers = max(1, len(os.sched_getaffinity(0)) // parsed.jobs)
 
     def of_kernel(kernel: str) -> list[tuple[Mutant, str]]:
-        verifier = Verifier(kernel, address, device, sanitizer, workers=workers, pairwise=parsed.pairwise)
+        verifier = Verifier(
+            kernel,
+            address,
+            device,
+            sanitizer,
+            workers=workers,
+            pairwise=parsed.pairwise,
+            detector=detector,
+        )
         with closing(verifier):
             return [(mutant, tried(verifier, mutant)) for mutant in chosen if mutant.kernel == kernel]
 
@@ -284,7 +303,8 @@ def main() -> None:
     wrong = [(mutant, way) for mutant, way in found if not mutant.equivalent]
     alarms = [mutant for mutant, way in found if mutant.equivalent and way]
     missed = [mutant for mutant, way in wrong if not way]
-    print(f"\n{table(wrong, WAYS[: 3 if sanitizer else 2])}\n")
+    ways = dict(zip(WAYS, (True, True, detector, sanitizer), strict=True))
+    print(f"\n{table(wrong, [way for way in WAYS if ways[way]])}\n")
     print(*(f"missed {mutant}" for mutant in missed), sep="\n")
     print(*(f"equivalent, but caught: {mutant}" for mutant in alarms), sep="\n")
     sys.exit(bool(alarms) or len(missed) > (0 if parsed.sample else MAX_MISSED * len(wrong)))

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from autotune import __version__
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
+from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Failure, Measurement, Objective, Status, Trial
 from autotune.evaluation.identity import workload_sha256
+from autotune.evaluation.race_detector import find_race_detector
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
@@ -51,6 +53,8 @@ def check(
 ) -> dict[Config, Failure | None]:
     """Verify configurations, also with other schedules and under the sanitizer; None for those that pass.
 
+    Devices without a sanitizer have the race detector instead.
+
     Raises:
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
@@ -58,7 +62,21 @@ def check(
     with _opened(task, options, observer, len(configs)) as context:
         trials = context.evaluator(configs)
         found: dict[Config, Failure | None] = {trial.config: _failure(trial) for trial in trials}
-        return found | check_configurations(context, [one for one in configs if found[one] is None])
+        found |= check_configurations(context, [one for one in configs if found[one] is None])
+        return found | _races(context, [one for one in configs if found[one] is None])
+
+
+def _races(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
+    """What the race detector finds on devices without a sanitizer."""
+    detector = None if context.sanitizer or context.skips_sanitizer else find_race_detector()
+    failures = {}
+    for done, config in enumerate(configs if detector and context.task.dialect != "python" else (), 1):
+        context.observer.stage(Stage("looking for races", done, len(configs)))
+        instance = context.maker.make(config)
+        failure = detector and detector.check(instance.source, instance.checks or (instance.problem,))
+        if failure:
+            failures[config] = failure
+    return failures
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
