@@ -232,37 +232,54 @@ def roofline(
     return figure
 
 
-def lines(title: str, labels: tuple[str, str], all_lines: Sequence[Line]) -> Figure:
-    """Draw lines on two logarithmic axes; `labels` are those of x and y."""
-    figure, axes = _axes(title, 5.4, 3.6)
-    for one in all_lines:
-        axes.plot(one.xs, one.ys, marker="o", label=_plain(one.label))
-    axes.set_xscale("log")
-    _log(axes.xaxis)
-    axes.set_yscale("log")
-    _log(axes.yaxis)
-    axes.set_xlabel(labels[0])
-    axes.set_ylabel(labels[1])
-    _grid(axes, "both")
-    _legend(axes)
+def over_size(
+    title: str, times: Sequence[Line], rates: Sequence[Line], ceilings: Mapping[str, float]
+) -> Figure:
+    """Draw times and rates over size, one above the other, on logarithmic axes.
+
+    Args:
+        title: Above the plot.
+        times: Sizes and times in ms; at least one line.
+        rates: Sizes and rates in GB/s; without any, only times are drawn.
+        ceilings: The bandwidths of memories in GB/s, by device.
+    """
+    panels = [("ms", times), ("GB/s", rates)][: 2 if rates else 1]
+    figure, _ = _axes(title, 5.4, 3.2 * len(panels) + 0.4, len(panels))
+    for place, (unit, all_lines) in enumerate(panels):
+        axes = figure.axes[place]
+        for one in all_lines:
+            axes.plot(one.xs, one.ys, marker="o", markersize=4, label=_plain(one.label))
+        for device, gb_per_s in ceilings.items() if unit == "GB/s" else ():
+            label = _plain(f"memory of {device}, {gb_per_s:,.4g} GB/s")
+            axes.axhline(gb_per_s, color=_TEXT, linestyle="--", label=label)
+        axes.set_xscale("log")
+        _log(axes.xaxis)
+        axes.set_yscale("log")
+        _log(axes.yaxis)
+        axes.set_ylabel(unit)
+        _grid(axes, "both")
+        _legend(axes)
+    figure.axes[-1].set_xlabel("product of the sizes")
     return figure
 
 
-def _axes(title: str, width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty figure in the package's style; sizes in inches."""
+def _axes(title: str, width: float, height: float, panels: int = 1) -> tuple[Figure, Axes]:
+    """An empty figure in the package's style and its first axes; sizes in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
-    axes = figure.add_subplot()
-    axes.set_title(_plain(title), color=_TEXT, fontsize=10, fontweight="bold", loc="left")
-    axes.tick_params(colors=_TEXT, labelsize=8, length=0)
-    axes.xaxis.label.set(color=_TEXT, fontsize=8)
-    axes.yaxis.label.set(color=_TEXT, fontsize=8)
-    axes.set_axisbelow(True)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name in ("left", "bottom"))
-        spine.set_color(_TEXT)
-    return figure, axes
+    for place in range(panels):
+        axes = figure.add_subplot(panels, 1, place + 1)
+        axes.tick_params(colors=_TEXT, labelsize=8, length=0)
+        axes.xaxis.label.set(color=_TEXT, fontsize=8)
+        axes.yaxis.label.set(color=_TEXT, fontsize=8)
+        axes.set_axisbelow(True)
+        for name, spine in axes.spines.items():
+            spine.set_visible(name in ("left", "bottom"))
+            spine.set_color(_TEXT)
+    first = figure.axes[0]
+    first.set_title(_plain(title), color=_TEXT, fontsize=10, fontweight="bold", loc="left")
+    return figure, first
 
 
 def _grid(axes: Axes, axis: Literal["x", "y", "both"]) -> None:

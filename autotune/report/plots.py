@@ -206,20 +206,36 @@ def _matrix(plot: Plot) -> Figure:
 
 
 def _sweep(plot: Plot) -> Figure:
-    groups: dict[str, list[tuple[float, float]]] = {}
+    """Times over size, and rates beside the memory's ceiling where the bytes of each problem are known."""
+    times: dict[str, list[tuple[float, float]]] = {}
+    rates: dict[str, list[tuple[float, float]]] = {}
+    ceilings: dict[str, float] = {}
     for view in _views(plot):
-        time_ms = None if view.best is None else view.times_ms[view.best]
-        if time_ms is not None:
-            name = ", ".join(filter(None, (view.search.kernel, view.search.dtype, view.search.device_name)))
-            groups.setdefault(name, []).append((float(prod(view.search.sizes.values())), time_ms))
-    all_lines = [
-        Line(name, *zip(*sorted(points), strict=True))
-        for name, points in groups.items()
-        if len({volume for volume, _ in points}) > 1
-    ]
+        best, device = view.best, view.search.device
+        time_ms = None if best is None else view.times_ms[best]
+        if best is None or time_ms is None:
+            continue
+        name = ", ".join(filter(None, (view.search.kernel, view.search.dtype, view.search.device_name)))
+        size = float(prod(view.search.sizes.values()))
+        times.setdefault(name, []).append((size, time_ms))
+        moved = (view.work.get("bytes") or [None] * len(view.trials))[best]
+        if moved:
+            rates.setdefault(name, []).append((size, moved / time_ms * 1e-6))
+        if moved and device and device.memory_bandwidth_bytes_per_s:
+            ceilings[device.name] = device.memory_bandwidth_bytes_per_s * 1e-9
+    all_lines = _lines(times)
     if not all_lines:
         raise InputError("a sweep needs results of one kernel and device for several sizes")
-    return figures.lines(plot.title or "best time over size", ("product of the sizes", "ms"), all_lines)
+    return figures.over_size(plot.title or "best over size", all_lines, _lines(rates), ceilings)
+
+
+def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:
+    """A line for each group that has several sizes."""
+    return [
+        Line(name, *zip(*sorted(points), strict=True))
+        for name, points in groups.items()
+        if len({size for size, _ in points}) > 1
+    ]
 
 
 KINDS: Mapping[str, tuple[str, Callable[[Plot], Figure]]] = {
@@ -229,5 +245,5 @@ KINDS: Mapping[str, tuple[str, Callable[[Plot], Figure]]] = {
     "heat-map": ("the best time for every two values of two parameters", _heat_map),
     "importance": ("which parameters decide the time", _importance),
     "matrix": ("how fast each device's best runs on the others", _matrix),
-    "sweep": ("the best time over the problem's size", _sweep),
+    "sweep": ("the best time and rate over the problem's size", _sweep),
 }

@@ -34,7 +34,7 @@ SMALLEST = {  # every other script needs a GPU, and is asked for its help where 
     "mutants": "--sample",
     "search_efficiency": f"{RECORDED} --budget 12 --seeds 1 --searchers surrogate random",
     "side_by_side": "double.yaml --device fake --at-once 2 --searches 2 --budget 2",
-    "size_sweep": "double.yaml --device fake --range n=500:8000:x4 --dtypes int32 --budget 6 --own-budget 3 "
+    "size_sweep": "double.yaml --device fake --range n=500:1000:x2 --dtypes int32 --budget 6 --own-budget 3 "
     "--left-out 1 --skip-one",
     "space_construction": "--spaces convolution",
     "unsteady": "--searches 1 --only drift",

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,6 +13,8 @@ from autotune.cli.plot import _KINDS
 from autotune.core.trials import Status
 from autotune.report.figures import Bar, bar_chart, matrix, progress, save
 from autotune.report.plots import KINDS
+from tests.cache_example import DEVICE, entry, record
+from tests.cache_files import write
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import T4
 from tests.unit.test_report_page import HOSTILE, journal, trial
@@ -127,6 +130,14 @@ def test_a_sweep_has_a_line_for_each_device(tmp_path, searched):
     done = plot("sweep", *searched, large, "-o", tmp_path / "a.svg")
     assert done.returncode == 0, done.stderr
     assert "double, int32, GPU A" in texts(tmp_path / "a.svg")
+
+
+def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
+    write(tmp_path, DEVICE, record(*(replace(entry(n), work_bytes=4.0 * n) for n in (64, 1024))))
+    done = plot("sweep", "reduce", "--cache", tmp_path, "-o", tmp_path / "a.svg")
+    assert done.returncode == 0, done.stderr
+    found = texts(tmp_path / "a.svg")
+    assert {"ms", "GB/s", "memory of Example(R) GPU 100, 1,500 GB/s"} <= set(found)
 
 
 def test_a_printed_ladder_is_drawn(tmp_path):
