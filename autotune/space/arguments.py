@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.core.c_types import C_TYPES, SCALARS, integer_limits
+from autotune.core.c_types import C_TYPES, SCALARS, integer_limits, struct_fields
 from autotune.core.launch_plan import ARGUMENT_ROLES, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
 from autotune.core.text import hint
+from autotune.space.structures import read_fields, read_struct_value
 from autotune.space.yaml_document import Element
 
 ROLES = tuple(role for role in ARGUMENT_ROLES if role != "scalar")
@@ -77,13 +78,27 @@ def read_dtype(element: Element, known: Collection[str]) -> str:
 
 
 def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
-    entries = element.record(("name", "dtype", "value"))
+    entries = element.record(("name", _type_key(element), "value"))
+    dtype = _element_type(entries)
+    is_struct = bool(struct_fields(dtype))
     return FilledArgument(
         name=entries["name"].identifier(),
-        dtype=read_dtype(entries["dtype"], (*C_TYPES, "DTYPE")),
+        dtype=dtype,
         role="scalar",
-        value=entries["value"].expression(names),
+        value=read_struct_value(entries["value"], dtype, names)
+        if is_struct
+        else entries["value"].expression(names),
     )
+
+
+def _type_key(element: Element) -> str:
+    return "fields" if "fields" in element.mapping() else "dtype"
+
+
+def _element_type(entries: Mapping[str, Element]) -> str:
+    if "fields" in entries:
+        return read_fields(entries["fields"])
+    return read_dtype(entries["dtype"], (*C_TYPES, "DTYPE"))
 
 
 def _array(
@@ -93,7 +108,7 @@ def _array(
     earlier: Mapping[str, FilledArgument],
     dialect: str,
 ) -> FilledArgument:
-    entries = element.record(("name", "dtype", "shape", "role"), ("fill", "symbol"))
+    entries = element.record(("name", _type_key(element), "shape", "role"), ("fill", "symbol"))
     role = entries["role"].choice(ROLES)
     has_fill = "fill" in entries
     if has_fill and role not in ("in", "inout"):
@@ -102,7 +117,7 @@ def _array(
         raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
     argument = FilledArgument(
         name=entries["name"].identifier(),
-        dtype=read_dtype(entries["dtype"], (*C_TYPES, "DTYPE")),
+        dtype=_element_type(entries),
         role=role,
         shape=tuple(extent.expression(names) for extent in entries["shape"].items()),
         symbol=_symbol(entries["symbol"], role, dialect) if "symbol" in entries else "",
@@ -160,6 +175,10 @@ def _check_fill(
     """Refuse a copy of an array that does not match, and integers that the element type cannot hold."""
     assert argument.fill is not None
     kind, numbers = argument.fill.kind, argument.fill.arguments
+    if struct_fields(argument.dtype) and kind in ("integers", "uniform", "normal", "sequence"):
+        raise element.error(
+            f"{kind} fills numbers: an array of structures takes {INPUTS}, file, copy or constant"
+        )
     if kind in ("copy", "transpose"):
         original = earlier.get(str(numbers[0]))
         if original is None or original.fill is None:

@@ -6,6 +6,8 @@ import pytest
 from autotune.core.c_types import is_dtype, struct_fields
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.devices.element_types import numpy_dtype, scalar_of
+from autotune.errors import SpaceError
+from autotune.space import load_space
 
 KERNEL = """\
 import ml_dtypes
@@ -90,3 +92,85 @@ def test_scalars_are_bytes_as_a_kernel_takes_them():
     assert scalar_of("complex64", (1, 2)) == np.complex64(1 + 2j) and scalar_of("complex64", 1) == 1
     assert scalar_of("bool", 1).tobytes() == b"\1"
     assert scalar_of("struct(a:int8,b:int32)", (1, 2)).tobytes()[4:] == b"\2\0\0\0"
+
+
+STRUCT_KERNEL = """\
+import numpy
+
+BODY = numpy.dtype([("at", "f4", (3,)), ("kind", "i1"), ("mass", "f8")], align=True)
+
+def double(grid, block, x, y, step):
+    x, y = x.view(BODY), y.view(BODY)
+    for name in BODY.names:
+        y[name] = x[name]
+    y["at"] += step["by"] * A
+    if A == 3:
+        y["kind"][4:5] = 0
+    return 1.0 + B
+"""
+STRUCT_REFERENCE = """\
+import numpy as np
+
+BODY = np.dtype([("at", "f4", (3,)), ("kind", "i1"), ("mass", "f8")], align=True)
+
+def inputs(sizes, rng):
+    bodies = np.zeros(sizes["n"], BODY)
+    bodies["at"], bodies["kind"], bodies["mass"] = rng.random((sizes["n"], 3)), 7, rng.random(sizes["n"])
+    return {"x": bodies}
+
+def reference(inputs, sizes):
+    moved = inputs["x"].copy()
+    moved["at"] += np.float32(0.5 * sizes["n"])
+    return {"y": moved}
+"""
+FIELDS = "fields: {at: [float32, 3], kind: int8, mass: float64}"
+
+
+@pytest.fixture
+def bodies(folder):
+    folder.write(STRUCT_KERNEL)
+    (folder.path / "reference.py").write_text(STRUCT_REFERENCE)
+    folder.edit("A: [1, 2, 3, 4, 5, 6]", "A: [1, 2, 3]")
+    folder.edit(
+        "x, dtype: int32, shape: [n], role: in, fill: {integers: [-100, 100]}",
+        f"x, {FIELDS}, shape: [n], role: in, fill: inputs",
+    )
+    folder.edit("y, dtype: int32", f"y, {FIELDS}")
+    folder.edit(
+        "n, dtype: int32, value: n",
+        "step, fields: {by: float32, unused: int64}, value: {by: 0.5 * n / A, unused: -1}",
+    )
+    folder.edit("[x, y, n]", "[x, y, step]")
+    return folder
+
+
+def test_structures_are_arguments_by_value_and_elements_of_arrays(bodies):
+    result = bodies.search()
+    assert result["counts"] == {"ok": 6, "wrong_result": 3}
+    wrong = bodies.run("show", "double", "--status", "wrong_result", "--json").stdout
+    assert "y[4] is" in wrong and "1 of 17 elements differ" in wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kind: int8", "kind: char", "arguments[0].fields.kind: unknown value 'char'"),
+        ("[float32, 3]", "[float32, 0]", "arguments[0].fields.at[1]: expected a whole number from 1 to 9999"),
+        (
+            "fill: inputs",
+            "fill: {uniform: [0, 1]}",
+            "uniform fills numbers: an array of structures",
+        ),
+        ("{by: 0.5 * n / A, unused: -1}", "{by: 1}", "arguments[2].value: missing key: unused"),
+        (
+            "{by: float32, unused",
+            "{by: [float32, 2], unused",
+            "by is an array: a structure that",
+        ),
+    ],
+)
+def test_a_mistake_in_a_structure_is_named(bodies, old, new, message):
+    bodies.edit(old, new)
+    with pytest.raises(SpaceError) as error:
+        load_space(bodies.space)
+    assert message in str(error.value)
