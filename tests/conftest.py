@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from autotune.cli import main
+from autotune.tuning import task
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile("untimed", deadline=None)  # other processes decide how long an example takes
@@ -144,6 +146,14 @@ def own_cache_home(tmp_path_factory):
     """Binaries of tests are kept apart from the user's, and are gone with the session's other files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache-home")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def devices_listed_once():
+    """Commands in this process share one look at the devices: each look starts a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "_listed_devices", cache(task._listed_devices))
         yield
 
 
