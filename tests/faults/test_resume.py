@@ -115,7 +115,10 @@ def test_a_torn_middle_line_is_refused(folder):
             lambda folder: folder.write((folder.path / "double.py").read_text() + "\n# edited\n"),
             "the kernel's source or a file that it includes",
         ),
-        (lambda folder: folder.edit("[-100, 100]", "[0, 100]"), "arguments, verify_sizes or tolerances"),
+        (
+            lambda folder: folder.edit("[-100, 100]", "[0, 100]"),
+            "argument x was int32 [n] in, integers -100 100, is",
+        ),
         (lambda folder: folder.edit("kernel: double", "kernel: triple"), "kernel was"),
         (lambda folder: _say(folder.path / "j.jsonl", compiler="another"), "compiler was 'another'"),
         (lambda folder: _say(folder.path / "j.jsonl", units="8"), "units was '8', is '16'"),

@@ -146,7 +146,7 @@ def test_what_is_wrong_with_inputs_is_said(made, body, message):
 def test_a_reference_without_inputs_is_told(made):
     (made.path / "reference.py").write_text("def reference(inputs, sizes): ...\n")
     with pytest.raises(
-        SetupError, match=r"expected a function inputs\(sizes, rng\) that fills x; found none"
+        SetupError, match=r"expected a function inputs\(sizes, rng\) that fills x, found none"
     ):
         stored(made)
 
