@@ -200,46 +200,56 @@ function drawBars(context, width, height, colours, bars, { unit, isLog = false, 
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0.1, 1];
   const scale = numberScale(isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 120);
   frame(context, colours, box, scale, null, unit, "");
-  const marks = [];
-  bars.forEach((bar, place) => {
+  const marks = bars.map((bar, place) => {
     const y = box.top + BAR * (place + 0.5);
     context.fillStyle = colours.ink;
     context.textAlign = "right";
     context.fillText(fitMiddle(context, plain(bar.label), left - 10), left - 8, y);
     context.textAlign = "left";
-    const colour = bar.isStrong ? colours.strong : colours.accent;
-    let end = box.left;
-    if (bar.range) {
-      const [from, to] = bar.range.map(scale.at);
-      context.fillStyle = colours.faint;
-      context.fillRect(from, y - 4, Math.max(2, to - from), 8);
-      context.fillStyle = colours.ink;
-      context.fillRect(scale.at(bar.value) - 1.5, y - 8, 3, 16);
-      context.fillStyle = colours.strong;
-      context.beginPath();
-      context.arc(scale.at(bar.dot), y, 4, 0, 7);
-      context.fill();
-      end = to;
-    } else if (bar.value > 0) {
-      end = scale.at(bar.value);
-      context.fillStyle = colour;
-      context.fillRect(box.left, y - 7, Math.max(1, end - box.left), 14);
-    }
-    context.fillStyle = bar.isFailed ? colours.fail : colours.ink;
-    const dots = (bar.dots || []).map(scale.at);
-    const [from, last] = [Math.max(end, box.left) + 6, Math.max(0, ...dots)];
-    const isFree = dots.every((x) => x < from - 13 || x > from + context.measureText(bar.text).width + 10);
-    const at = isFree ? from : Math.max(from, last + 12);
-    if (bar.text) context.fillText(fit(context, bar.text, width - at - 2), at, y);
-    if (dots.length) {
-      const after = Math.max(last + 12, at + context.measureText(bar.text).width + 14);
-      context.fillStyle = colours.soft;
-      context.fillText(fit(context, `◇ ${bar.dotText}`, width - after - 2), after, y);
-      for (const x of dots) diamond(context, colours, x, y);
-    }
-    marks.push({ left: 0, top: y - BAR / 2, width, height: BAR, x: end, y, tip: bar.tip || `${bar.label}: ${bar.text}`, act: bar.act });
+    const end = bar.range ? drawRange(context, colours, scale, bar, y) : drawBar(context, colours, scale, bar, box.left, y);
+    drawBarTexts(context, colours, scale, bar, end + 6, width, y);
+    return { left: 0, top: y - BAR / 2, width, height: BAR, x: end, y, tip: bar.tip || `${bar.label}: ${bar.text}`, act: bar.act };
   });
   return boxes(marks);
+}
+
+/** A bar from the left edge; returns where it ends. */
+function drawBar(context, colours, scale, bar, left, y) {
+  if (!(bar.value > 0)) return left;
+  const end = Math.max(left + 1, scale.at(bar.value));
+  context.fillStyle = bar.isStrong ? colours.strong : colours.accent;
+  context.fillRect(left, y - 7, end - left, 14);
+  return end;
+}
+
+/** A band, with a mark at its value and a dot at its best; returns where the band ends. */
+function drawRange(context, colours, scale, bar, y) {
+  const [from, to] = bar.range.map(scale.at);
+  context.fillStyle = colours.faint;
+  context.fillRect(from, y - 4, Math.max(2, to - from), 8);
+  context.fillStyle = colours.ink;
+  context.fillRect(scale.at(bar.value) - 1.5, y - 8, 3, 16);
+  context.fillStyle = colours.strong;
+  context.beginPath();
+  context.arc(scale.at(bar.dot), y, 4, 0, 7);
+  context.fill();
+  return to;
+}
+
+/** The text behind a bar, and the diamonds with theirs; the first goes behind the diamonds if one is in its way. */
+function drawBarTexts(context, colours, scale, bar, from, width, y) {
+  const room = bar.text ? context.measureText(bar.text).width : 0;
+  const dots = (bar.dots || []).map(scale.at);
+  const last = Math.max(0, ...dots) + 12;
+  const isFree = dots.every((x) => x < from - 13 || x > from + room + 10);
+  const at = isFree ? from : Math.max(from, last);
+  context.fillStyle = bar.isFailed ? colours.fail : colours.ink;
+  if (bar.text) context.fillText(fit(context, bar.text, width - at - 2), at, y);
+  if (!dots.length) return;
+  const after = Math.max(last, at + room + 14);
+  context.fillStyle = colours.soft;
+  context.fillText(fit(context, `◇ ${bar.dotText}`, width - after - 2), after, y);
+  for (const x of dots) diamond(context, colours, x, y);
 }
 
 function fit(context, label, room) {

@@ -11,6 +11,7 @@ function show() {
   charts = [];
   filters = new Map();
   view = null;
+  showTip(null);
   $("main").replaceChildren();
   $("sections").replaceChildren();
   for (const one of document.querySelectorAll(".of-search")) one.hidden = !["searches", "space"].includes(data.kind);

@@ -47,6 +47,7 @@ function addParallel(grid) {
       };
       for (let at = 0; at + 1 < axes.length; at++) drawLinks(context, colours, at, x, y);
       const marks = [];
+      const isStaggered = axes.length > 8; // titles of neighbours stand in two rows
       axes.forEach((axis, at) => {
         context.strokeStyle = colours.soft;
         context.lineWidth = 1;
@@ -54,7 +55,9 @@ function addParallel(grid) {
         context.fillStyle = colours.ink;
         context.textAlign = "center";
         context.font = "600 12px system-ui, sans-serif";
-        context.fillText(fit(context, plain(axis.title), Math.max(60, (axes.length > 8 ? 1.9 : 1) * (box.right - box.left) / axes.length - 6)), x(at), at % 2 && axes.length > 8 ? 12 : 28);
+        const title = fit(context, plain(axis.title), Math.max(60, ((isStaggered ? 1.9 : 1) * (box.right - box.left)) / axes.length - 6));
+        const half = context.measureText(title).width / 2 + 2;
+        context.fillText(title, Math.min(Math.max(x(at), half), width - half), isStaggered && at % 2 ? 12 : 28);
         context.font = "12px system-ui, sans-serif";
         const filter = filters.get(axis.id);
         const labels = axis.isCategory ? axis.values.map((value, place) => [place, value])
