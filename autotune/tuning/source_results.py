@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autotune.core.records import Config, Entry
+from autotune.core.text import count_text
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import read_journal
@@ -56,11 +57,9 @@ def gather(
 
 
 def summary(sources: Sequence[SourceResults]) -> str:
-    """Say in one line what a search starts from; empty if there is nothing."""
-    if not sources:
-        return ""
+    """Say in a few words what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
     named = "; ".join(f"{source.source} ({len(source.results):,})" for source in sources)
-    return f"started from {len(sources)} other result{'s'[: len(sources) > 1]}: {named}"
+    return f"{count_text(len(sources), 'other result')}: {named}"
 
 
 def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:

@@ -79,7 +79,7 @@ def search(
     policy = ENERGY_POLICY if scoring.needs_energy or options.energy else policy
     began = cpu_times()
     with open_context(task, _without_last_round(options), observer, policy) as context:
-        explore(context, searcher, options, summary(sources), began)
+        explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
         label = f"{engine}:{strategy}" if strategy else engine
         left_s = _left_s(options, context.evaluator.spent_s)
         return conclude(context, options.seed, root, label, sources, began, left_s)
