@@ -139,7 +139,7 @@ def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[
             )
         calls = folder / CALLS
         found = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
-    return {"calls": found, "reason": reason[:160]}
+    return {"calls": found, "reason": re.sub(r"^autotune\.errors\.\w+: ", "", reason)[:160]}
 
 
 def _tells(line: str) -> bool:
