@@ -37,6 +37,7 @@ COMMANDS = {
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",
     "run": "verify and time one configuration",
+    "build": "compile what the cache serves, for machines without a compiler",
     "check": "look for races in configurations, or check cached results again",
     "ladder": "time the landmarks of a space beside the tuned best",
     "list": "list stored results and journals, with their ages",

@@ -54,11 +54,11 @@ class BinaryCache:
             return None
         with suppress(OSError):  # a read-only folder
             os.utime(path, follow_symlinks=False)
-        return _decode(content, key)
+        return decode(content, key)
 
     def put(self, key: str, binary: Binary) -> None:
         """Store a binary; errors of the disk are ignored."""
-        content = _encode(binary, key)
+        content = encode(binary, key)
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _require_own(self._folder.stat())
@@ -125,13 +125,14 @@ def _require_own(status: os.stat_result) -> None:
         raise PermissionError("another user may write to it")
 
 
-def _encode(binary: Binary, key: str) -> bytes:
+def encode(binary: Binary, key: str) -> bytes:
+    """The content of a binary's file, with a checksum."""
     facts = {name: getattr(binary, name) for name in _FACTS} | {"symbols": dict(binary.symbols), "key": key}
     body = json.dumps(facts).encode() + b"\n" + binary.data
     return _MAGIC + hashlib.sha256(body).digest() + body
 
 
-def _decode(content: bytes, key: str) -> Binary | None:
+def decode(content: bytes, key: str) -> Binary | None:
     """The binary; None if the file is damaged or its key is another one."""
     start = len(_MAGIC) + _CHECKSUM_BYTES
     body = content[start:]

@@ -15,12 +15,13 @@ from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.c_types import struct_fields
 from autotune.core.launch_plan import symbol_names
-from autotune.core.records import Argument, CallSpec, Launch, Provenance, Tier
+from autotune.core.records import Argument, CallSpec, DeviceInfo, Launch, Provenance, Tier
 from autotune.core.text import size_text
 from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Run, View, Workspace
+from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
 from autotune.serving.cache_schema import damaged
@@ -88,8 +89,9 @@ class Request(NamedTuple):
 class CallMaker:
     """Makes the calls of one kernel; programs and scratch memory are shared by calls that look different."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, shipped: ShippedBinaries) -> None:
         self.kernel, self.source = request.kernel, request.source
+        self._shipped = shipped
         self._request = request
         self._programs: dict[tuple[object, ...], Any] = {}
         self._workspaces: dict[Any, Workspace] = {}
@@ -267,38 +269,53 @@ class CallMaker:
         options = best.options(launcher.dialect)
         key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
-            self._warn_if_stale(launcher, best)
-            self._programs[key] = launcher.compile(
-                render(self.source, best.defines), options, best.record.compiler, names
-            )
+            self._programs[key] = self._compiled(launcher, best, options, names)
         return self._programs[key]
 
-    def _warn_if_stale(self, launcher: Launcher, best: Best) -> None:
+    def _compiled(
+        self, launcher: Launcher, best: Best, options: tuple[str, ...], names: tuple[str, ...]
+    ) -> Any:
+        """Load the binary that is shipped with the cache, or compile."""
+        architecture, kind = launcher.device.architecture, best.record.compiler
+        key = binary_key(self.source, architecture, kind, best.defines, options)
+        shipped = self._shipped.find(key) if launcher.dialect == "cuda" else None
+        if shipped is not None:
+            binary, compiler = shipped
+            self._warn_if_stale(launcher, best, compiler)
+            return launcher.load(binary)
+        if not self.source.text:
+            raise InputError(
+                f"{self.kernel}: there is neither a source nor a binary for {architecture}: {best.config}; "
+                f"run autotune build {self.kernel} --architecture {architecture}, or name the source"
+            )
+        self._warn_if_stale(launcher, best, launcher.compiler(kind))
+        return launcher.compile(render(self.source, best.defines), options, kind, names)
+
+    def _warn_if_stale(self, launcher: Launcher, best: Best, compiler: str) -> None:
         reasons, origin = list(best.stale_reasons), best.provenance
-        compiler = launcher.compiler(best.record.compiler)
         if origin and origin.source_sha256 != self.source.sha256:
             reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
         if (
             origin
             and origin.compiler not in ("", compiler)
-            and not _is_driver_reported(launcher, best, origin)
+            and not (
+                compiler == driver_compiler(launcher.device)
+                and _is_driver_reported(launcher.device, best, origin)
+            )
         ):
             reasons.append(change_sentence("compiler", origin.compiler, compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-            warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=6)
+            warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=7)
 
 
-def _is_driver_reported(launcher: Launcher, best: Best, origin: Provenance) -> bool:
-    """Whether the compiler is the driver's own, and a reason reports the driver's change already."""
-    now = launcher.device
+def _is_driver_reported(now: DeviceInfo, best: Best, origin: Provenance) -> bool:
+    """Whether a reason reports the change of a driver already, of which the compiler is a part."""
     reported = {
         change_sentence("driver", origin.driver, now.driver),
         change_sentence("runtime", origin.runtime, now.runtime),
     }
-    return launcher.compiler(best.record.compiler) == driver_compiler(now) and not reported.isdisjoint(
-        best.stale_reasons
-    )
+    return not reported.isdisjoint(best.stale_reasons)
 
 
 def _size_bytes(argument: Argument) -> int:

@@ -28,6 +28,7 @@ from autotune.devices.cuda_module import (
 )
 from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver
+from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import CallPlan, Hidden, Run, Workspace, offsets
 
@@ -76,7 +77,11 @@ class CudaLauncher:
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Module:
         """Load the binary, which the binary cache may have; raises SetupError where nvcc is missing."""
         compiler = lazy_compiler(self.device.architecture, kind)
-        return Module(compiler.compile(source, options, names), self._context)
+        return self.load(compiler.compile(source, options, names))
+
+    def load(self, binary: Binary) -> Module:
+        """Load a binary into the context."""
+        return Module(binary, self._context)
 
     def number(self, value: np.generic) -> int:
         """The bits of a number, which take the place of an address."""
@@ -179,20 +184,16 @@ class _Prepared:
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""
-        hidden, address = self._plan.hidden, ctypes.c_uint64()
-        places, size_bytes = offsets(hidden)
+        hidden = self._plan.hidden
         with _inside(self._context):
-            allocate, free = _driver().cuMemAllocAsync, _driver().cuMemFreeAsync
-            status = allocate(ctypes.byref(address), ctypes.c_size_t(size_bytes), self._stream)
-            _check(f"{size_bytes} bytes of scratch memory in a graph", status)
-            packed = self._pack({name: address.value + place for name, place in places.items()})
+            block = _Block(self._context, offsets(hidden)[1])
+            _check("the graph's memory", hold_for_graph(_driver(), self._stream, block))
+            addresses = _addresses(hidden, block)
+            _fill([array for array in hidden if array.fill], addresses)
+            packed = self._pack(addresses)
             packed.slots[:] = handles
-            for array in hidden:
-                if array.fill:
-                    _queue(_filling(array, address.value + places[array.name], self._stream))
             for operation in packed.operations:
-                _queue(operation)
-            _check("scratch memory in a graph", free(address, self._stream))
+                _check(operation.what, operation.function(*operation.arguments))
 
     def _pack(self, addresses: dict[str, int]) -> _Packed:
         """Pack all operations for hidden arrays at these addresses."""
@@ -240,22 +241,13 @@ def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
     stream = ctypes.c_void_p()
     _check("a stream", _driver().cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
     for array in arrays:
-        _queue(_filling(array, addresses[array.name], stream))
+        item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
+        value = ctypes.c_uint(int.from_bytes(item, "little"))
+        count = ctypes.c_size_t(array.size_bytes // len(item))
+        address = ctypes.c_uint64(addresses[array.name])
+        _check(array.name, getattr(_driver(), _MEMSET[len(item)])(address, value, count, stream))
     _check("a fill", _driver().cuStreamSynchronize(stream))
     _driver().cuStreamDestroy_v2(stream)
-
-
-def _filling(array: Hidden, address: int, stream: ctypes.c_void_p) -> _Operation:
-    """Write one element all over an array; one of 8 bytes consists of two equal halves."""
-    item = array.fill[:4]
-    value = ctypes.c_uint(int.from_bytes(item, "little"))
-    count = ctypes.c_size_t(array.size_bytes // len(item))
-    function = getattr(_driver(), _MEMSET[len(item)])
-    return _Operation(function, (ctypes.c_uint64(address), value, count, stream), array.name)
-
-
-def _queue(operation: _Operation) -> None:
-    _check(operation.what, operation.function(*operation.arguments))
 
 
 def _is_capturing(stream: ctypes.c_void_p) -> bool:

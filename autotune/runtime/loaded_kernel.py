@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from autotune.compilers.kernel_source import packaged, read_source
+from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
 from autotune.runtime.prepared import View
+from autotune.runtime.shipped import ShippedBinaries
 from autotune.serving.best import whole_sizes
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.device_records import newest_record
@@ -35,10 +36,10 @@ class LoadedKernel:
     packs the launches. Later calls that look the same only fill in the addresses of their arrays.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, shipped: ShippedBinaries) -> None:
         self.kernel = request.kernel
         self.source = request.source
-        self._maker = CallMaker(request)
+        self._maker = CallMaker(request, shipped)
         self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
         self._calls: dict[Any, Call] = {}
 
@@ -277,18 +278,29 @@ def load_kernel(
         NoConfig: The kernel has no results.
         InputError: The kernel has no source.
     """
-    found = read_source(_find_source(kernel, source, cache), [Path(folder) for folder in include_dirs])
-    return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data))
+    shipped = ShippedBinaries(kernel, cache)
+    found = find_source(kernel, source, cache, include_dirs, shipped.source)
+    return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data), shipped)
 
 
-def _find_source(kernel: str, source: str | os.PathLike[str] | None, cache: Folder | None) -> Path:
+def find_source(
+    kernel: str,
+    source: str | os.PathLike[str] | None,
+    cache: Folder | None,
+    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    without: SourceText | None = None,
+) -> SourceText:
+    """The source as `load_kernel` finds it; `without` stands for one that is nowhere. Raises InputError."""
+    folders = [Path(folder) for folder in include_dirs]
     if source is not None:
-        return Path(source)
+        return read_source(Path(source), folders)
     tuned = newest_record(kernel, cache).source
-    folders = (Path("kernels"), packaged("kernels"))
+    places = (Path("kernels"), packaged("kernels"))
     found = [Path(os.path.normpath(Path(root, tuned))) for root in read_roots(cache)] if tuned else []
-    found += [folder / f"{kernel}{suffix}" for folder in folders for suffix in _SUFFIXES]
+    found += [folder / f"{kernel}{suffix}" for folder in places for suffix in _SUFFIXES]
     for path in found:
         if path.is_file():
-            return path
+            return read_source(path, folders)
+    if without is not None:
+        return without
     raise InputError(f"{kernel}: no source at {' or '.join(map(str, found))}; name it as source=")

@@ -11,6 +11,7 @@ import pyopencl.array as cl_array
 
 from autotune.compilers.base import driver_compiler
 from autotune.core.launch_plan import needs_cuda
+from autotune.core.trials import Binary
 from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
@@ -89,6 +90,10 @@ class OpenCLLauncher:
             return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
         except cl.Error as error:
             raise CompileError(build_log(str(error))) from None
+
+    def load(self, binary: Binary) -> cl.Program:
+        """Refuse: what is shipped is for NVIDIA GPUs."""
+        raise LaunchError("binaries are shipped for CUDA only")
 
     def number(self, value: np.generic) -> np.generic:
         """Numbers are passed as they are."""

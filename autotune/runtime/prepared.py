@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch
+from autotune.core.trials import Binary
 
 _ALIGNMENT_BYTES = 256  # arrays in a block are aligned as allocations are
 _MAX_SPARE_BYTES = 2**26
@@ -64,6 +65,10 @@ class Launcher(Protocol):
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Any:
         """Compile a program with kernels of these C++ names; raises CompileError with the compiler's log."""
+        ...
+
+    def load(self, binary: Binary) -> Any:
+        """Load a binary that is compiled already; raises LaunchError."""
         ...
 
     def number(self, value: np.generic) -> Any:

@@ -1,0 +1,64 @@
+"""Compile what the cache serves, for machines without a compiler; needs no GPU."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+from autotune.core.text import count_text
+
+EXAMPLE = "autotune build reduce matmul --output tuned --architecture sm_80,sm_90"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune build`."""
+    parser.add_argument("kernels", metavar="KERNEL", nargs="+", help="name of a kernel in the cache")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only",
+    )
+    parser.add_argument(
+        "--architecture",
+        metavar="A,B",
+        default="",
+        help="NVIDIA architectures, separated by commas (default: those of the GPUs with results)",
+    )
+    parser.add_argument(
+        "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
+    )
+    opt.add_cache(parser, "where to look for results")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Build every kernel and print how many binaries each architecture has."""
+    from autotune.errors import InputError
+    from autotune.hardware.architectures import architecture
+    from autotune.runtime.build import build
+    from autotune.runtime.loaded_kernel import find_source
+
+    if parsed.source is not None and len(parsed.kernels) > 1:
+        raise InputError("--source is for one kernel; build the kernels one by one")
+    names = [architecture(name).name for name in parsed.architecture.replace(",", " ").split()]
+    sources = [find_source(kernel, parsed.source, parsed.cache) for kernel in parsed.kernels]
+    built = [
+        one
+        for kernel, source in zip(parsed.kernels, sources, strict=True)
+        for one in build(kernel, source, parsed.output, list(dict.fromkeys(names)), parsed.cache)
+    ]
+    if parsed.json:
+        emit([one._asdict() for one in built])
+        return
+    emit(
+        "\n".join(
+            f"{one.kernel}  {one.architecture}  {count_text(one.configurations, 'configuration')}, "
+            f"{one.size_bytes / 1e3:.1f} kB in {parsed.output}"
+            for one in built
+        )
+    )

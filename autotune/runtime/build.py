@@ -1,0 +1,155 @@
+"""Compile what a cache serves for NVIDIA architectures, beside a copy of the cache: needs no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from autotune.compilers.kernel_source import SourceText, render
+from autotune.compilers.known_compilers import lazy_compiler
+from autotune.core.launch_plan import symbol_names
+from autotune.core.records import DeviceInfo, Tier
+from autotune.errors import CompileError, InputError, NoConfig, SetupError, WriteError
+from autotune.hardware.architectures import architecture
+from autotune.processes.files import replace_file
+from autotune.runtime.shipped import (
+    FOLDER,
+    BinaryKey,
+    Manifest,
+    binary_key,
+    manifest_text,
+    read_manifest,
+    write_binary,
+)
+from autotune.serving.best import Best
+from autotune.serving.cache import Folder, store
+from autotune.serving.device_records import DeviceRecord, device_records
+from autotune.serving.lookup import best_config
+
+
+class Built(NamedTuple):
+    """The binaries of one kernel for one architecture."""
+
+    kernel: str
+    architecture: str
+    configurations: int
+    size_bytes: int
+
+
+def build(
+    kernel: str, source: SourceText, output: Path, architectures: Sequence[str], cache: Folder | None
+) -> list[Built]:
+    """Write the kernel's results and the binaries of what is served from them.
+
+    For each architecture these are its devices' results, or what another device of that architecture would be
+    served, for every element type and size with a result; the tables of variants; and the default.
+
+    Args:
+        kernel: The kernel's name in the cache.
+        source: Its source.
+        output: The folder to write, which becomes a cache.
+        architectures: Such as sm_90; none for those of the devices with results.
+        cache: The folder of results; None for the usual ones.
+
+    Raises:
+        NoConfig: The kernel has no results.
+        InputError: An architecture is unknown, or none is given and no NVIDIA GPU has results.
+        SetupError: A configuration does not compile.
+        WriteError: The folder cannot be written.
+    """
+    found = device_records(kernel, cache)
+    names = list(architectures) or sorted(
+        {one.device.architecture for one in found if one.device.architecture.startswith("sm_")}
+    )
+    if not names:
+        raise InputError(f"{kernel}: no NVIDIA GPU has results; name architectures, such as sm_90")
+    devices = {name: _devices(name, found) for name in names}
+    folder = output / FOLDER
+    try:
+        for one in found:
+            store(output, one.device, replace(one.record, source=""))
+        folder.mkdir(parents=True, exist_ok=True)
+        built = [_build(kernel, source, folder, name, devices[name], found, cache) for name in names]
+        old = read_manifest(folder, kernel)
+        kept = old.compilers if old and old.source_sha256 == source.sha256 else {}
+        kind = found[0].record.compiler
+        compilers = {**kept, **{name: lazy_compiler(name, kind).name for name in names}}
+        manifest = Manifest(source.path.name, source.sha256, compilers)
+        replace_file(folder / f"{kernel}.json", manifest_text(manifest))
+    except OSError as error:
+        raise WriteError(f"{output}: cannot be written: {error.strerror}") from None
+    return built
+
+
+def _devices(name: str, found: Sequence[DeviceRecord]) -> list[DeviceInfo]:
+    known = [one.device for one in found if one.device.architecture == name]
+    return known or [architecture(name).device]
+
+
+def _build(
+    kernel: str,
+    source: SourceText,
+    folder: Path,
+    name: str,
+    devices: Sequence[DeviceInfo],
+    found: Sequence[DeviceRecord],
+    cache: Folder | None,
+) -> Built:
+    """Compile for one architecture; `devices` are those that have it."""
+    wanted: dict[BinaryKey, set[str]] = {}
+    examples: dict[BinaryKey, Best] = {}
+    for device in devices:
+        for best in _served(kernel, device, found, cache):
+            with suppress(InputError):  # an option of the compiler depends on sizes without a result
+                key = binary_key(source, name, best.record.compiler, best.defines, best.options("cuda"))
+                wanted.setdefault(key, set()).update(_symbols(best, found))
+                examples[key] = best
+    size_bytes = 0
+    for key, symbols in wanted.items():
+        if not symbols:  # valid for no size
+            continue
+        text = render(source, examples[key].defines)
+        try:
+            binary = lazy_compiler(name, key.kind).compile(text, key.options, sorted(symbols))
+        except CompileError as error:
+            raise SetupError(f"{source.path}: {name}: {examples[key].config}: {error}") from None
+        size_bytes += write_binary(folder, key, binary)
+    return Built(kernel, name, sum(map(bool, wanted.values())), size_bytes)
+
+
+def _served(
+    kernel: str, device: DeviceInfo, found: Sequence[DeviceRecord], cache: Folder | None
+) -> Iterator[Best]:
+    """What a device is served for every problem with a result, the variants of its type, and the default."""
+    problems = dict.fromkeys(
+        (entry.dtype, tuple(entry.sizes.items()), entry.data) for one in found for entry in one.record.entries
+    )
+    for dtype, sizes, data in problems:
+        with suppress(NoConfig):
+            best = best_config(
+                kernel,
+                device,
+                dtype=dtype,
+                strict=False,
+                min_match=Tier.DEFAULT,
+                on_miss=None,
+                cache=cache,
+                data=data or None,
+                **dict(sizes),
+            )
+            yield best
+            yield replace(best, config=best.record.default)
+            for table in best.record.variants:
+                if table.dtype == dtype:
+                    yield from (replace(best, config=config) for config in table.configs)
+
+
+def _symbols(best: Best, found: Sequence[DeviceRecord]) -> Iterator[str]:
+    """The kernels and variables that the launches of a configuration use, at every size with a result."""
+    for sizes in {tuple(entry.sizes.items()) for one in found for entry in one.record.entries}:
+        with suppress(InputError):  # the configuration is not valid for these sizes
+            launches, arguments = best.launch(**dict(sizes)), best.arguments(**dict(sizes))
+            yield from symbol_names(launches, [item for item in arguments if item.symbol])

@@ -1,0 +1,49 @@
+"""Memory of captured calls, which lives as long as the CUDA graphs that use it.
+
+The driver tells through a semaphore of the C library that a graph and all that was made from it are gone: its
+threads must not run Python. Memory is freed at the next capture after that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+_SEMAPHORE_BYTES = 32  # of sem_t
+# From cuda.h.
+_NO_DESTRUCTOR_SYNC = 1
+_MOVE = 1  # the graph takes over the reference
+
+_held: list[tuple[Any, Any]] = []  # memory, and the semaphore that tells that it is free
+
+
+def hold_for_graph(driver: ctypes.CDLL, stream: ctypes.c_void_p, memory: object) -> int:
+    """Keep an object alive as long as the graph that a stream is capturing; return the driver's status."""
+    _held[:] = [(one, semaphore) for one, semaphore in _held if not _is_posted(semaphore)]
+    state, graph, user_object = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    status = driver.cuStreamGetCaptureInfo_v2(
+        stream, ctypes.byref(state), None, ctypes.byref(graph), None, None
+    )
+    if status:
+        return int(status)
+    semaphore = ctypes.create_string_buffer(_SEMAPHORE_BYTES)
+    _c_library().sem_init(semaphore, 0, 0)
+    status = driver.cuUserObjectCreate(
+        ctypes.byref(user_object), semaphore, _c_library().sem_post, 1, _NO_DESTRUCTOR_SYNC
+    )
+    if status:
+        return int(status)
+    _held.append((memory, semaphore))
+    return int(driver.cuGraphRetainUserObject(graph, user_object, 1, _MOVE))
+
+
+def _is_posted(semaphore: Any) -> bool:
+    value = ctypes.c_int()
+    _c_library().sem_getvalue(semaphore, ctypes.byref(value))
+    return value.value > 0
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

@@ -1,0 +1,114 @@
+"""Binaries beside a cache, for machines without a compiler.
+
+`autotune build` writes them and `load_kernel` reads them:
+
+    ROOT/binaries.cuda/KERNEL.json   the source and the compilers that they were built with
+    ROOT/binaries.cuda/<key>         one binary with its resources, named by what it was built from
+
+A folder is trusted as its cache is, and as a source in it would be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from autotune.compilers.binary_cache import decode, encode
+from autotune.compilers.kernel_source import SourceText
+from autotune.core.json_values import Damaged, mapping, mapping_of, text
+from autotune.core.records import Value
+from autotune.core.trials import Binary
+from autotune.serving.cache import Folder, read_roots, read_text
+from autotune.serving.cache_schema import damaged
+
+FOLDER = "binaries.cuda"  # the dot sets it apart from the folders of devices
+_SCHEMA = 1
+
+
+class BinaryKey(NamedTuple):
+    """What a binary is built from."""
+
+    source_sha256: str
+    architecture: str
+    kind: str  # nvcc, or empty for NVRTC
+    defines: tuple[tuple[str, Value], ...]
+    options: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the binary's file."""
+        return hashlib.sha256(json.dumps([_SCHEMA, *self]).encode()).hexdigest()
+
+
+def binary_key(
+    source: SourceText, architecture: str, kind: str, defines: Mapping[str, Value], options: Sequence[str]
+) -> BinaryKey:
+    """The key of a configuration's binary."""
+    return BinaryKey(source.sha256, architecture, kind, tuple(sorted(defines.items())), tuple(options))
+
+
+class Manifest(NamedTuple):
+    """What the binaries of a kernel in one folder were built with."""
+
+    source: str  # the name of the source's file
+    source_sha256: str
+    compilers: Mapping[str, str]  # architecture to name and version
+
+
+class ShippedBinaries:
+    """The binaries of one kernel beside the caches that are read."""
+
+    def __init__(self, kernel: str, cache: Folder | None) -> None:
+        """Look for them; raises CacheError for a manifest that is damaged."""
+        folders = [Path(root, FOLDER) for root in read_roots(cache)]
+        read = [(folder, read_manifest(folder, kernel)) for folder in folders]
+        self._found = [(folder, manifest) for folder, manifest in read if manifest is not None]
+
+    @property
+    def source(self) -> SourceText | None:
+        """The source, without its text, for a machine that does not have it."""
+        for _, manifest in self._found:
+            return SourceText(Path(manifest.source), "", manifest.source_sha256)
+        return None
+
+    def find(self, key: BinaryKey) -> tuple[Binary, str] | None:
+        """A binary with the name of its compiler; None if there is none or it is damaged."""
+        for folder, manifest in self._found:
+            path = folder / key.name
+            binary = decode(path.read_bytes(), key.name) if path.is_file() else None
+            if binary is not None:
+                return binary, manifest.compilers.get(key.architecture, "")
+        return None
+
+
+def read_manifest(folder: Path, kernel: str) -> Manifest | None:
+    """The manifest of a kernel's binaries; None if there are none. Raises CacheError."""
+    path = folder / f"{kernel}.json"
+    if not path.is_file():
+        return None
+    try:
+        found = mapping(json.loads(read_text(str(path))), "")
+        if found.get("schema") != _SCHEMA:
+            raise Damaged("schema", f"{_SCHEMA}", found.get("schema"))
+        return Manifest(
+            text(found.get("source"), "source"),
+            text(found.get("source_sha256"), "source_sha256"),
+            mapping_of(text, text)(found.get("compilers"), "compilers"),
+        )
+    except (ValueError, RecursionError) as error:
+        raise damaged(str(path), error) from None
+
+
+def write_binary(folder: Path, key: BinaryKey, binary: Binary) -> int:
+    """Write a binary; return the size of its file in bytes. Raises OSError."""
+    content = encode(binary, key.name)
+    (folder / key.name).write_bytes(content)
+    return len(content)
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The text of a manifest's file."""
+    return json.dumps({**manifest._asdict(), "schema": _SCHEMA}, indent=2, sort_keys=True) + "\n"
