@@ -127,6 +127,7 @@ def time_search(space: str, device: str, budget: int) -> None:
 
         setattr(stored_checks, name, wrapper)
 
+    timed("on_other_data")
     timed("with_other_schedules")
     timed("sanitized")
     with tempfile.TemporaryDirectory() as folder:

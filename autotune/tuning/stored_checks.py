@@ -1,4 +1,4 @@
-"""What a configuration must pass before it is stored: other schedules, and the tools of a sanitizer.
+"""What a configuration must pass before it is stored: other data, other schedules, and a sanitizer.
 
 A race often gives the right result, because threads happen to run in a good order. So the configuration is
 built again with threads and blocks in other orders (kernels/perturb.h) and verified; the binary that is
@@ -7,14 +7,15 @@ timed and served is always the one without changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.records import Config
+from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
-from autotune.core.trials import Failure, Status, Verdict
+from autotune.core.text import size_text
+from autotune.core.trials import Binary, Failure, Status, Verdict
 from autotune.evaluation.compiler_pool import Compilation
 from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.instance import KernelInstance
@@ -22,6 +23,7 @@ from autotune.evaluation.sanitizer import TOOLS, Run
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.tuning.context import TuningContext
 
+DATA_SETS = ("ones", "alternating")
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
@@ -29,27 +31,98 @@ _FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
 
 
 def check_configurations(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
-    """Run configurations with other schedules and under the sanitizer; return the failures."""
+    """Run configurations on other data, with other schedules and under the sanitizer; return the failures."""
     instances = {config: context.maker.make(config) for config in configs}
-    failures = with_other_schedules(context, instances)
-    left = {config: instance for config, instance in instances.items() if config not in failures}
-    return failures | sanitized(context, left)
+    failures: dict[Config, Failure] = {}
+    for check in (on_other_data, with_other_schedules, sanitized):
+        failures |= check(context, {one: instances[one] for one in configs if one not in failures})
+    return failures
 
 
 def checks_text(context: TuningContext) -> str:
     """What `check_configurations` does on this device, for the provenance of results."""
     schedules = f"{len(SCHEDULES)} schedules" if context.task.dialect in _DIALECTS else "no schedules"
+    done = f"data {', '.join(DATA_SETS)}; {schedules}"
     if context.skips_sanitizer:
-        return f"{schedules}, --no-sanitizer"
-    return ", ".join([schedules, *(TOOLS if context.sanitizer else ["no sanitizer"])])
+        return f"{done}, --no-sanitizer"
+    return ", ".join([done, *(TOOLS if context.sanitizer else ["no sanitizer"])])
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return instance.checks or (instance.problem,)
 
 
+def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
+    """The problem with other values that its random inputs may have; None where it has no random inputs.
+
+    Args:
+        problem: One whose expected results the reference computes.
+        name: "ones": all elements are 1, or the largest value where 1 is none of them. "alternating": the
+            smallest and the largest value in turn.
+    """
+    if problem.expected is not None or problem.trusted:
+        return None
+    arrays = tuple(replace(array, fill=_other_fill(array.fill, name)) for array in problem.arrays)
+    return None if arrays == problem.arrays else replace(problem, arrays=arrays)
+
+
+def _other_fill(fill: tuple[Value, ...] | None, name: str) -> tuple[Value, ...] | None:
+    match fill:
+        case ("integers" | "uniform", int() | float() as low, int() | float() as high):
+            one = 1 if low <= 1 <= high else high
+            return ("constant", one) if name == "ones" else ("alternating", low, high)
+    return fill
+
+
+def on_other_data(
+    context: TuningContext, instances: Mapping[Config, KernelInstance]
+) -> dict[Config, Failure]:
+    """The first failure of each configuration on another data set.
+
+    A data set on which the default fails does not fit the tolerances, and is left out.
+    """
+    default = context.maker.make(context.task.spec.default)
+    named = {default.config: default, **instances} if instances else {}
+    compilations = {
+        config: context.pool.submit(instance.source, instance.options, instance.names)
+        for config, instance in named.items()
+    }
+    failures: dict[Config, Failure] = {}
+    for name in DATA_SETS:
+        context.observer.stage(Stage(f"last round: data {name}"))
+        unfit: set[str] = set()
+        for config, instance in named.items():
+            binary = compilations[config].result()
+            problems = [problem for check in instance.checks if (problem := other_data(check, name))]
+            if not problems or isinstance(binary, Failure) or context.worker.prepare(*problems):
+                continue
+            for problem in problems:
+                sizes = size_text(problem.definition.sizes)
+                if sizes in unfit or config in failures:
+                    continue
+                failure = _verified(context, binary, problem, context.timeout_s)
+                if failure is not None and config == default.config:
+                    unfit.add(sizes)
+                elif failure is not None and failure.status in _FINDINGS and not failure.by_machine:
+                    failures[config] = replace(failure, detail=f"with data {name}: {failure.detail}")
+    return failures
+
+
+def _verified(
+    context: TuningContext, binary: Binary, problem: ProblemInstance, timeout_s: float
+) -> Failure | None:
+    """Verify a configuration on one problem; a worker in which it failed is closed."""
+    verdict: Verdict | Failure = context.worker.prepare(problem) or context.worker.run(
+        verify_once, binary, problem, timeout_s=timeout_s
+    )
+    failure = verdict.failure if isinstance(verdict, Verdict) else verdict
+    if failure is not None:
+        context.worker.close()  # it may have written anywhere
+    return failure
+
+
 def with_other_schedules(
-    context: TuningContext, instances: dict[Config, KernelInstance]
+    context: TuningContext, instances: Mapping[Config, KernelInstance]
 ) -> dict[Config, Failure]:
     """The first failure of each configuration with another schedule.
 
@@ -67,13 +140,9 @@ def with_other_schedules(
         if config in failures or isinstance(binary, Failure):
             continue
         for problem in _problems(instances[config]):
-            verdict: Verdict | Failure = context.worker.prepare(problem) or context.worker.run(
-                verify_once, binary, problem, timeout_s=min(MAX_S, context.timeout_s)
-            )
-            failure = verdict.failure if isinstance(verdict, Verdict) else verdict
+            failure = _verified(context, binary, problem, min(MAX_S, context.timeout_s))
             if failure is None:
                 continue
-            context.worker.close()  # it may have written anywhere
             if failure.status in _FINDINGS and not failure.by_machine:
                 failures[config] = replace(failure, detail=f"with schedule {seed}: {failure.detail}")
             break
@@ -84,7 +153,7 @@ def _submit(context: TuningContext, instance: KernelInstance, seed: int) -> Futu
     return context.pool.submit(perturbed(instance.source, seed), instance.options, instance.names)
 
 
-def sanitized(context: TuningContext, instances: dict[Config, KernelInstance]) -> dict[Config, Failure]:
+def sanitized(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
     """What the sanitizer finds; nothing without one, or at sizes too large for it."""
     configs = [config for config, instance in instances.items() if instance.checks]
     if context.sanitizer is None or not configs:

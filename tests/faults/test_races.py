@@ -56,4 +56,4 @@ def test_a_race_is_not_stored_and_the_next_moves_up(tmp_path):
     assert all("with schedule 1: y[0] is" in trial.detail for trial in racing)
     (entry,) = read_record(str(result.cache_file)).entries
     assert not any(config["RACE"] for config in (entry.config, *entry.ties))
-    assert entry.provenance.checks == "2 schedules, no sanitizer"
+    assert entry.provenance.checks == "data ones, alternating; 2 schedules, no sanitizer"

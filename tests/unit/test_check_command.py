@@ -56,3 +56,15 @@ def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
 def test_without_a_result_it_says_what_to_do(check):
     done = check()
     assert done.returncode == 2 and "holds no such result of double" in done.stderr
+
+
+def test_what_is_wrong_on_other_data_only_is_found(folder, check):
+    """Values that take turns make the kernel wrong where A is 5; on random ones it is right."""
+    source = (folder.path / "double.py").read_text()
+    folder.write(
+        source.replace("2 * x", "(2 + (A == 5 and n > 2 and (x.view('int32')[:2] == [-100, 100]).all())) * x")
+    )
+    done = check("--config", "A=5", "--config", "A=2", "--json")
+    first, second = json.loads(done.stdout)
+    assert second["status"] == "ok" and first["status"] == "wrong_result"
+    assert first["detail"].startswith("with data alternating: y[0] is -300, expected -200")
