@@ -19,6 +19,7 @@ from autotune.core.records import Argument, CallSpec, DeviceInfo, Launch, Proven
 from autotune.core.text import size_text
 from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
+from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Run, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
@@ -84,6 +85,7 @@ class Request(NamedTuple):
     cache: Folder | None
     source: SourceText
     data: str | None
+    tuning: BackgroundTuning | None = None  # of what the cache has no fitting result for
 
 
 class CallMaker:
@@ -138,6 +140,8 @@ class CallMaker:
         sizes = self._complete(sizes, views)
         ask = self._question(launcher, views, sizes)
         best = ask()
+        if self._request.tuning is not None:
+            self._request.tuning.request(best, sizes)
         expected = {argument.name: argument for argument in best.arguments(**sizes)}
         launches = best.launch(**sizes)
         call = best.record.call or CallSpec()

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
+from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
 from autotune.runtime.prepared import View
@@ -260,6 +261,9 @@ def load_kernel(
     source: str | os.PathLike[str] | None = None,
     data: str | None = None,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
+    on_miss: Literal["tune"] | None = None,
+    budget_s: float = 60.0,
+    space: str | os.PathLike[str] | None = None,
 ) -> LoadedKernel:
     """Make a kernel callable in the configuration that `best_config` serves for the sizes of each call.
 
@@ -273,14 +277,22 @@ def load_kernel(
             the current folder, else the one that comes with autotune.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
+        on_miss: "tune" searches, in a process of its own, problems of calls for which the cache has no EXACT
+            or INTERPOLATED result. No call waits: what fits best is served until the search is done.
+        budget_s: Time for each of these searches.
+        space: The space file for them; None is `spaces/<kernel>.yaml` in the current folder, else the one
+            that comes with autotune.
 
     Raises:
         NoConfig: The kernel has no results.
         InputError: The kernel has no source.
     """
+    if on_miss not in (None, "tune"):
+        raise InputError(f'load_kernel: on_miss is "tune" or None; found {on_miss!r}')
+    tuning = BackgroundTuning(kernel, space, budget_s, cache) if on_miss else None
     shipped = ShippedBinaries(kernel, cache)
     found = find_source(kernel, source, cache, include_dirs, shipped.source)
-    return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data), shipped)
+    return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data, tuning), shipped)
 
 
 def find_source(

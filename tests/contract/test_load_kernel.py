@@ -7,6 +7,7 @@ import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from queue import SimpleQueue
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +20,7 @@ from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.errors import CacheError, InputError, NoConfig, SetupError
 from autotune.hardware.identify import identify
+from autotune.runtime.background_tuning import BackgroundTuning
 from tests.cache_example import PROVENANCE, entry, record
 from tests.cache_files import write
 
@@ -259,6 +261,27 @@ def test_a_match_that_is_not_close_enough_is_refused(rows, queue):
     load_kernel("rows", min_match=Tier.NEAREST_SIZE)(x, out)
     with pytest.raises(NoConfig):
         load_kernel("rows", min_match=Tier.EXACT)(x, out)
+
+
+def test_what_was_not_tuned_is_tuned_beside_the_calls_if_asked(rows, queue, monkeypatch):
+    asked = SimpleQueue()
+    monkeypatch.setattr(BackgroundTuning, "_search", lambda self, words: asked.put((self._space, *words)))
+    sum_rows = load_kernel("rows", on_miss="tune", space="rows.yaml")
+    for columns in (32, 8, 8):  # the first was tuned
+        x, out = cl_array.to_device(queue, matrix(8, columns)), cl_array.zeros(queue, 8, np.int32)
+        sum_rows(x, out)
+        assert np.array_equal(out.get(), 2 * matrix(8, columns).sum(axis=1))
+    device = f"--device={identify(queue.device).slug}"
+    assert asked.get(timeout=30) == (
+        "rows.yaml",
+        device,
+        "--dtype=int32",
+        "--size=columns=8",
+        "--size=rows=8",
+    )
+    assert asked.empty()
+    with pytest.raises(InputError, match='on_miss is "tune" or None'):
+        load_kernel("rows", on_miss="record")
 
 
 def test_the_device_of_the_arrays_decides_and_a_queue_s_device_is_one(rows, queue):

@@ -1,0 +1,86 @@
+"""Tuning on first use: searches in processes of their own for problems that no result fits.
+
+A call never waits for them. Once a search has stored its result, the next look at the cache finds it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+from autotune.core.records import Sizes, Tier
+from autotune.serving.best import Best
+from autotune.serving.cache import Folder
+
+_FITTING = (Tier.EXACT, Tier.INTERPOLATED)
+
+
+class BackgroundTuning:
+    """Searches one problem after the other; each problem once."""
+
+    def __init__(
+        self, kernel: str, space: str | os.PathLike[str] | None, budget_s: float, cache: Folder | None
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            kernel: Its name.
+            space: Its space file; None is `spaces/<kernel>.yaml` in the current folder, else the one that
+                comes with autotune.
+            budget_s: Time for each problem.
+            cache: Where results are stored; None for the usual place.
+        """
+        own = Path("spaces", f"{kernel}.yaml")
+        self._kernel = kernel
+        self._space = os.fspath(space or (own if own.is_file() else kernel))
+        self._budget_s, self._cache = budget_s, cache
+        self._known: set[tuple[str, ...]] = set()
+        self._queue: SimpleQueue[tuple[str, ...]] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._process: subprocess.Popen[str] | None = None
+
+    def request(self, best: Best, sizes: Sizes) -> None:
+        """Search a problem if what is served for it was tuned for another; returns at once."""
+        if best.match.tier in _FITTING or best.device is None:
+            return
+        data = best.entry.data if best.entry else ""
+        given = [f"--size={name}={size}" for name, size in sorted(sizes.items())]
+        words = (f"--device={best.device.slug}", f"--dtype={best.dtype}", *given)
+        words += (f"--data={data}",) if data else ()
+        if words in self._known:
+            return
+        self._known.add(words)
+        self._queue.put(words)
+        if self._thread is None:
+            self._thread = Thread(target=self._work, name=f"tuning {self._kernel}", daemon=True)
+            self._thread.start()
+            atexit.register(self._stop)
+
+    def _work(self) -> None:
+        while True:
+            self._search(self._queue.get())
+
+    def _search(self, words: tuple[str, ...]) -> None:
+        limit = [f"--time={self._budget_s:g}", "--quiet"]
+        where = [f"--cache={os.fspath(self._cache)}"] if self._cache else []
+        command = [sys.executable, "-m", "autotune", "search", self._space, *words, *limit, *where]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        _, said = self._process.communicate()
+        if self._process.returncode > 0:
+            reason = (said.strip().splitlines() or ["no reason given"])[-1]
+            warnings.warn(
+                f"{self._kernel}: could not be tuned with {' '.join(words)}: {reason}", stacklevel=2
+            )
+
+    def _stop(self) -> None:
+        """End the search when the program ends; the same search resumes later."""
+        if self._process is not None:
+            self._process.terminate()
