@@ -22,6 +22,7 @@ from autotune.serving.cache import kernels
 _MAX_DEPTH = 4  # of folders below the one that is shown
 _JOURNAL = b'{"journal":'
 _DEVICE = "device.json"
+_ENDS = (".jsonl", ".yaml", _DEVICE)
 _KERNEL = re.compile(r"^kernel:\s*(\w+)", re.MULTILINE)
 
 
@@ -53,8 +54,7 @@ class ExploredFolder:
 
     def sources(self) -> dict[str, Source]:
         """Everything that can be shown, by name."""
-        found = [*self._journals(), *self._cached()]
-        return {source.name: source for source in found}
+        return self._sources(self._files())
 
     def index(self) -> tuple[str, dict[str, Any]]:
         """A stamp and the data of the page that lists the folder."""
@@ -76,13 +76,14 @@ class ExploredFolder:
 
         Raises InputError for a name that the folder does not have.
         """
-        known = self.sources()
+        files = self._files()
+        known = self._sources(files)
         for name in names:
             if name not in known:
                 raise InputError(f"{name!r} is no journal and no kernel of a cache in this folder")
         chosen = tuple(known[name] for name in dict.fromkeys(names))
         caches = {one.path: one for one in known.values() if one.kernel}
-        spaces = tuple(self._files(".yaml"))
+        spaces = tuple(path for path in files if path.suffix == ".yaml")
         used = (*chosen, *caches.values())
         stamp = _digest([*(f"{one.name} {one.stamp}" for one in used), _stamp(spaces)])
         return stamp, self._reports(chosen, tuple(caches), spaces, stamp)
@@ -102,32 +103,38 @@ class ExploredFolder:
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
 
-    def _journals(self) -> Iterator[Source]:
-        for path in self._files(".jsonl"):
+    def _sources(self, files: Sequence[Path]) -> dict[str, Source]:
+        found = [*self._journals(files), *self._cached(files)]
+        return {source.name: source for source in found}
+
+    def _journals(self, files: Iterable[Path]) -> Iterator[Source]:
+        for path in files:
+            if path.suffix != ".jsonl":
+                continue
             with suppress(OSError):
                 with path.open("rb") as file:
                     is_journal = file.read(len(_JOURNAL)) == _JOURNAL
                 if is_journal:
                     yield Source(self._name(path), path, None, _stamp([path]))
 
-    def _cached(self) -> Iterator[Source]:
+    def _cached(self, files: Iterable[Path]) -> Iterator[Source]:
         """The kernels of every cache; one with a link out of the folder is left out."""
-        roots = {path.parent.parent for path in self._files(_DEVICE) if path.name == _DEVICE}
+        roots = {path.parent.parent for path in files if path.name == _DEVICE and path.parent != self.root}
         for cache in sorted(roots):
-            files = sorted(cache.glob("*/*.json"))
-            if not all(self._is_inside(path) for path in files):
+            results = sorted(cache.glob("*/*.json"))
+            if not all(self._is_inside(path) for path in results):
                 continue
-            stamp = _stamp(files)
+            stamp = _stamp(results)
             for kernel in kernels(str(cache)):
                 yield Source(f"{self._name(cache)}:{kernel}", cache, kernel, stamp)
 
-    def _files(self, suffix: str) -> list[Path]:
-        """The regular files of the folder with a suffix, without hidden folders and links out of it."""
+    def _files(self) -> list[Path]:
+        """Files that may be shown: no hidden folders, and no links out of the folder."""
         found = []
         for folder, below, files in os.walk(self.root):
             depth = len(Path(folder).relative_to(self.root).parts)
             below[:] = sorted(name for name in below if not name.startswith(".") and depth < _MAX_DEPTH)
-            found += [Path(folder) / name for name in sorted(files) if name.endswith(suffix)]
+            found += [Path(folder) / name for name in sorted(files) if name.endswith(_ENDS)]
         return [path for path in found if self._is_inside(path)]
 
     def _is_inside(self, path: Path) -> bool:

@@ -7,6 +7,7 @@ A page of another site may send requests to this machine, also under a name of i
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,11 +39,18 @@ class ExploreServer(ThreadingHTTPServer):
         try:
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
-            raise InputError(f"cannot listen on {host}:{port}: {error}; choose another with --port") from None
+            reason = getattr(error, "strerror", None) or error
+            advice = "choose another with --host or --port"
+            raise InputError(f"cannot listen on {host}:{port}: {reason}; {advice}") from None
         self.folder = folder
         self.port = self.server_address[1]
         self.url = f"http://{host}:{self.port}/"
         self._names = {host, "localhost", "127.0.0.1"}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections that a browser has closed."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
     def is_own(self, host: str) -> bool:
         """Whether a request's host is this server: a name that it was given, or any address in numbers.
@@ -85,7 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> tuple[HTTPStatus, str, str]:
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if not self.server.is_own(host):
-            return HTTPStatus.FORBIDDEN, "text/plain", f"This server answers as {self.server.url} only.\n"
+            return (
+                HTTPStatus.FORBIDDEN,
+                "text/plain",
+                f"Ask for {self.server.url}, or for this server's address in numbers.\n",
+            )
         if origin is not None and origin.lower() != f"http://{host.lower()}":
             return HTTPStatus.FORBIDDEN, "text/plain", "This server answers to its own pages only.\n"
         address = urlsplit(self.path)

@@ -120,6 +120,21 @@ def test_nothing_outside_the_folder_is_listed(outside):
     assert [one["name"] for one in data["cached"]] == ["cache:reduce"]
 
 
+def test_the_folder_of_a_device_is_not_left_for_the_cache_around_it(shared):
+    with served(shared / "cache" / DEVICE.slug) as ask:
+        status, _, text = ask("/data")
+    assert status == 200 and json.loads(text)["cached"] == []
+
+
+def test_a_browser_that_does_not_wait_is_not_an_error(shared, capfd):
+    with ExploreServer(ExploredFolder(shared), "127.0.0.1", 0) as server:
+        try:
+            raise BrokenPipeError(32, "Broken pipe")
+        except BrokenPipeError:
+            server.handle_error(None, ("127.0.0.1", 1))
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     "path",
     [
