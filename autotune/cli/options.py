@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotune.core.launch_plan import RESERVED_SIZES
 from autotune.core.records import Config, Value
@@ -16,9 +16,11 @@ from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
-from autotune.space import SpaceSpec
 from autotune.tuning.options import MAX_PROBLEMS, Options
-from autotune.tuning.task import Target
+
+if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+    from autotune.space import SpaceSpec
+    from autotune.tuning.task import Target
 
 MAX_S = 86_400.0
 MAX_SEED = 2**32 - 1
@@ -26,6 +28,8 @@ MAX_SEED = 2**32 - 1
 
 def target(parsed: argparse.Namespace) -> Target:
     """The target that the options name."""
+    from autotune.tuning.task import Target
+
     measure = getattr(parsed, "measure", USUAL)  # not every command runs kernels
     return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype, parsed.data, measure)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.core.trials import Budget, Objective
-from autotune.evaluation.scoring import OwnObjective
+
+if TYPE_CHECKING:  # loads numpy, and progress is to be seen from the start
+    from autotune.evaluation.scoring import OwnObjective
 
 DEFAULT_BUDGET = Budget(trials=100)
 MAX_VARIANTS = 8  # that a sweep chooses

@@ -64,3 +64,8 @@ best.defines, best.flags, best.launch(n=65)
 
 def test_the_version_is_the_distribution_s(root):
     assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == autotune.__version__
+
+
+def test_a_search_shows_that_it_starts_before_it_loads_numpy(root):
+    program = "import autotune.cli.search, autotune.cli.progress"
+    assert not modules_after(f"import site; site.main(); {program}", root) & {"numpy", "yaml", "optuna"}
