@@ -133,7 +133,13 @@ class Machine(FakeDevice):
         self.now_ms = 0.0
 
     def run(
-        self, program: Any, launches: Any, arguments: Any, repeats: int = 1, graph: bool | None = None
+        self,
+        program: Any,
+        launches: Any,
+        arguments: Any,
+        repeats: int = 1,
+        graph: bool | None = None,
+        is_second: bool = False,
     ) -> float:
         """A run as the stopwatch reads it."""
         true_ms = super().run(program, launches, arguments, 1)

@@ -113,10 +113,12 @@ class Device(Protocol):
         arguments: Arguments,
         repeats: int = 1,
         graph: bool | None = None,
+        is_second: bool = False,
     ) -> float:
         """Run the launches in order, `repeats` times; wait, and return the device time of all in ms.
 
-        `graph` says whether to replay them as a CUDA graph; None, and a device without graphs, choose.
+        `graph` says whether to replay them as a CUDA graph; None, and a device without graphs, choose. If the
+        time `is_second`, the same launches go before, so that caches are warm and the device is busy.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """

@@ -85,20 +85,23 @@ class CudaDeviceBase(CudaMemory):
         arguments: Arguments,
         repeats: int = 1,
         graph: bool | None = None,
+        is_second: bool = False,
     ) -> float:
         """Time the launches between two events; all are queued before the GPU reaches them."""
         try:
             overlaps = any(step.stream for step in launches)  # only a graph runs these
             if overlaps or (len(launches) * repeats > 1 if graph is None else graph):
-                replayed = self._captured(program, launches, arguments, repeats)
-                self.start_clock()
-                replayed.launch()
+                queue: list[Callable[[], object]] = [
+                    self._captured(program, launches, arguments, repeats).launch
+                ]
             else:
-                queued = [self._prepared(program, step, arguments, self.stream) for step in launches]
-                self.start_clock()
-                for _ in range(repeats):
-                    for launch in queued:
-                        launch()
+                steps = [self._prepared(program, step, arguments, self.stream) for step in launches]
+                queue = [*steps] * repeats
+            for launch in queue if is_second else ():
+                launch()
+            self.start_clock()
+            for launch in queue:
+                launch()
             return self.stop_clock()
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None

@@ -305,7 +305,13 @@ class ProblemBuffers:
         return tuple(self._guarded_buffer(array) for array in problem.arrays if array.name in used)
 
     def run(
-        self, program: Program, problem: ProblemInstance, repeats: int = 1, *, graph: bool | None = None
+        self,
+        program: Program,
+        problem: ProblemInstance,
+        repeats: int = 1,
+        *,
+        graph: bool | None = None,
+        is_second: bool = False,
     ) -> float:
         """Run the launch plan on the arrays as they are; return its time in ms. Raises as `Device.run`."""
         guarded_buffers = self.guarded_buffers(problem)
@@ -319,7 +325,7 @@ class ProblemBuffers:
         for guarded in guarded_buffers:
             if guarded.array.symbol:
                 self._device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
-        time_ms = self._device.run(program, problem.launches, arguments, repeats, graph)
+        time_ms = self._device.run(program, problem.launches, arguments, repeats, graph, is_second)
         if not math.isfinite(time_ms):
             raise LaunchError(f"the device reports a run time of {time_ms} ms")
         return time_ms
