@@ -10,7 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autotune.core.c_types import C_TYPES, integer_limits, is_complex, is_floating, struct_fields
+from autotune.core.c_types import (
+    C_TYPES,
+    element_bytes,
+    integer_limits,
+    is_complex,
+    is_floating,
+    struct_fields,
+)
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import Expression, as_integer, as_number, integer, parse
 from autotune.core.frozen import fields, replace
@@ -30,7 +37,7 @@ from autotune.errors import ExpressionError
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
 # Parameters of best_config, which takes sizes as keywords too: no size may have one of these names.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
-ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "scalar")
+ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "scalar", "view")
 _ENTRY = re.compile(
     r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 )
@@ -143,6 +150,8 @@ def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str)
         shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
         value=None if spec.value is None else _scalar(spec.name, spec.value, values, dtype),
         symbol=spec.symbol,
+        of=spec.of,
+        offset_bytes=at_least(0, parse(spec.offset or "0"), values) * element_bytes(dtype) if spec.of else 0,
     )
 
 

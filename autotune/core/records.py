@@ -114,11 +114,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ArgumentSpec:
-    """One kernel argument as expressions: an array (role in, out, inout or scratch) or a scalar.
+    """One kernel argument as expressions: an array (role in, out, inout or scratch), a scalar or a view.
 
     `dtype` is one of C_TYPES, a structure (see `core.c_types`), or DTYPE for the problem's element type.
     `shape` is empty for a scalar; `value` is the scalar's expression, None for an array. `symbol` is a
-    variable of the source that the array is copied to before a launch, which then does not pass it.
+    variable of the source that the array is copied to before a launch, which then does not pass it. A view is
+    a pointer into the array `of`, `offset` elements of its own type from the start.
     """
 
     name: str
@@ -127,11 +128,13 @@ class ArgumentSpec:
     shape: tuple[str, ...] = ()
     value: str | None = None
     symbol: str = ""
+    of: str = ""
+    offset: str = ""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel argument for one problem: an array with its shape, or a scalar with its value."""
+    """One kernel argument for one problem: an array with its shape, a scalar with its value, or a view."""
 
     name: str
     dtype: str
@@ -139,6 +142,8 @@ class Argument:
     shape: tuple[int, ...] = ()
     value: Scalar | None = None
     symbol: str = ""
+    of: str = ""
+    offset_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class Device(Protocol):
         ...
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """A part of a buffer, usable as a buffer; the offset is a multiple of 4096."""
+        """A part of a buffer, usable as a buffer. Some devices need aligned offsets, at most to 4096."""
         ...
 
     def write(self, buffer: Buffer, data: Bytes) -> None:

@@ -74,8 +74,14 @@ class OpenCLDevice(HostComparisonMixin):
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """A sub-buffer."""
-        return buffer.get_sub_region(offset_bytes, max(1, size_bytes))
+        """A sub-buffer; raises LaunchError where the device wants it aligned."""
+        try:
+            return buffer.get_sub_region(offset_bytes, max(1, size_bytes))
+        except cl.Error:
+            unit = self._device.mem_base_addr_align // 8
+            raise LaunchError(
+                f"a view {offset_bytes} bytes into an array: this OpenCL device needs a multiple of {unit}"
+            ) from None
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the device and wait."""

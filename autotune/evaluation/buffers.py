@@ -77,6 +77,10 @@ class GuardedBuffer:
         self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
         self.restore()
 
+    def from_offset(self, offset_bytes: int) -> Buffer:
+        """The array from an offset on."""
+        return self._device.region(self._memory, GUARD_BYTES + offset_bytes, self.size_bytes - offset_bytes)
+
     def restore(self) -> None:
         """Put back the initial content and the guard zones."""
         if not self.is_pristine:
@@ -320,6 +324,10 @@ class ProblemBuffers:
         arguments: dict[str, Buffer | np.generic] = {
             guarded.array.name: guarded.region for guarded in guarded_buffers
         }
+        by_name = {guarded.array.name: guarded for guarded in guarded_buffers}
+        for view in problem.views:
+            if view.of in by_name:
+                arguments[view.name] = by_name[view.of].from_offset(view.offset_bytes)
         for scalar in problem.scalars:
             arguments[scalar.name] = scalar_of(scalar.dtype, scalar.value)
         for guarded in guarded_buffers:

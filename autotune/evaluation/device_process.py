@@ -187,14 +187,20 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Fa
     arguments: dict[str, Buffer | np.generic] = {
         scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
     }
+    buffer_bytes: dict[str, int] = {}
     for array in problem.arrays:
         if array.name in problem.used:
             size_bytes = math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
             arguments[array.name] = buffer = device.allocate(size_bytes)
+            buffer_bytes[array.name] = size_bytes
             if array.name in inputs:
                 device.write(buffer, np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8))
             if array.symbol:
                 device.set_variable(program, array.symbol, buffer, size_bytes)
+    for view in problem.views:
+        if view.of in arguments:
+            size_bytes = buffer_bytes[view.of] - view.offset_bytes
+            arguments[view.name] = device.region(arguments[view.of], view.offset_bytes, size_bytes)
     try:
         device.run(program, problem.launches, arguments)
     except LaunchError as error:

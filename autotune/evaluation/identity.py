@@ -86,6 +86,8 @@ def _argument_text(item: FilledArgument) -> str:
     """An argument in words: `float32 [n] in, uniform -1 1`."""
     if item.value is not None:
         return f"{item.dtype} {item.value}"
+    if item.of:
+        return f"{item.dtype} at {item.offset} of {item.of}"
     fill = "" if item.fill is None else f", {' '.join(map(str, (item.fill.kind, *item.fill.arguments)))}"
     symbol = f", symbol {item.symbol}" if item.symbol else ""
     return f"{item.dtype} [{', '.join(item.shape)}] {item.role}{fill}{symbol}"
@@ -133,7 +135,8 @@ def _listed_arguments(spec: SpaceSpec) -> str:
     arguments = [
         f"FilledArgument(name={item.name!r}, dtype={item.dtype!r}, role={item.role!r}, shape={item.shape!r}, "
         f"value={item.value!r}, fill={fill_text(item.fill)}"
-        + (f", symbol={item.symbol!r})" if item.symbol else ")")
+        + (f", symbol={item.symbol!r}" if item.symbol else "")
+        + (f", of={item.of!r}, offset={item.offset!r})" if item.of else ")")
         for item in spec.arguments
     ]
     return f"({', '.join(arguments)}{',' * (len(arguments) == 1)})"

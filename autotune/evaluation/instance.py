@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,11 +18,13 @@ from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallConditions, Problem
 from autotune.devices.array_compare import Tolerance
+from autotune.devices.element_types import numpy_dtype
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.work_item import (
     Array,
+    ArrayView,
     Incumbent,
     MeasurementPolicy,
     ProblemInstance,
@@ -176,7 +178,7 @@ class InstanceMaker:
         arrays = tuple(
             _stored_array(item, stored[item.name]) if item.name in stored else _array(item, fills[item.name])
             for item in evaluated
-            if item.value is None
+            if item.value is None and item.role != "view"
         )
         tolerance = Tolerance(
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
@@ -191,6 +193,7 @@ class InstanceMaker:
             ),
             launches=launches,
             tolerance=tolerance,
+            views=_views(evaluated, arrays),
             bounds=tuple(
                 (array.name, _bound(space.spec.errors[array.name], array.dtype, tolerance, values))
                 for array in arrays
@@ -235,6 +238,21 @@ def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
     """The problem's `bytes` and `flops`, as far as the space file gives them."""
     values = space.values(config, sizes)
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
+
+
+def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[ArrayView, ...]:
+    """The arguments that are views; raises ExpressionError for one that begins beyond its array."""
+    found = []
+    sizes = {array.name: math.prod(array.shape) * numpy_dtype(array.dtype).itemsize for array in arrays}
+    for item in evaluated:
+        if item.role == "view":
+            if item.offset_bytes > sizes[item.of]:
+                raise ExpressionError(
+                    f"argument {item.name}: begins {item.offset_bytes} bytes after the start of {item.of}, "
+                    f"which has {sizes[item.of]}"
+                )
+            found.append(ArrayView(item.name, item.of, item.offset_bytes))
+    return tuple(found)
 
 
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:

@@ -59,6 +59,15 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class ArrayView:
+    """One argument that is a pointer into an array."""
+
+    name: str
+    of: str
+    offset_bytes: int
+
+
+@dataclass(frozen=True)
 class ProblemInstance:
     """One problem that a configuration runs on, with its arguments and launches."""
 
@@ -68,6 +77,7 @@ class ProblemInstance:
     launches: tuple[Launch, ...]
     tolerance: Tolerance = EXACT
     expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
+    views: tuple[ArrayView, ...] = ()
     bounds: tuple[tuple[str, Tolerance], ...] = ()  # of outputs whose tolerance is their own
     trusted: str = ""  # the file of what trusted configurations computed, in the place of `expected`
 
@@ -75,6 +85,7 @@ class ProblemInstance:
     def used(self) -> frozenset[str]:
         """The names of what the launches use: arguments that they pass, and arrays in variables."""
         passed = {name for launch in self.launches for name in launch.arguments}
+        passed |= {view.of for view in self.views if view.name in passed}
         return frozenset(passed | {array.name for array in self.arrays if array.symbol})
 
     @cached_property
@@ -104,13 +115,14 @@ class ProblemInstance:
                 "atol": self.tolerance.atol,
             }
             | self._expected_identity
-            | self._bounds_identity
+            | self._later_identity
         )
 
     @property
-    def _bounds_identity(self) -> dict[str, Any]:
+    def _later_identity(self) -> dict[str, Any]:
         bounds = [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds]
-        return {"bounds": bounds} if bounds else {}
+        views = [[view.name, view.of, view.offset_bytes] for view in self.views]
+        return ({"bounds": bounds} if bounds else {}) | ({"views": views} if views else {})
 
     def tolerance_of(self, name: str) -> Tolerance:
         """How far the elements of an output may be from the reference's."""

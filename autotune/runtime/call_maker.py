@@ -102,7 +102,9 @@ class CallMaker:
     def describe(self) -> None:
         """Read from the newest record what callers pass."""
         record = self.record = newest_record(self.kernel, self._request.cache)
-        self.names = tuple(item.name for item in record.arguments if item.role not in ("scratch", "scalar"))
+        self.names = tuple(
+            item.name for item in record.arguments if item.role not in ("scratch", "scalar", "view")
+        )
         self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
         self.sizes = {name for entry in record.entries for name in entry.sizes}
         self.inputs = record.call.inputs if record.call else ()
@@ -146,7 +148,10 @@ class CallMaker:
         launches = best.launch(**sizes)
         call = best.record.call or CallSpec()
         variables = [argument for argument in expected.values() if argument.symbol]
-        used = dict.fromkeys(self._used(launches, expected) + [argument.name for argument in variables])
+        passed = self._used(launches, expected)
+        pointers = [expected[name] for name in dict.fromkeys(passed) if expected[name].role == "view"]
+        parents = [item.of for item in pointers]
+        used = dict.fromkeys([*passed, *parents, *(argument.name for argument in variables)])
         made = [name for name in call.returns if name not in views]
         if made and stream is not None and launcher.dialect == "cuda":
             raise InputError(
@@ -157,7 +162,7 @@ class CallMaker:
         for name in used:
             if name in views:
                 self._require(expected[name], views[name])
-            elif name not in made and expected[name].role != "scalar":
+            elif name not in made and expected[name].role not in ("scalar", "view"):
                 hidden.append(self._hidden(expected[name], call))
         scalars = {
             name: self._scalar(expected[name], expected[name].value)
@@ -170,6 +175,7 @@ class CallMaker:
             hidden=tuple(hidden),
             variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),
             launches=launches,
+            views=tuple((item.name, item.of, item.offset_bytes) for item in pointers),
         )
         try:
             program = self._program(launcher, best, symbol_names(launches, variables))

@@ -55,6 +55,13 @@ class _Packed(NamedTuple):
     slots: Any
     operations: list[_Operation]
     values: dict[str, Any]  # owns the memory of the arguments
+    views: list[tuple[Any, Any, int]]  # an address, the address of its array, and the bytes between
+
+    def place(self, handles: Sequence[int]) -> None:
+        """Set the addresses of a call."""
+        self.slots[:] = handles
+        for address, start, offset_bytes in self.views:
+            address.value = start.value + offset_bytes
 
 
 class CudaLauncher:
@@ -162,7 +169,7 @@ class _Prepared:
         addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
         _fill(kept, addresses)
         self._packed = self._pack(addresses)
-        self._slots, self._operations, _ = self._packed
+        self._operations = self._packed.operations
 
     def __call__(self, handles: Sequence[int]) -> None:
         """Queue the operations; raises LaunchError."""
@@ -170,7 +177,7 @@ class _Prepared:
             if self._may_capture and _is_capturing(self._stream):
                 self._capture(handles)
                 return
-            self._slots[:] = handles
+            self._packed.place(handles)
             for function, arguments, what in self._operations:
                 if status := function(*arguments):
                     self._retry(function, arguments, what, status)
@@ -191,7 +198,7 @@ class _Prepared:
             addresses = _addresses(hidden, block)
             _fill([array for array in hidden if array.fill], addresses)
             packed = self._pack(addresses)
-            packed.slots[:] = handles
+            packed.place(handles)
             for operation in packed.operations:
                 _check(operation.what, operation.function(*operation.arguments))
 
@@ -205,6 +212,10 @@ class _Prepared:
         values |= {name: ctypes.c_uint64(address) for name, address in addresses.items()}
         for name, value in plan.scalars.items():
             values[name] = ctypes.create_string_buffer(value.tobytes(), value.nbytes)
+        views = []
+        for name, parent, offset_bytes in plan.views:
+            values[name] = ctypes.c_uint64()
+            views.append((values[name], values[parent], offset_bytes))
         operations = []
         for array in plan.hidden:
             if array.copy_of:
@@ -220,7 +231,7 @@ class _Prepared:
         operations += [
             self._launch(step, [values[name] for name in step.arguments]) for step in plan.launches
         ]
-        return _Packed(slots, operations, values)
+        return _Packed(slots, operations, values, views)
 
     def _launch(self, step: Launch, passed: Sequence[Any]) -> _Operation:
         function = self._program.function(step)

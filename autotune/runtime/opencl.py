@@ -104,6 +104,8 @@ class OpenCLLauncher:
         for step in plan.launches:
             if reason := needs_cuda(step):
                 raise LaunchError(reason)
+        if plan.views:
+            raise LaunchError(f"{plan.views[0][0]}: load_kernel passes pointers into arrays on CUDA only")
         if plan.variables:
             name, _, _ = plan.variables[0]
             raise LaunchError(f"{name}: only CUDA has variables that the host can write")

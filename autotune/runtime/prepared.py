@@ -46,6 +46,7 @@ class CallPlan(NamedTuple):
     hidden: tuple[Hidden, ...]
     variables: tuple[tuple[str, str, int], ...]  # of the program: name, array that is copied to it, bytes
     launches: tuple[Launch, ...]
+    views: tuple[tuple[str, str, int], ...] = ()  # pointers into arrays: name, array, offset in bytes
 
 
 Run = Callable[[Sequence[Any]], Any]  # queues the launches on arrays with these handles

@@ -56,6 +56,8 @@ _LATER_KEYS = frozenset(
         "cooperative",
         "cluster",
         "programmatic",
+        "of",
+        "offset",
         "variants",
         "cache_state",
         "launch_mode",
@@ -237,6 +239,8 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "shape": _texts,
         "value": values.nullable(values.text),
         "symbol": _entry,
+        "of": values.name,
+        "offset": values.text,
     },
     CallSpec: {
         **dict.fromkeys(("inputs", "returns"), values.list_of(values.name)),

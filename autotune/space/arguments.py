@@ -15,7 +15,7 @@ from autotune.core.text import hint
 from autotune.space.structures import read_fields, read_struct_value
 from autotune.space.yaml_document import Element
 
-ROLES = tuple(role for role in ARGUMENT_ROLES if role != "scalar")
+ROLES = tuple(role for role in ARGUMENT_ROLES if role not in ("scalar", "view"))
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
 _ATTRIBUTES = ("repeat", "stream", "cooperative", "programmatic")  # of a launch: one expression each
@@ -48,9 +48,11 @@ def read_arguments(
     """Read the arguments of a kernel; shapes and values may read `names`. Raises SpaceError."""
     arguments: dict[str, FilledArgument] = {}
     for element in section.items():
-        is_scalar = "value" in element.mapping()
-        if is_scalar:
+        keys = element.mapping()
+        if "value" in keys:
             argument = _scalar(element, names)
+        elif "of" in keys:
+            argument = _view(element, names, arguments)
         else:
             argument = _array(element, dtypes, names, arguments, dialect)
         if argument.name in arguments:
@@ -88,6 +90,22 @@ def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
         value=read_struct_value(entries["value"], dtype, names)
         if is_struct
         else entries["value"].expression(names),
+    )
+
+
+def _view(element: Element, names: Collection[str], earlier: Mapping[str, FilledArgument]) -> FilledArgument:
+    """A pointer into an earlier array."""
+    entries = element.record(("name", "dtype", "of", "offset"))
+    parent = entries["of"].text()
+    arrays = [item.name for item in earlier.values() if item.role in ROLES and not item.symbol]
+    if parent not in arrays:
+        raise entries["of"].error(f"expected an earlier array, found {parent!r}{hint(parent, arrays)}")
+    return FilledArgument(
+        name=entries["name"].identifier(),
+        dtype=read_dtype(entries["dtype"], (*C_TYPES, "DTYPE")),
+        role="view",
+        of=parent,
+        offset=entries["offset"].expression(names),
     )
 
 
@@ -239,7 +257,7 @@ def _swap(
     for item, name in zip(items, names, strict=True):
         if name not in passed:
             raise item.error(f"{name!r} is not among the launch's arguments{hint(name, passed)}")
-        if arguments[name].role in ("in", "scalar"):
+        if arguments[name].role not in ("out", "inout", "scratch"):
             raise item.error(
                 f"{name} has the role {arguments[name].role}: only arrays that may be written swap"
             )

@@ -85,7 +85,9 @@ def record_of(spec: SpaceSpec, root: Path, entry: Entry) -> KernelRecord:
         constraints=tuple(constraint.text for constraint in spec.constraints),
         derived=spec.derived,
         arguments=tuple(
-            ArgumentSpec(item.name, item.dtype, item.role, item.shape, item.value, item.symbol)
+            ArgumentSpec(
+                item.name, item.dtype, item.role, item.shape, item.value, item.symbol, item.of, item.offset
+            )
             for item in spec.arguments
         ),
         launch=spec.launch,

@@ -174,3 +174,33 @@ def test_a_mistake_in_a_structure_is_named(bodies, old, new, message):
     with pytest.raises(SpaceError) as error:
         load_space(bodies.space)
     assert message in str(error.value)
+
+
+def test_an_argument_may_point_into_another(folder):
+    folder.write(
+        "def double(grid, block, left, right, y, n):\n"
+        '    y.view("int32")[:n] = left.view("int32")[:n] + right.view("int32")[:n]\n'
+        "    return 1.0 + A + B\n"
+    )
+    (folder.path / "reference.py").write_text(
+        "def reference(inputs, sizes):\n    x, n = inputs['x'], sizes['n']\n    return {'y': x[:n] + x[n:]}\n"
+    )
+    folder.edit("shape: [n], role: in", "shape: [2 * n], role: in")
+    folder.edit("  - {name: y", "  - {name: right, dtype: int32, of: x, offset: n}\n  - {name: y")
+    folder.edit("arguments: [x, y, n]", "arguments: [x, right, y, n]")
+    assert folder.search()["counts"] == {"ok": 17}
+    cached = (folder.path / "cache/fake-gpu/double.json").read_text()
+    assert '"offset": "n"' in cached and '"of": "x"' in cached
+    done = folder.run("best", "double", "--device", "fake")
+    assert done.returncode == 0, done.stderr
+    folder.edit("offset: n", "offset: 3 * n")
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert (
+        done.returncode != 0
+        and "argument right: begins" in done.stderr
+        and "after the start of x" in done.stderr
+    )
+    folder.edit("of: x", "of: z")
+    assert (
+        "arguments[1].of: expected an earlier array, found 'z'" in folder.run("space", "double.yaml").stderr
+    )
