@@ -110,8 +110,11 @@ function addCosts(grid) {
 
 /** For each way to fail the value that most failures share and that most often fails so. */
 function addFailures() {
-  if (!view.hasOrder) return; // a cache keeps no failures
   const grid = section("failures", "Failures");
+  if (!view.hasOrder) {
+    grid.append(panel(el("p", { text: "The cache keeps only the fastest configurations. A journal has the failures: name a file of runs/." })));
+    return;
+  }
   const kinds = view.status.values.map((value, place) => [value, place]).filter(([value]) => value !== "ok");
   if (!kinds.length) {
     grid.append(panel(el("p", { text: "No trial failed." })));
