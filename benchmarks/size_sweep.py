@@ -106,9 +106,17 @@ def between(swept: Sequence[int], count: int) -> list[int]:
 
 
 def left_out(
-    target: Target, name: str, sizes: Sequence[int], parsed: argparse.Namespace, folder: Path
+    target: Target,
+    name: str,
+    sizes: Sequence[int],
+    parsed: argparse.Namespace,
+    folder: Path,
+    until_s: float,
 ) -> list[dict[str, Any]]:
-    """For each size: what is served there, and its time over that of the best of a search of its own."""
+    """For each size: what is served there, and its time over that of the best of a search of its own.
+
+    No search begins after `until_s` on the clock of `time.perf_counter`.
+    """
     count = len(parsed.dtypes)
     rows = []
     with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
@@ -121,6 +129,8 @@ def left_out(
         options = Options(budget=Budget(trials=parsed.own_budget), cache=folder / "own")
         with open_processes(tasks[0], options, progress) as processes:
             for task in tasks:
+                if time.perf_counter() > until_s:
+                    break
                 row = search_own(task, options, progress, processes, folder)
                 expected = "unknown" if row["expected"] is None else f"{row['expected']:.3f}"
                 print(
@@ -232,18 +242,22 @@ def main() -> None:
     parser.add_argument("--measure", type=conditions, help="default: warm,graph with CUDA")
     parser.add_argument("--sanitizer", action="store_true", help="check winners with compute-sanitizer")
     parser.add_argument("--skip-one", action="store_true", help="do not time one size's search")
+    parser.add_argument(
+        "--until",
+        type=float,
+        default=math.inf,
+        help="seconds after which no search at a size left out begins",
+    )
     parser.add_argument("--folder", type=Path, help="where to keep caches and journals")
     parser.add_argument("-o", "--output", type=Path, help="write everything as JSON")
     parsed = parser.parse_args()
     began_s = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
-        found = measured(parsed, (parsed.folder or Path(temporary)).resolve(), began_s)
-    if parsed.output:
-        parsed.output.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        measure(parsed, (parsed.folder or Path(temporary)).resolve(), began_s)
 
 
-def measured(parsed: argparse.Namespace, folder: Path, began_s: float) -> dict[str, Any]:
-    """Everything that is measured, by part."""
+def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
+    """Measure all parts, and print each."""
     is_cuda = parsed.device.startswith("cuda")
     asked = parsed.measure or (CallConditions("warm", "graph") if is_cuda else USUAL)
     space = parsed.space.resolve() if parsed.space.is_file() else parsed.space
@@ -254,6 +268,14 @@ def measured(parsed: argparse.Namespace, folder: Path, began_s: float) -> dict[s
     print_sweep(swept)
     trials = sum(len(result.trials) for result in swept.results)
     say(began_s, f"the sweep took {swept.seconds:.1f} s for {len(swept.results)} problems, {trials} trials")
+    if is_cuda and space == Path("reduce") and find_spec("torch") and find_spec("cupy"):
+        found["libraries"] = []
+        for row in libraries(name, sizes, parsed.dtypes, folder / "cache"):
+            found["libraries"].append(row)
+            times = ", ".join(f"{library} {us:.2f} us" for library, us in row["us"].items())
+            print(f"  {size_text(row['sizes'])} {row['dtype']}: {times}", flush=True)
+        say(began_s, beside_libraries(found["libraries"]))
+        save(parsed, found)
     if not parsed.skip_one:
         where, found["one_s"] = run_one(target, parsed, folder / "one")
         ratio = swept.seconds / found["one_s"]
@@ -262,17 +284,18 @@ def measured(parsed: argparse.Namespace, folder: Path, began_s: float) -> dict[s
             f"one search ({size_text(where)}) took {found['one_s']:.1f} s: the sweep took {ratio:.2f} times "
             f"that, {ratio / len(parsed.dtypes):.2f} for each element type",
         )
-    if is_cuda and space == Path("reduce") and find_spec("torch") and find_spec("cupy"):
-        found["libraries"] = []
-        for row in libraries(name, sizes, parsed.dtypes, folder / "cache"):
-            found["libraries"].append(row)
-            times = ", ".join(f"{library} {us:.2f} us" for library, us in row["us"].items())
-            print(f"  {size_text(row['sizes'])} {row['dtype']}: {times}", flush=True)
-        say(began_s, beside_libraries(found["libraries"]))
+        save(parsed, found)
     if parsed.left_out:
-        found["left_out"] = left_out(target, name, between(sizes, parsed.left_out), parsed, folder)
+        until_s = began_s + parsed.until
+        found["left_out"] = left_out(target, name, between(sizes, parsed.left_out), parsed, folder, until_s)
         say(began_s, in_between(found["left_out"]))
-    return found
+        save(parsed, found)
+
+
+def save(parsed: argparse.Namespace, found: Mapping[str, Any]) -> None:
+    """Write what there is so far."""
+    if parsed.output:
+        parsed.output.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def print_sweep(swept: Sweep) -> None:
@@ -306,6 +329,8 @@ def beside_libraries(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def in_between(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many sizes left out are served well, and how often the expected slowdown holds."""
+    if not rows:
+        return "no time was left for sizes in between"
     close = sum(row["loss"] <= LOSS for row in rows)
     covered = sum(row["expected"] is not None and row["loss"] <= row["expected"] for row in rows)
     return (
