@@ -44,9 +44,10 @@ function addFunnel() {
       : `${step.isExact ? "" : "about "}${step.isExact ? whole(step.left) : number(step.left, 2)}${removed > 0.0005 ? `, −${percent(removed)}` : ""}`;
     return { label: `${step.line ? `${step.line}: ` : ""}${step.text}`, value: step.left ?? 0, text: said, tip: `${step.text}\n${said}`, isStrong: removed > 0.5 };
   });
+  const isLog = data.combinations > 20 * data.valid;
   addChart(grid, {
     id: "funnel-chart", title: "Combinations that are left after each line", isWide: true, height: () => barHeight(bars.length),
-    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "combinations, logarithmic", isLog: true, labelMost: 80 }),
+    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: isLog ? "combinations, logarithmic" : "combinations", isLog, labelMost: 80 }),
     caption: () => `The other colour marks a line that removes more than half of what was left.${steps.every((step) => step.isExact) ? "" : " Numbers with “about” are estimated from 200,000 random combinations."}`,
     rows: () => [["line", "constraint", "left", "removes alone", "valid without it"], data.constraints.map((one) =>
       [String(one.line), one.text, one.left === null ? "–" : whole(one.left), one.removesAlone === null ? "–" : percentOf(one.removesAlone, data.combinations),

@@ -30,7 +30,7 @@ function addRoofline(grid, time) {
   const ceilings = flops ? view.ceilings : [];
   const peak = ceilings.length ? ceilings[0][1] : Infinity;
   addChart(grid, {
-    id: "roofline", title: "Roofline", height: 360,
+    id: "roofline", title: isRoof ? "Roofline" : `Rate in ${yAxis.title}`, height: 360,
     draw: (context, width, height, colours) => {
       const box = { left: 62, right: width - 14, top: 38, bottom: height - 40 };
       let [low, high] = extent(xAxis.data, xAxis.isLog);
