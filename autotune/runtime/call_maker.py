@@ -108,6 +108,8 @@ class CallMaker:
         self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
         self.sizes = {name for entry in record.entries for name in entry.sizes}
         self.inputs = record.call.inputs if record.call else ()
+        roles = {item.name: item.role for item in record.arguments}
+        self.unchanged_inputs = {*self.inputs} if all(roles[name] == "in" for name in self.inputs) else set()
 
     def close(self) -> None:
         """Drop the scratch memory, which is freed once no prepared call uses it."""
@@ -170,7 +172,7 @@ class CallMaker:
             if expected[name].role == "scalar" and name not in numbers
         }
         plan = CallPlan(
-            given=(*names, *made, *numbers),
+            given=(*(name if name in views else "" for name in names), *made, *numbers),
             scalars=scalars,
             hidden=tuple(hidden),
             variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyopencl.array as cl_array
 from autotune.compilers.base import driver_compiler
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
+from autotune.devices.element_types import numpy_dtype
 from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
@@ -59,13 +61,37 @@ class PyopenclPackage:
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Allocate in the context of the input's queue."""
-        of_dtype = np.dtype(dtype)
+        of_dtype = numpy_dtype(dtype)
+        if getattr(like, "queue", None) is None:
+            raise InputError("an output cannot be allocated beside memory without a queue; pass it, too")
 
         def make(array: Any) -> tuple[Any, Any]:
             made = cl_array.empty(array.queue, shape, of_dtype)
             return made, made.base_data
 
         return make
+
+
+def call_on_cpu(kernel: Callable[..., Any], arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too."""
+    queue = _cpu_queue()
+
+    def there(value: Any) -> Any:
+        is_array = isinstance(value, np.ndarray)
+        return cl_array.to_device(queue, np.ascontiguousarray(value)) if is_array else value
+
+    outputs = kernel(*map(there, arrays), **{name: there(value) for name, value in named.items()})
+    return tuple(one.get() for one in outputs) if isinstance(outputs, tuple) else outputs.get()
+
+
+@cache
+def _cpu_queue() -> cl.CommandQueue:
+    """A queue on the first CPU; raises InputError if there is none."""
+    devices = (device for platform in cl.get_platforms() for device in platform.get_devices())
+    for device in devices:
+        if device.type & cl.device_type.CPU:
+            return cl.CommandQueue(cl.Context([device]))
+    raise InputError("numpy arrays run on the CPU, and OpenCL shows none; pass arrays on a GPU")
 
 
 class OpenCLLauncher:

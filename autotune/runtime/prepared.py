@@ -41,7 +41,7 @@ class Hidden(NamedTuple):
 class CallPlan(NamedTuple):
     """The launches of a call with the origin of every argument."""
 
-    given: tuple[str, ...]  # arrays and numbers, in the order of the handles of a call
+    given: tuple[str, ...]  # arrays and numbers, in the order of a call's handles; "" for an absent one
     scalars: Mapping[str, np.generic]  # the other numbers
     hidden: tuple[Hidden, ...]
     variables: tuple[tuple[str, str, int], ...]  # of the program: name, array that is copied to it, bytes

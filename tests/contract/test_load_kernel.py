@@ -347,6 +347,7 @@ def test_a_shipped_kernel_is_called_with_its_input_only(tmp_path, queue, default
     reduce = load_kernel("reduce", cache=tmp_path)
     assert [int(reduce(given).get()[0]) for _ in range(3)] == 3 * [x.sum(dtype=np.int32)]
     assert (given.get() == x).all()
+    assert reduce(x[::2]) == [x[::2].sum(dtype=np.int32)] and isinstance(reduce(x=x), np.ndarray)
 
 
 def test_bound_arrays_are_read_at_every_run(rows, queue):
