@@ -116,8 +116,9 @@ class WrongArrays:
                 else:
                     indices, found, expected = guarded.compared(0, guarded.count)
                     np.save(f"{stem}.indices.npy", indices)
-                np.save(f"{stem}.found.npy", found)
-                np.save(f"{stem}.expected.npy", expected)
+                for name, values in (("found", found), ("expected", expected)):
+                    is_narrow = guarded.array.dtype == "bfloat16"  # which numpy's files do not know
+                    np.save(f"{stem}.{name}.npy", values.astype(np.float32) if is_narrow else values)
         except OSError as error:
             return f"; its arrays cannot be written to {self.folder}: {error.strerror}"
         return f"; arrays in {target}"

@@ -362,7 +362,7 @@ def _array(
 
 
 def _fill(argument: KernelArgument) -> str:
-    if argument.dtype.startswith(("float", "DTYPE")):
+    if argument.dtype.startswith(("float", "bfloat", "DTYPE")):
         return "uniform: [-1, 1]"
     if re.fullmatch(r"(?i).*(ind(ex|ices)|idx|map|perm\w*|order)", argument.name):
         return "sequence: [0, 1]"

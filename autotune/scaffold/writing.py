@@ -172,7 +172,7 @@ def _ending(guess: Guess) -> list[str]:
     tolerance = "rtol: 0, atol: 0" if exact else "rtol: 1e-12, atol: 1e-12"
     if any(dtype in ("float32", "DTYPE") for dtype in results):
         tolerance = "rtol: 1e-5, atol: 1e-6"
-    elif "float16" in results:
+    elif "float16" in results or "bfloat16" in results:
         tolerance = "rtol: 1e-2, atol: 1e-3"
     return [
         f"verify: {{{tolerance}}}  # how far from the reference a right result may be",

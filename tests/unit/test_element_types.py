@@ -40,14 +40,20 @@ def written(folder, dtype, formula):
 
 
 @pytest.mark.parametrize("dtype", FORMULAS)
-def test_a_search_verifies_the_type_and_the_result_is_served(folder, dtype):
+def test_a_run_verifies_the_type(folder, dtype):
     written(folder, dtype, FORMULAS[dtype][0])
-    assert folder.search("--budget", "5")["counts"] == {"ok": 5}
+    done = folder.run("run", "double.yaml", "--device", "fake", "--json")
+    assert done.returncode == 0 and '"status": "ok"' in done.stdout, done.stderr
+
+
+def test_a_result_for_the_type_is_served(folder):
+    written(folder, "bfloat16", FORMULAS["bfloat16"][0])
+    assert folder.search("--budget", "2")["counts"] == {"ok": 2}
     done = folder.run("best", "double", "--device", "fake", "--json")
-    assert done.returncode == 0 and f"DTYPE_{dtype.upper()}" in done.stdout
+    assert done.returncode == 0 and "DTYPE_BFLOAT16" in done.stdout
 
 
-@pytest.mark.parametrize("dtype", FORMULAS)
+@pytest.mark.parametrize("dtype", ["bfloat16", "complex64"])
 def test_a_wrong_result_of_the_type_is_told_with_place_and_value(folder, dtype):
     written(folder, dtype, FORMULAS[dtype][0])
     folder.write(
@@ -131,6 +137,7 @@ def bodies(folder):
     folder.write(STRUCT_KERNEL)
     (folder.path / "reference.py").write_text(STRUCT_REFERENCE)
     folder.edit("A: [1, 2, 3, 4, 5, 6]", "A: [1, 2, 3]")
+    folder.edit("B: [0, 1, 2]", "B: [0]")
     folder.edit(
         "x, dtype: int32, shape: [n], role: in, fill: {integers: [-100, 100]}",
         f"x, {FIELDS}, shape: [n], role: in, fill: inputs",
@@ -146,7 +153,7 @@ def bodies(folder):
 
 def test_structures_are_arguments_by_value_and_elements_of_arrays(bodies):
     result = bodies.search()
-    assert result["counts"] == {"ok": 6, "wrong_result": 3}
+    assert result["counts"] == {"ok": 2, "wrong_result": 1}
     wrong = bodies.run("show", "double", "--status", "wrong_result", "--json").stdout
     assert "y[4] is" in wrong and "1 of 17 elements differ" in wrong
 
@@ -188,7 +195,7 @@ def test_an_argument_may_point_into_another(folder):
     folder.edit("shape: [n], role: in", "shape: [2 * n], role: in")
     folder.edit("  - {name: y", "  - {name: right, dtype: int32, of: x, offset: n}\n  - {name: y")
     folder.edit("arguments: [x, y, n]", "arguments: [x, right, y, n]")
-    assert folder.search()["counts"] == {"ok": 17}
+    assert folder.search("--budget", "2")["counts"] == {"ok": 2}
     cached = (folder.path / "cache/fake-gpu/double.json").read_text()
     assert '"offset": "n"' in cached and '"of": "x"' in cached
     done = folder.run("best", "double", "--device", "fake")
