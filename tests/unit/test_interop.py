@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -80,6 +81,13 @@ def test_both_formats_of_the_same_search_agree():
     assert (other.kernel, other.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
     assert other.sizes == {"problem_size_x": 4096, "problem_size_y": 4096}
     assert other.best.time_ms == min(r.time_ms for r in one.results if r.time_ms is not None)
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_every_status_has_a_word_in_every_format(write, status):
+    recording = read_recording(CACHE)
+    assert write(replace(recording, results=(replace(recording.results[0], status=status),)))
 
 
 def test_costs_are_the_phases_without_the_searchers_own():
