@@ -34,6 +34,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "kernel": cut(search.kernel),
         "device": cut(search.device_name),
         "problem": cut(view.problem),
+        "dtype": cut(search.dtype or ""),
         "sizes": {cut(name): size for name, size in search.sizes.items()},
         "source": cut(search.source),
         "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),

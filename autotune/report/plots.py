@@ -211,7 +211,7 @@ def _sweep(plot: Plot) -> Figure:
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, float] = {}
     for view in _views(plot):
-        best, device = view.best, view.search.device
+        best = view.best
         time_ms = None if best is None else view.times_ms[best]
         if best is None or time_ms is None:
             continue
@@ -221,8 +221,8 @@ def _sweep(plot: Plot) -> Figure:
         moved = (view.work.get("bytes") or [None] * len(view.trials))[best]
         if moved:
             rates.setdefault(name, []).append((size, moved / time_ms * 1e-6))
-        if moved and device and device.memory_bandwidth_bytes_per_s:
-            ceilings[device.name] = device.memory_bandwidth_bytes_per_s * 1e-9
+        if moved and view.bandwidth:
+            ceilings[view.search.device_name] = view.bandwidth.gb_per_s
     all_lines = _lines(times)
     if not all_lines:
         raise InputError("a sweep needs results of one kernel and device for several sizes")

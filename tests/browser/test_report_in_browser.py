@@ -181,7 +181,8 @@ def test_a_kernel_of_the_cache_has_no_progress(chromium, tmp_path):
     best = Config({**DEFAULT, "BLOCK": 128})
     others = tuple((Config({**DEFAULT, "BLOCK": block}), block / 32) for block in (32, 256))
     known = replace(entry(64), config=best, time_ms=2.0, measured=others)
-    cache.store(tmp_path, DEVICE, record(known))
+    larger = replace(entry(1024), work_bytes=4096.0)
+    cache.store(tmp_path, DEVICE, record(replace(known, work_bytes=256.0), larger))
     file = tmp_path / "report.html"
     file.write_text(report_html(gather(["reduce"], tmp_path)))
     show(chromium, file)
@@ -190,6 +191,9 @@ def test_a_kernel_of_the_cache_has_no_progress(chromium, tmp_path):
     assert chromium.execute_script("return document.querySelector('#headline .value').textContent") == "2 ms"
     details = chromium.execute_script(CELLS % 8)
     assert details[0] == "a time of the search; the best takes 2 ms in the last round"
+    said = "return document.getElementById(arguments[0] + '-said').textContent"
+    assert "reduce of int32 on Example" in chromium.execute_script(said, "sweep")
+    assert "memory of Example(R) GPU 100: 1,500" in chromium.execute_script(said, "sweep-rate")
     errors = [one for one in chromium.get_log("browser") if one["level"] == "SEVERE"]
     assert not errors
 

@@ -37,44 +37,62 @@ function addComparison() {
     tableOf(["configuration", "for"], comparison.portfolio)));
 }
 
-/** Time over size, where one device has results for several sizes of one kernel. */
+/** Time and rate over size, where one device has results for several sizes of one kernel and element type. */
 function addSweep(grid) {
   const groups = new Map();
+  const ceilings = new Map();
   data.searches.forEach((search) => {
     if (search.best === null) return;
     const volume = Object.values(search.sizes).reduce((product, size) => product * size, 1);
-    const key = `${search.kernel} on ${search.device}`;
-    groups.set(key, [...(groups.get(key) || []), { volume, time: search.columns.time_ms[search.best], problem: search.problem }]);
+    const [time, bytes] = [search.columns.time_ms[search.best], (search.columns.bytes || [])[search.best]];
+    const key = `${search.kernel}${search.dtype ? ` of ${search.dtype}` : ""} on ${search.device}`;
+    groups.set(key, [...(groups.get(key) || []), { volume, time, rate: bytes ? bytes / time * 1e-6 : null, problem: search.problem }]);
+    if (bytes && search.bandwidth) ceilings.set(search.device, search.bandwidth.gb_per_s);
   });
-  const lines = [...groups].filter(([, points]) => new Set(points.map((point) => point.volume)).size > 1)
-    .map(([name, points]) => [name, points.sort((a, b) => a.volume - b.volume)]);
-  if (!lines.length) return;
+  const lines = (value) => [...groups].map(([name, points]) => [name, points.filter((point) => point[value]).sort((a, b) => a.volume - b.volume)])
+    .filter(([, points]) => new Set(points.map((point) => point.volume)).size > 1);
+  if (!lines("time").length) return;
+  addOverSize(grid, { id: "sweep", title: "Best time over size", unit: "ms", value: "time", lines: lines("time"), ceilings: [] });
+  if (!lines("rate").length) return;
+  addOverSize(grid, { id: "sweep-rate", title: "Best rate over size", unit: "GB/s", value: "rate", lines: lines("rate"), ceilings: [...ceilings] });
+}
+
+/** A line for each kernel and device, and a level line for each ceiling; both axes are logarithmic. */
+function addOverSize(grid, { id, title, unit, value, lines, ceilings }) {
   const all = lines.flatMap(([, points]) => points);
+  const volumes = all.map((one) => one.volume);
+  const values = [...all.map((one) => one[value]), ...ceilings.map(([, height]) => height)];
   addChart(grid, {
-    id: "sweep", title: "Best time over size", height: 320,
+    id, title, height: 320,
     draw: (context, width, height, colours) => {
       const box = { left: 58, right: width - 14, top: 28, bottom: height - 40 };
-      const [volumes, times] = [all.map((one) => one.volume), all.map((one) => one.time)];
       const sx = numberScale(Math.min(...volumes) / 1.2, Math.max(...volumes) * 1.2, box.left, box.right, true);
-      const sy = numberScale(Math.min(...times) / 1.2, Math.max(...times) * 1.2, box.bottom, box.top, true);
-      frame(context, colours, box, sx, sy, "product of the sizes", "time (ms), logarithmic");
+      const sy = numberScale(Math.min(...values) / 1.2, Math.max(...values) * 1.2, box.bottom, box.top, true);
+      frame(context, colours, box, sx, sy, "product of the sizes", `${unit}, logarithmic`);
       const marks = [];
+      context.strokeStyle = colours.soft;
+      context.lineWidth = 1.5;
+      for (const [device, ceiling] of ceilings) {
+        const y = sy.at(ceiling);
+        line(context, box.left, y, box.right, y);
+        marks.push({ x: box.right - 8, y, tip: `memory of ${device}: ${number(ceiling)} ${unit}` });
+      }
       lines.forEach(([name, points], at) => {
         context.strokeStyle = context.fillStyle = colours.category[at % colours.category.length];
         context.lineWidth = 2;
         context.beginPath();
-        points.forEach((point, place) => context[place ? "lineTo" : "moveTo"](sx.at(point.volume), sy.at(point.time)));
+        points.forEach((point, place) => context[place ? "lineTo" : "moveTo"](sx.at(point.volume), sy.at(point[value])));
         context.stroke();
         for (const point of points) {
-          const [x, y] = [sx.at(point.volume), sy.at(point.time)];
+          const [x, y] = [sx.at(point.volume), sy.at(point[value])];
           context.fillRect(x - 4, y - 4, 8, 8);
-          marks.push({ x, y, tip: `${name}\n${point.problem}: ${number(point.time)} ms` });
+          marks.push({ x, y, tip: `${name}\n${point.problem}: ${number(point[value])} ${unit}` });
         }
       });
       return boxes(marks);
     },
-    caption: () => lines.map(([name]) => name).join("; "),
-    rows: () => [["kernel and device", "problem", "ms"], lines.flatMap(([name, points]) => points.map((point) => [name, point.problem, point.time]))],
+    caption: () => [...lines.map(([name]) => name), ...ceilings.map(([device, ceiling]) => `memory of ${device}: ${number(ceiling)} ${unit}`)].join("; "),
+    rows: () => [["kernel and device", "problem", unit], lines.flatMap(([name, points]) => points.map((point) => [name, point.problem, point[value]]))],
   });
 }
 
