@@ -164,6 +164,9 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
         )
     if macro.numbers == (0, 1) and macro.test == "if" and macro.default in ("0", "1"):
         return GuessedParameter(macro.name, (False, True), macro.default == "1")
+    if macro.test == "if" and macro.default and len(macro.numbers) > 1:
+        values = tuple(sorted({*macro.numbers, int(macro.default)}))
+        return GuessedParameter(macro.name, values, int(macro.default), "the numbers it is compared with")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes)
     if macro.numbers and max(macro.numbers) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
@@ -17,11 +17,16 @@ _GUARDED = re.compile(
 )
 _TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
 _COMPARED = re.compile(r"(?:[(&|!,?:=]|\b(?:el)?if|\breturn)\s*\b([A-Za-z_]\w*)\s*[=!]=\s*(\w+)")
+_EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
+_QUALIFIERS = frozenset(
+    ("__global", "__constant", "__local", "global", "constant", "local", "const", "restrict", "volatile")
+) | {"__restrict__", "__restrict"}
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 _BUILT_IN = re.compile(
-    r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|M_\w+|(?:U?CHAR|U?SHRT|U?INT|U?LONG|FLT|DBL|HALF|FP|SIZE)_\w+|"
-    r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_khr_\w+|defined|true|false"
+    r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|M_\w+|(?:FLT|DBL|HALF|FP)_\w+|"
+    r"(?:U?CHAR|SCHAR|U?SHRT|U?INT|U?LONG|U?LLONG|SIZE)_(?:MAX|MIN|BIT|WIDTH)|"
+    r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_(?:khr|amd|intel|nv)_\w+|defined|true|false"
 )
 
 
@@ -68,7 +73,7 @@ def find_macros(
     variable = re.compile(rf"\b(?:{'|'.join(types)})\s+\**\s*(\w+)")
     variables = set(variable.findall(plain)) - tests.keys() - defaults.keys()
     excluded = {*taken, *defined, *constants, *variables}
-    for word in dict.fromkeys(WORD.findall(code)):
+    for word in dict.fromkeys(WORD.findall(_EXTENSION.sub("", code))):
         is_macro = (
             word in undefined
             or word in defaults
@@ -82,6 +87,23 @@ def find_macros(
         names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
         numbers = {int(number[1]) for right in rights if (number := _integer(defined.get(right, right)))}
         yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), tests.get(word, ""))
+
+
+def defined_meanings(code: str) -> dict[str, list[str]]:
+    """What each macro without arguments stands for, in the order of its definitions under conditions."""
+    meanings: dict[str, list[str]] = {}
+    for match in DEFINITION.finditer(code):
+        if not match[2]:
+            meanings.setdefault(match[1], []).append(match[3].strip())
+    return meanings
+
+
+def expand_qualifiers(meanings: Mapping[str, Sequence[str]], plain: str) -> str:
+    """Replace macros that stand for nothing but qualifiers, such as `__global const`."""
+    for alias, texts in meanings.items():
+        if all(words and set(words) <= _QUALIFIERS for words in map(WORD.findall, texts)):
+            plain = re.sub(rf"\b{alias}\b", texts[0], plain)
+    return plain
 
 
 def expand_introducers(code: str, plain: str, introducer: re.Pattern[str]) -> str:

@@ -12,8 +12,16 @@ from dataclasses import dataclass, field, replace
 from autotune.core.c_types import SCALARS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
-from autotune.scaffold.macros import DEFINITION, TEMPLATE, WORD, Macro, expand_introducers, find_macros
-from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, known_types
+from autotune.scaffold.macros import (
+    TEMPLATE,
+    WORD,
+    Macro,
+    defined_meanings,
+    expand_introducers,
+    expand_qualifiers,
+    find_macros,
+)
+from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, chosen, known_types
 
 # The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
 _INTRODUCERS = {
@@ -110,8 +118,9 @@ def read_kernels(
     Raises InputError when there is no kernel, or one that no launch plan can call.
     """
     code = bare_code(text)
-    definitions = {match[1]: match[3].strip() for match in DEFINITION.finditer(code) if not match[2]}
-    plain = expand_introducers(code, _DIRECTIVE.sub("", code), _EXPANDED)
+    meanings = defined_meanings(code)
+    definitions = {name: chosen(texts) for name, texts in meanings.items()}
+    plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
     types = known_types(plain, definitions)
     for dialect, introducer in _INTRODUCERS.items():
         starts = [match.end() for match in introducer.finditer(plain)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
+_VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
 _BYTES = re.compile(r"\d+$")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
 _STRUCTURE = re.compile(
@@ -56,7 +57,7 @@ class KnownTypes:
             return _VECTORS[kind]
         if kind in self.structures:
             return self.structures[kind]
-        vector = re.fullmatch(r"([a-z]+)(2|3|4|8|16)", kind)
+        vector = _VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
             return SCALARS[vector[1]], int(vector[2])
         return UNKNOWN, 1
@@ -89,17 +90,30 @@ class KnownTypes:
 
 def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
     """Read the aliases and structures of a source without directives."""
-    aliases: dict[str, str] = {}
+    meanings: dict[str, list[str]] = {}
     for match in _TYPEDEF.finditer(plain):
         name, meaning = (match[2], match[1]) if match[2] else (match[3], match[4])
         words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
-        aliases[name] = " ".join(words)
+        meanings.setdefault(name, []).append(" ".join(words))
+    aliases = {name: chosen(texts) for name, texts in meanings.items()}
     known = KnownTypes({**aliases, **definitions}, {}, definitions)
     structures: dict[str, tuple[str, int]] = {}
     for match in _STRUCTURE.finditer(plain):
         for name in filter(None, (match[1], match[3])):
             structures[name] = _structure(match[2], replace(known, structures=structures))
     return replace(known, structures=structures)
+
+
+def chosen(meanings: Sequence[str]) -> str:
+    """The meaning of a name that has several under conditions: the first, as its longest vector.
+
+    Arrays then have room for the vectors of every configuration.
+    """
+    first = meanings[0]
+    base = re.sub(r"\d+$", "", first)
+    vectors = [match for text in meanings if (match := _VECTOR.fullmatch(text)) and match[1] in SCALARS]
+    alike = [match for match in vectors if match[1] == base or base not in SCALARS]
+    return max(alike, key=lambda match: int(match[2]))[0] if alike else first
 
 
 def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:

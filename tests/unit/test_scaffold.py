@@ -395,3 +395,46 @@ def test_any_kernel_gets_a_space_that_binds(tmp_path_factory, arguments, macros,
         assert spec.default in bind(spec, GPU, problem_of(spec, GPU))
     finally:
         shutil.rmtree(folder)
+
+
+VECTORS = """
+#if USE_CONSTANT == 0
+#define POINTS __global const
+#elif USE_CONSTANT == 1
+#define POINTS __constant
+#endif
+#ifndef VW
+#define VW 1
+#endif
+#pragma OPENCL EXTENSION cl_khr_byte_addressable_store : enable
+#if VW == 1
+typedef float vector;
+#elif VW == 2
+typedef float2 vector;
+#elif VW == 4
+typedef float4 vector;
+#endif
+__kernel void field(POINTS vector* xs, __global vector* out, float SIZE_X, int n)
+{
+    int i = get_global_id(0);
+    if (i < n / VW) out[i] = xs[i] * SIZE_X + SIZE_Y;
+}
+"""
+
+
+def test_qualifiers_and_vector_types_may_depend_on_parameters():
+    found = made(VECTORS)
+    assert roles(found)["xs"].value == "in"
+    assert values(found)["VW"] == (1, 2, 4) and values(found)["USE_CONSTANT"] == (False, True)
+    assert set(values(found)) == {"USE_CONSTANT", "VW", "SIZE_Y", "BLOCK_SIZE"}
+    widths = {argument.name: argument.width for argument in found.source.kernels[0].arguments}
+    assert widths == {"xs": 4, "out": 4, "SIZE_X": 1, "n": 1}  # room for the longest vectors
+
+
+def test_a_type_under_conditions_is_the_first_that_is_defined():
+    text = "#ifdef SINGLE\n#define REAL float\n#else\n#define REAL double\n#endif\n"
+    found = made(
+        text
+        + kernel("y[0] = a;", "REAL *y, const REAL a", "__kernel void").replace("REAL *", "__global REAL *")
+    )
+    assert [argument.dtype for argument in found.source.kernels[0].arguments] == ["float32", "float32"]
