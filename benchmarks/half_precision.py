@@ -11,6 +11,9 @@ needs no GPU.
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,7 +21,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from autotune import Space, tune
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.hardware.architectures import architecture
@@ -26,6 +28,7 @@ from autotune.space import bind, load_space, problem_of
 
 FOLDER = Path(__file__).parents[1] / "examples" / "half_precision"
 SAMPLES = 20
+LADDER = "matmul_bf16"  # the search whose landmarks are timed first
 HASTY = "--Ofast-compile=max"  # shows what does not compile, in less time
 
 
@@ -59,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--budget", type=int, default=60, help="configurations per search")
+    parser.add_argument("--budget", type=int, default=48, help="configurations per search")
     parser.add_argument("--size", type=int, default=8192, help="rows and columns of the matrices")
     parser.add_argument("--only", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--compile", action="store_true", help="compile for sm_90 only; needs no GPU")
@@ -90,23 +93,30 @@ def compile_landmarks(task: Task) -> None:
 
 def tuned_ms(name: str, task: Task, budget: int, size: int) -> float:
     """Tune one kernel, and print its best beside its default; return the best's time in ms."""
-    result = tune(
-        Space.load(FOLDER / f"{task.space}.yaml"),
-        device="cuda",
-        budget=budget,
-        dtype=task.dtype,
-        sizes=dict.fromkeys("mnk", size) if task.space == "tensor_matmul" else None,
-        cache=Path("half_precision_cache"),
-        journal=Path("half_precision_runs") / f"{name}.jsonl",
-        fresh=True,
+    sizes = [f"--size={axis}={size}" for axis in "mnk"] if task.space == "tensor_matmul" else []
+    command = (
+        "search",
+        str(FOLDER / f"{task.space}.yaml"),
+        "--device",
+        "cuda",
+        "--dtype",
+        task.dtype,
+        *sizes,
     )
-    default_ms = result.time_ms * result.speedup
-    print(result)
-    print(
-        f"{name}: best {result.time_ms:.4f} ms, default {default_ms:.4f} ms ({result.speedup:.2f} times)",
-        flush=True,
-    )
-    return result.time_ms
+    how = ("--budget", str(budget), "--no-sanitizer", "--fresh", "--json", "--cache", "half_precision_cache")
+    journal = ("--journal", f"half_precision_runs/{name}.jsonl")
+    program = [sys.executable, "-m", "autotune"]
+    if name == LADDER:
+        subprocess.run([*program, "ladder", *command[1:], "--fresh"], check=True)
+    done = subprocess.run([*program, *command, *how, *journal], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    result = json.loads(done.stdout)
+    best_ms, default_ms = float(result["time_ms"]), result["default_time_ms"]
+    print(f"{name}: {' '.join(f'{key}={value}' for key, value in result['config'].items())}")
+    print(f"{name}: best {best_ms:.4f} ms, default {default_ms:.4f} ms ({default_ms / best_ms:.2f} times)")
+    print(f"{name}: {result['counts']} in {result['seconds']:.0f} s", flush=True)
+    return best_ms
 
 
 def compare(name: str, best_ms: float, size: int) -> None:

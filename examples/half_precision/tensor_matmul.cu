@@ -13,13 +13,13 @@
  * n and k are multiples of 8, so that chunks of 16 bytes are aligned; chunks beyond a matrix are zeros.
  */
 #define UNIT_THREADS (INSTRUCTION == INSTRUCTION_WGMMA ? 128 : 32)
+#define BLOCK_K 64
 #define UNITS_N (BLOCK_N / TILE_N)
 #define THREADS (UNIT_THREADS * (BLOCK_M / TILE_M) * UNITS_N)
 #define A_BYTES (BLOCK_M * BLOCK_K * 2)
 #define B_BYTES (BLOCK_K * BLOCK_N * 2)
 /* How many tiles are requested ahead. The buffer to fill must be free: wgmma still reads the tile before. */
 #define AHEAD (INSTRUCTION == INSTRUCTION_WGMMA ? STAGES - 2 : STAGES - 1)
-#define SUMS (TILE_M * TILE_N / UNIT_THREADS)
 #if DTYPE_FLOAT16
 #define TYPE "f16"
 #else
