@@ -22,9 +22,6 @@ _ATTEMPTS = 4  # to find what the source leaves to its user
 _ARCHITECTURE = "sm_90"
 _TIMEOUT_S = 120.0
 _RUN_S = 10.0  # time limit of the default's run
-_UNDEFINED = re.compile(
-    r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\''
-)
 _INTRODUCER = re.compile(r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
 EXAMPLE = "autotune new my_kernel.cu"
 
@@ -70,6 +67,7 @@ def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:
     What the compiler does not know is left to the user, and so becomes a parameter or a type. A default that
     takes too much shared memory gives way to one that takes little.
     """
+    from autotune.compilers.base import undefined_names
     from autotune.compilers.kernel_source import include_dir, read_source
 
     header = (Path(include_dir()) / "portable.h").read_text()
@@ -79,8 +77,11 @@ def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:
     for _ in range(_ATTEMPTS):
         made = _read(path, name, source.text, header, entry, tuple(undefined), is_small=is_small)
         log = _complaint(made, source)
-        words = [word for match in _UNDEFINED.findall(log) for word in match if word]
-        fresh = [word for word in words if word not in undefined and not _is_called(word, source.text)]
+        fresh = [
+            word
+            for word in undefined_names(log)
+            if word not in undefined and not _is_called(word, source.text)
+        ]
         if not fresh and (is_small or "shared" not in log):
             break
         is_small = is_small or not fresh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +13,11 @@ from autotune.errors import MissingExtra
 if TYPE_CHECKING:
     from autotune.compilers.nvcc import NvccCompiler
     from autotune.compilers.nvrtc import CudaCompiler
+
+_UNDEFINED = re.compile(
+    r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\'|'
+    r"name '(\w+)' is not defined"
+)
 
 
 def driver_compiler(device: DeviceInfo) -> str:
@@ -36,6 +42,11 @@ class Compiler(Protocol):
         variables. A compiler of another language ignores them.
         """
         ...
+
+
+def undefined_names(log: str) -> list[str]:
+    """The names that a compiler, or Python, does not know, in the order of its log."""
+    return list(dict.fromkeys(word for match in _UNDEFINED.findall(log) for word in match if word))
 
 
 def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:

@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from autotune.compilers.base import undefined_names
 from autotune.core.records import Config
-from autotune.core.text import hint
+from autotune.core.text import hint, nearest
 from autotune.core.trials import Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
@@ -238,10 +239,13 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
 
 
 def _suspects(task: TuningTask, trial: Trial) -> str:
-    """What else than the kernel may be at fault for a wrong result, as the end of a message."""
-    sizes = task.space.problem.sizes
+    """What else than the kernel may be at fault for its failure, as the end of a message."""
+    if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
+        near = nearest(undefined[0], task.space.macros(task.spec.default))
+        return f"; if {undefined[0]} is a macro, add it to the parameters of {task.spec.path.name}{near}"
     if trial.status is not Status.WRONG_RESULT:
         return ""
+    sizes = task.space.problem.sizes
     fixed = [item for item in task.spec.arguments if item.value is not None and item.value not in sizes]
     values = ", ".join(f"{item.name}={item.value}" for item in fixed)
     asked = f"; does {task.spec.reference.name} compute with {values}, as the space file has them?"

@@ -81,6 +81,7 @@ MISTAKES = {
         SPACE,
     ),
     "a parameter that the source lacks": ("axpy.cu", "#if ORDER == ORDER_INTERLEAVED", "#if 1", SPACE),
+    "a macro of another name": ("double.py", "+ B +", "+ BLOCK +", SEARCH),
     "a misspelt constant": ("axpy.cu", "ORDER_INTERLEAVED", "ORDER_INTERLEAVD", SPACE),
     # the reference
     "a reference without return": reference('y = 2 * inputs["x"]'),
