@@ -42,6 +42,7 @@ from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
+from autotune.tuning.finals import finalists
 from autotune.tuning.options import Options
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -151,10 +152,12 @@ def search_own(
     best = served(task.spec.kernel, task.device, **problem.sizes)
     with open_context(task, options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "")
+        best_few = [trial.config for trial in finalists(context.evaluator.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         checked = set(context.evaluator.trials)  # nothing is kept, so races are not looked for
         root = folder / "own"
-        conclude(context, options.seed, root, "own", (), cpu_times(), None, [best.config], checked)
+        needed = list(dict.fromkeys([*best_few, best.config]))
+        conclude(context, options.seed, root, "own", (), cpu_times(), None, needed, checked)
     entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

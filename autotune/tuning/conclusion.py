@@ -31,6 +31,7 @@ from autotune.tuning.finals import (
     affordable,
     by_score,
     choose_finalists,
+    finalists,
     indistinguishable,
     is_final,
     remeasure,
@@ -41,6 +42,7 @@ from autotune.tuning.result import Result
 from autotune.tuning.stored_checks import check_configurations, checks_text
 
 MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
+MAX_BESIDE = 3  # finalists beside configurations that take part in any case
 
 
 def conclude(
@@ -190,7 +192,10 @@ def _last_round(
     default = trials[context.task.spec.default]
     while True:
         now_s = time.perf_counter()
-        best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
+        if required:  # others than the best few take part
+            best = finalists(trials.values(), MAX_BESIDE)
+        else:
+            best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
         others = (trials[config] for config in required if trials[config].score is not None)
         named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
