@@ -91,22 +91,15 @@ def read_request(
     rule = _launch_rule(problem_size, grid_div, block_size_names, smem_args)
     rule.check(first)
     listed = _listed(restrictions)
-    constraints = [one for one in listed if as_constraint(one, parameters) is not None]
-    others = read_restrictions([one for one in listed if one not in constraints], parameters)
-
-    def source(config: Config) -> str:
-        params = parameters.decode(config)
-        return _define(_source(kernel_source, params), params, rule, defines, dialect)
-
+    constraints, others = _restrictions(listed, parameters)
+    source = _sources(kernel_source, rule, defines, dialect, parameters)
     verifier = _verifier(verify, answer, atol, known, parameters, watching)
     expected = {} if verifier else expected_results(answer, known)
-    values = {name: _of_launch(compute, parameters) for name, compute in rule.values().items()}
-    values["passed"] = _of_launch(lambda params: known.passed.index(known.names(params)), parameters)
     functions = Functions(
         reference=lambda _inputs, _sizes: expected,
         inputs=lambda _sizes, _rng: known.arrays,
         constraints=(_fits(rule, parameters), *others),
-        values=values,
+        values=_launch_values(rule, known, parameters),
         source=source,
         verify=verifier,
         verified=_verified(answer, known),
@@ -137,9 +130,8 @@ def read_request(
         work={},
         functions=functions,
     )
-    answers = [np.asarray(value) for value in answer or () if value is not None]
-    arrays = [content_sha256(array) for array in (*known.arrays.values(), *answers)]
-    identity = (shown.sha256, parameters.given, known.specs, arrays, repr(listed), sizes, atol, defines)
+    contents = _contents(known, answer)
+    identity = (shown.sha256, parameters.given, known.specs, contents, repr(listed), sizes, atol, defines)
     return Request(
         space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
         parameters=parameters,
@@ -148,6 +140,44 @@ def read_request(
         device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{device}",
         digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
     )
+
+
+def _sources(
+    kernel_source: Any,
+    rule: LaunchRule,
+    defines: Mapping[str, Any] | None,
+    dialect: str,
+    parameters: Parameters,
+) -> Callable[[Config], str]:
+    """The function that gives the source of a configuration."""
+
+    def source(config: Config) -> str:
+        params = parameters.decode(config)
+        return _define(_source(kernel_source, params), params, rule, defines, dialect)
+
+    return source
+
+
+def _restrictions(
+    listed: Sequence[Any], parameters: Parameters
+) -> tuple[list[Any], list[Callable[[Params], bool]]]:
+    """Part restrictions into those that a constraint of a space file can say, and functions."""
+    constraints = [one for one in listed if as_constraint(one, parameters) is not None]
+    return constraints, read_restrictions([one for one in listed if one not in constraints], parameters)
+
+
+def _launch_values(
+    rule: LaunchRule, known: KernelArguments, parameters: Parameters
+) -> dict[str, Callable[[Values], int]]:
+    """The functions of a configuration that give its launch, and which arguments it takes."""
+    values = {name: _of_launch(compute, parameters) for name, compute in rule.values().items()}
+    return values | {"passed": _of_launch(lambda params: known.passed.index(known.names(params)), parameters)}
+
+
+def _contents(known: KernelArguments, answer: Sequence[Any] | None) -> list[str]:
+    """The hashes of all arrays that are given."""
+    answers = [np.asarray(value) for value in answer or () if value is not None]
+    return [content_sha256(array) for array in (*known.arrays.values(), *answers)]
 
 
 def _check_kernel(name: str, dialect: str, cmem_args: Mapping[str, Any] | None) -> None:
