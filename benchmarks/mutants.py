@@ -3,10 +3,10 @@
     python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--sanitizer] [--jobs N]
 
 mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are
-verified as in a search, up to the first failure: without changes ("results"), then with other
-schedules ("schedules"), and at last by the race detector ("races") or under compute-sanitizer
-("sanitizer"). Configurations that the mistake does not touch are left out. Exits with 1 if a mutant
-of the sample is missed, or more than 1 in 20.
+verified as in a search, up to the first failure: without changes ("results"), on other data ("data"),
+with other schedules ("schedules"), and at last by the race detector ("races") or under
+compute-sanitizer ("sanitizer"). Configurations that the mistake does not touch are left out. Exits
+with 1 if a mutant of the sample is missed, or more than 1 in 20.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
 from autotune.space import load_space
+from autotune.tuning.stored_checks import DATA_SETS, FINDINGS, SCHEDULES, other_data
 from tests.sampled_configurations import sampled
 
-WAYS = ("results", "schedules", "races", "sanitizer")
-SEEDS = (1, 2)
+WAYS = ("results", "data", "schedules", "races", "sanitizer")
 MAX_SANITIZED = 4  # configurations of a mutant that nothing else catches
+UNREACHED = "unreached"
 MAX_MISSED = 0.05
 TIMEOUT_S = 20.0
 SAMPLE = ("sine",)
@@ -129,6 +130,7 @@ class Verifier:
         self._worker = Worker(address, self._spec.reference, (), environment)
         self._opened.callback(self._worker.close)
         self._detector = detector
+        self._originals: list[str] = []
         self._sanitizer = (
             Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
         )
@@ -139,14 +141,27 @@ class Verifier:
 
     def caught(self, mutant: Mutant) -> tuple[str, str]:
         """The first of WAYS that catches a mutant and what it says; empty if none does."""
-        original = list(self._instances(None))
+        if not self._originals:
+            self._originals = [instance.source for instance, _ in self._instances(None)]
         tried = [
             changed
-            for changed, (before, _) in zip(self._instances(mutant), original, strict=True)
-            if preprocessed(changed[0].source, self._dialect) != preprocessed(before.source, self._dialect)
+            for changed, before in zip(self._instances(mutant), self._originals, strict=True)
+            if preprocessed(changed[0].source, self._dialect) != preprocessed(before, self._dialect)
         ]
-        for seeds, way in (((0,), "results"), (SEEDS, "schedules")):
-            words = self._verified([(one, problems, seed) for one, problems in tried for seed in seeds])
+        if not tried:
+            return UNREACHED, "no configuration that was tried has it"
+        other = [
+            (one, tuple(found for problem in problems if (found := other_data(problem, name))), 0)
+            for name in DATA_SETS
+            for one, problems in tried
+        ]
+        runs = {
+            "results": [(one, problems, 0) for one, problems in tried],
+            "data": [run for run in other if run[1]],
+            "schedules": [(one, problems, seed) for one, problems in tried for seed in SCHEDULES],
+        }
+        for way, rows in runs.items():
+            words = self._verified(rows)
             if words:
                 return way, words
         part = tried[:: max(1, len(tried) // MAX_SANITIZED)]
@@ -158,8 +173,8 @@ class Verifier:
         if self._sanitizer is not None:
             compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
             built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
-            runs = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
-            for failure in self._sanitizer.check(runs).values():
+            sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
+            for failure in self._sanitizer.check(sound).values():
                 return "sanitizer", failure.detail
         return "", f"{len(tried)} configurations tried"
 
@@ -184,7 +199,7 @@ class Verifier:
                 yield instance, problems
 
     def _verified(self, tried: Sequence[tuple[KernelInstance, tuple[ProblemInstance, ...], int]]) -> str:
-        """The first failure of a configuration with a schedule, or nothing."""
+        """The first failure of a configuration with a schedule (0: the usual one), or nothing."""
         ahead = 2 * self._pool.workers
         for start in range(0, len(tried), ahead):
             part = tried[start : start + ahead]
@@ -196,7 +211,7 @@ class Verifier:
             ]
             for (one, problems, seed), compilation in zip(part, compiled, strict=True):
                 failure = self._failure(compilation.result(), problems)
-                if failure is not None:
+                if failure is not None and (not seed or failure.status in FINDINGS):
                     place = tried.index((one, problems, seed))
                     return f"configuration {place + 1}: {failure.status.value}: {failure.detail}"
         return ""
@@ -300,10 +315,11 @@ def main() -> None:
 
     with ThreadPoolExecutor(parsed.jobs) as threads:
         found = [pair for pairs in threads.map(of_kernel, kernels) for pair in pairs]
-    wrong = [(mutant, way) for mutant, way in found if not mutant.equivalent]
-    alarms = [mutant for mutant, way in found if mutant.equivalent and way]
+    reached = [(mutant, way) for mutant, way in found if way != UNREACHED]
+    wrong = [(mutant, way) for mutant, way in reached if not mutant.equivalent]
+    alarms = [mutant for mutant, way in reached if mutant.equivalent and way]
     missed = [mutant for mutant, way in wrong if not way]
-    ways = dict(zip(WAYS, (True, True, detector, sanitizer), strict=True))
+    ways = dict(zip(WAYS, (True, True, True, detector, sanitizer), strict=True))
     print(f"\n{table(wrong, [way for way in WAYS if ways[way]])}\n")
     print(*(f"missed {mutant}" for mutant in missed), sep="\n")
     print(*(f"equivalent, but caught: {mutant}" for mutant in alarms), sep="\n")

@@ -27,7 +27,7 @@ DATA_SETS = ("ones", "alternating")
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
-_FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
+FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
 
 
 def check_configurations(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
@@ -103,7 +103,7 @@ def on_other_data(
                 failure = _verified(context, binary, problem, context.timeout_s)
                 if failure is not None and config == default.config:
                     unfit.add(sizes)
-                elif failure is not None and failure.status in _FINDINGS and not failure.by_machine:
+                elif failure is not None and failure.status in FINDINGS and not failure.by_machine:
                     failures[config] = replace(failure, detail=f"with data {name}: {failure.detail}")
     return failures
 
@@ -143,7 +143,7 @@ def with_other_schedules(
             failure = _verified(context, binary, problem, min(MAX_S, context.timeout_s))
             if failure is None:
                 continue
-            if failure.status in _FINDINGS and not failure.by_machine:
+            if failure.status in FINDINGS and not failure.by_machine:
                 failures[config] = replace(failure, detail=f"with schedule {seed}: {failure.detail}")
             break
     return failures
