@@ -81,7 +81,9 @@ def conclude(
         trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
         known = set() if passed is None else passed
         measurements = _last_round(context, trials, needed, known, until_s, limit_s is not None)
-        result = _result(context, trials, measurements, root, cached, label, sources, searched_s, began)
+        result = _result(
+            context, trials, measurements, root, cached, label, sources, searched_s, began, not needed
+        )
         others = _other_times(context, root, result.winner, trials, measurements, needed)
         record = kernel_record(result, others, seed, context.policy)
         with suppress(Overtaken):  # another search stored a result: let that take part, too
@@ -110,6 +112,7 @@ def _result(
     sources: tuple[SourceResults, ...],
     searched_s: float,
     began: CpuTimes,
+    is_alone: bool,
 ) -> Result:
     """Choose the winner and sum up what the search found.
 
@@ -123,6 +126,7 @@ def _result(
         sources: What the search started from.
         searched_s: Seconds that the search took before the last round.
         began: CPU times at the start.
+        is_alone: Whether it is not a part of a sweep.
     """
     task, objective, evaluator = context.task, context.objective, context.evaluator
     winner = _best(measurements, context, trials)
@@ -150,7 +154,7 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in evaluator.trials),
         sources=sources,
-        stopping_estimate=_stopping_estimate(context, winner, trials),
+        stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
         uncompared=instance.uncompared(context.worker.compared),
         compares=bool(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
@@ -264,11 +268,16 @@ def _failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
 
 
 def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial]
+    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_alone: bool
 ) -> StoppingEstimate:
-    """Estimate what untried configurations promise; no time is below what the memory bandwidth allows."""
+    """Estimate what untried configurations promise; no time is below what the memory bandwidth allows.
+
+    A search that is not alone is a part of a sweep, which has no use for estimates that take seconds.
+    """
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
     tried = context.evaluator.trials | {winner.config: winner}  # the winner may be of an earlier search
+    if not is_alone:
+        return StoppingEstimate(len(tried), len(context.task.space), None, None)
     return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
 
 
