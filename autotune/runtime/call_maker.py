@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from autotune.core.records import Argument, CallSpec, DeviceInfo, Launch, Proven
 from autotune.core.text import size_text
 from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
-from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Run, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
@@ -29,6 +28,9 @@ from autotune.serving.cache_schema import damaged
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
 from autotune.serving.matching import change_sentence
+
+if TYPE_CHECKING:
+    from autotune.runtime.background_tuning import BackgroundTuning
 
 CHECK_S = 1.0  # how often cache files are looked at for changes
 

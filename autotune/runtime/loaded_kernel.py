@@ -14,7 +14,6 @@ import numpy as np
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
-from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
 from autotune.runtime.prepared import View
@@ -300,7 +299,11 @@ def load_kernel(
     """
     if on_miss not in (None, "tune"):
         raise InputError(f'load_kernel: on_miss is "tune" or None; found {on_miss!r}')
-    tuning = BackgroundTuning(kernel, space, budget_s, cache) if on_miss else None
+    tuning = None
+    if on_miss:
+        from autotune.runtime.background_tuning import BackgroundTuning  # not needed otherwise
+
+        tuning = BackgroundTuning(kernel, space, budget_s, cache)
     shipped = ShippedBinaries(kernel, cache)
     found = find_source(kernel, source, cache, include_dirs, shipped.source)
     return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data, tuning), shipped)
