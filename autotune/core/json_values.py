@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from sys import float_info
-from typing import Any, TypeVar
 
+from autotune.core.light_typing import Any, TypeVar
 from autotune.core.records import Config
 
 Read = Callable[[Any, str], Any]

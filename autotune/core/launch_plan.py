@@ -8,7 +8,6 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from autotune.core.c_types import (
     C_TYPES,
@@ -21,6 +20,7 @@ from autotune.core.c_types import (
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import Expression, as_integer, as_number, integer, parse
 from autotune.core.frozen import fields, replace
+from autotune.core.light_typing import Any
 from autotune.core.records import (
     Argument,
     ArgumentSpec,

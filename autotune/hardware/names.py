@@ -9,9 +9,8 @@ as EXACT.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
-from autotune.core.frozen import replace
+from autotune.core.frozen import dataclass, replace
 from autotune.core.records import DeviceInfo
 from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS
 
@@ -55,7 +54,8 @@ VENDORS = {
 }
 
 
-class Traits(NamedTuple):
+@dataclass(frozen=True)
+class Traits:
     """The properties of a device that decide whose results serve it; None where unknown."""
 
     kind: str | None = None

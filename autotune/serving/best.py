@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core.expressions import integer, parse
 from autotune.core.frozen import dataclass, field
 from autotune.core.launch_plan import arguments, at_least, compiler_options, known_values, launches, macros
+from autotune.core.light_typing import Any, TypeVar
 from autotune.core.records import (
     Argument,
     Config,
@@ -28,13 +28,15 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.architectures import extent_limits
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
 _T = TypeVar("_T")
 
 
-class Check(NamedTuple):
+@dataclass(frozen=True)
+class Check:
     """Why a configuration may not run (empty: it may), and the constraints that could not be checked."""
 
     violations: tuple[str, ...]

@@ -12,7 +12,6 @@ import os
 from errno import EINVAL
 from operator import itemgetter
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING
 
 from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
@@ -21,6 +20,7 @@ from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes, Varian
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from errno import ENAMETOOLONG
-from typing import Any, TypeVar, cast
 
+from autotune.core.light_typing import Any, TypeVar, cast
 from autotune.core.records import DeviceInfo, KernelRecord
 from autotune.errors import CacheError
 from autotune.serving.cache import device_path, folders, read_device, read_record, record_path

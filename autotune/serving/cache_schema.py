@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
 
 from autotune.core import json_values as values
 from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, is_entry, is_option
+from autotune.core.light_typing import Any, TypeVar
 from autotune.core.records import (
     ArgumentSpec,
     CallSpec,

@@ -7,8 +7,8 @@ space files.
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
 
+from autotune.core.light_typing import Any
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
@@ -17,6 +17,10 @@ from autotune.serving.best import Best, whole_sizes
 from autotune.serving.cache_reader import CacheReader, Stamp, stamp
 from autotune.serving.cache_schema import damaged
 from autotune.serving.matching import Query, match_own_results
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
 
 _Place = tuple[str, str | None]  # a cache with results of the kernel, and the folder of the device in it
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
-from autotune.core.frozen import replace
+from autotune.core.frozen import dataclass, replace
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.serving.best import Best, check, require_sizes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
 
-class Query(NamedTuple):
+@dataclass(frozen=True)
+class Query:
     """What `best_config` was asked for; `least` is the loosest tier that may be served."""
 
     kernel: str

@@ -50,7 +50,7 @@ def scopes(traits: Traits, known: Sequence[KnownDevice]) -> Iterator[tuple[Tier,
 
     An unknown vendor or architecture counts as different.
     """
-    kind, vendor, architecture = traits
+    kind, vendor, architecture = traits.kind, traits.vendor, traits.architecture
     same_kind = [device for device in known if kind in (None, device.traits.kind)]
     same_vendor = [device for device in same_kind if vendor and device.traits.vendor == vendor]
     same_architecture = [
