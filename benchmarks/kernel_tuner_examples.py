@@ -33,6 +33,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,7 @@ def recording(tune_kernel: Callable[..., Any], most: int) -> Callable[..., Any]:
         began = time.perf_counter()
         found = tune_kernel(kernel_name, source, size, arguments, params, *rest, **options)
         seconds = time.perf_counter() - began
-        rows = [
-            [{name: row[name] for name in params}, row.get("time") if "__error__" not in row else None]
-            for row in found[0]
-        ]
+        rows = [[{name: row[name] for name in params}, _time_ms(row)] for row in found[0]]
         best = {name: found[1]["best_config"][name] for name in params}
         line = {"kernel": kernel_name, "seconds": seconds, "rows": rows, "best": best}
         with Path(CALLS).open("a") as file:
@@ -87,6 +85,12 @@ def recording(tune_kernel: Callable[..., Any], most: int) -> Callable[..., Any]:
         return found
 
     return recorded
+
+
+def _time_ms(row: Mapping[str, Any]) -> float | None:
+    """The time of a configuration; None for one that failed: older versions have an error in its place."""
+    time_ms = row.get("time")
+    return float(time_ms) if isinstance(time_ms, Real) and "__error__" not in row else None
 
 
 def run_script(tuner: str, script: Path, most: int) -> None:
