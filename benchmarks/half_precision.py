@@ -4,7 +4,7 @@
 
 The kernels are in examples/half_precision: a matrix product on tensor cores and a dot product, each in both
 types. Needs an NVIDIA GPU. With PyTorch, its product and dot (cuBLAS) are timed after all searches: after a
-second of the same work, and each run after a read of 256 MiB. With --compile, the default and the landmarks are
+second of the same work, and each run after a read of 256 MiB. With --compile, default and landmarks are
 compiled for sm_90 instead, which needs no GPU.
 """
 
