@@ -14,7 +14,10 @@ class Report:
     """What `autotune report` writes: charts, filters and a table of trials. A notebook shows it inline."""
 
     def __init__(
-        self, *sources: str | PathLike[str], cache: Path | None = None, space: Path | None = None
+        self,
+        *sources: str | PathLike[str],
+        cache: Path | None = None,
+        space: str | PathLike[str] | None = None,
     ) -> None:
         """Read the trials; raises InputError and JournalError as `autotune report` does.
 
@@ -23,7 +26,8 @@ class Report:
             cache: Folder of the cache, as `--cache`.
             space: The kernel's space file, as `--space`.
         """
-        self._gathered = gather([fspath(source) for source in sources], cache, space)
+        file = None if space is None else Path(space)
+        self._gathered = gather([fspath(source) for source in sources], cache, file)
 
     @cached_property
     def html(self) -> str:

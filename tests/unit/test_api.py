@@ -152,7 +152,7 @@ def test_a_wrong_space_is_refused_in_one_line(here, changes, message):
             {"strategy": "genetic_algoritm"},
             "unknown strategy 'genetic_algoritm'; did you mean genetic_algorithm",
         ),
-        ({"objective": "speed"}, "unknown objective 'speed'"),
+        ({"objective": "speed"}, "objective: unknown name 'speed'"),
         ({"device": "fak"}, "unknown device 'fak'"),
     ],
 )
