@@ -20,8 +20,6 @@ PROBLEM = ProblemInstance(
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
     (Launch("double", (1, 1, 1), (1, 1, 1), 0, ("x", "n")),),
-    0.0,
-    0.0,
 )
 # runs what follows its options and writes its report; --import shows it
 STAND_IN = """#!/bin/sh
