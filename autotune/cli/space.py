@@ -99,7 +99,8 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     out.print(table(("line", "removes alone", "valid without it", "constraint"), effects))
     out.print("\nno findings" if not findings else "")
     if findings:
-        out.print(table(("finding", "", ""), [(item.kind, item.subject, item.detail) for item in findings]))
+        rows = [(item.kind, item.subject, item.placed) for item in findings]
+        out.print(table(("finding", "", ""), rows))
 
 
 def _condition(spec: SpaceSpec, parameter: Parameter) -> str:

@@ -38,3 +38,9 @@ def bare_code(text: str, *, is_python: bool = False) -> str:
     """A source with continued lines joined, without comments and strings."""
     ignored = _PYTHON_COMMENT_OR_STRING if is_python else _C_COMMENT_OR_STRING
     return ignored.sub(" ", text.replace("\\\n", " "))
+
+
+def bare_lines(text: str, *, is_python: bool = False) -> list[str]:
+    """The lines of a source without comments and strings, each at its number."""
+    ignored = _PYTHON_COMMENT_OR_STRING if is_python else _C_COMMENT_OR_STRING
+    return ignored.sub(lambda match: " " + "\n" * match[0].count("\n"), text).split("\n")

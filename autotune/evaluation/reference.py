@@ -106,8 +106,9 @@ def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
         own = [
             key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
         ]
-        found = f"; it has {', '.join(own)}" if own else ""
-        raise BrokenReference(f"{path}: expected a function {wanted}, found none{found}")
+        one = "it" if len(own) == 1 else "the one that is meant"
+        found = f"only {', '.join(f'`{key}`' for key in own)}; rename {one} to `{name}`" if own else "none"
+        raise BrokenReference(f"{path}: expected a function {wanted}, found {found}")
     return function  # type: ignore[no-any-return]
 
 

@@ -54,7 +54,7 @@ def space_json(
         "conditions": {cut(name): cut(text, MAX_DETAIL) for name, text in space.spec.conditions.items()},
         "ties": _ties(space, rng),
         "findings": [
-            [one.kind.replace("_", " "), cut(one.subject, MAX_DETAIL), cut(one.detail, MAX_DETAIL)]
+            [one.kind.replace("_", " "), cut(one.subject, MAX_DETAIL), cut(one.placed, MAX_DETAIL)]
             for one in findings
         ],
         "sample": {**_sample_json(space, rng), "isSpace": True},

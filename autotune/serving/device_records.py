@@ -87,11 +87,16 @@ def no_results(kernel: str, roots: Iterable[str]) -> str:
     from pathlib import Path  # only for messages
 
     places = [Path(root).absolute() for root in roots]
+    if not any(place.is_dir() for place in places):
+        return (
+            f"no folder {' or '.join(map(str, places))}; check --cache, cache= or $AUTOTUNE_CACHE; "
+            f"autotune search writes results for a kernel {kernel!r}"
+        )
     known = sorted({name for place in places for name in kernels(str(place))})
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
+    others = f"there are: {', '.join(known)}" if known else "run autotune search"
     return (
-        f"no results for a kernel {kernel!r} in {' or '.join(found)}; "
-        f"there are: {', '.join(known) or 'none; run autotune search'}; "
+        f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}; "
         "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
     )
 

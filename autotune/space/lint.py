@@ -12,7 +12,7 @@ import numpy as np
 
 from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
-from autotune.core.text import bare_code, nearest
+from autotune.core.text import bare_code, bare_lines, nearest
 from autotune.errors import ExpressionError
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches
@@ -21,6 +21,7 @@ from autotune.space.space import Space
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
@@ -45,14 +46,23 @@ class ConstraintReport:
 
 @dataclass(frozen=True)
 class Finding:
-    """One likely mistake: `kind` is a fixed word, `subject` the name or text it is about."""
+    """One likely mistake: `kind` is a fixed word, `subject` the name or text it is about.
+
+    `place` is `FILE:LINE` of a source; empty where the mistake is in the space file.
+    """
 
     kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default, ...
     subject: str
     detail: str
+    place: str = ""
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.detail}"
+
+    @property
+    def placed(self) -> str:
+        """What is wrong, after the place in the source where there is one."""
+        return f"{self.place}: {self.detail}" if self.place else self.detail
 
 
 def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
@@ -89,7 +99,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     return (
         *_signatures(space, source if is_python else code),
         *_unused_parameters(space, code),
-        *_unknown_macros(space, code),
+        *_unknown_macros(space, source, code),
         *_untried_edges(space),
     )
 
@@ -115,11 +125,11 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     for parameter in space.parameters:
         if parameter.name not in used:
             places = "the source, the launch plan, an argument, an option or a derived name"
-            detail = f"declared, but not used in {places}"
+            detail = f"declared, but not used in {places}; use it, or remove it from `parameters`"
             yield Finding("unused_parameter", parameter.name, detail)
 
 
-def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
+def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
     """Undefined macros that the preprocessor tests or that look like a named value of a parameter."""
     constants = {
         parameter.name: [
@@ -135,7 +145,21 @@ def _unknown_macros(space: Space, code: str) -> Iterator[Finding]:
     for word in sorted(tested | named):
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
             mend = nearest(word, defined) or "; add it to the parameters, or define it in the source"
-            yield Finding("unknown_macro", word, f"used in the source, but nothing defines it{mend}")
+            yield Finding("unknown_macro", word, f"nothing defines it{mend}", _place(space, source, word))
+
+
+def _place(space: Space, source: str, word: str) -> str:
+    """Where a source first has a word, as `FILE:LINE`; the `#line` of an included file counts."""
+    own = space.spec.source
+    file, line = own.name, 0
+    code = bare_lines(source, is_python=own.suffix == ".py")
+    for raw, bare in zip(source.split("\n"), code, strict=True):
+        line += 1
+        if marked := _LINE.match(raw):
+            file, line = marked[2], int(marked[1]) - 1
+        elif re.search(rf"\b{word}\b", bare):
+            break
+    return f"{own if file == own.name else file}:{line}"
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:

@@ -100,7 +100,9 @@ def _wrong_types(
         if (wrong := _wrong_type(parameter, argument, dtype, space.problem.dtype)) is not None:
             known = SCALARS.get(parameter.kind)
             is_alike = known and parameter.is_pointer == (argument.value is None)
-            mend = f"; declare it as {known}" if is_alike else ""
+            names = [one.name for one in space.spec.arguments]
+            place = f"arguments[{names.index(argument.name)}].dtype"
+            mend = f"; set `{place}` to {known}" if is_alike else ""
             return f"parameter {number} is `{parameter.text}`, but the launch plan passes {wrong}{mend}"
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
+from autotune.errors import SpaceError
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
 from autotune.space.call import read_call
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
@@ -49,7 +51,6 @@ _EXAMPLES = {  # of required keys
     "reference": "my_kernel.py",
     "sizes": "{default: {n: 1_000_000}}",
     "parameters": "{BLOCK_SIZE: [64, 128, 256]}",
-    "default": "{BLOCK_SIZE: 128}",
 }
 
 
@@ -132,7 +133,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     _check_schema(root)
     absent = {"source"} if functions.source or not has_source else set()
     absent |= {"reference"} if functions.reference else set()
-    top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _EXAMPLES)
+    top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = _sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
@@ -198,6 +199,17 @@ def _check_schema(root: Element) -> None:
         raise root.error(f"missing key: schema; {supported}")
     if schema.value() not in SCHEMAS or isinstance(schema.value(), bool):
         raise schema.error(f"unknown schema {schema.value()}; {supported}")
+
+
+def _examples(root: Element) -> dict[str, str]:
+    """Values of required keys, for messages; the default has all parameters of the file."""
+    values = "BLOCK_SIZE: 128"
+    entries = root.mapping()
+    with suppress(SpaceError):
+        if "parameters" in entries:
+            parameters = read_parameters(entries["parameters"], ())
+            values = ", ".join(f"{item.name}: {item.values[0]}" for item in parameters)
+    return {**_EXAMPLES, "default": f"{{{values}}}"}
 
 
 def _file(element: Element) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from autotune.errors import ExpressionError, InputError, SpaceError
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
+_MAX_SHOWN = 40  # letters of a value that a message repeats
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
@@ -230,18 +231,21 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
-        line, problem = _problem(error)
+        line, problem = _problem(error, text.splitlines())
         raise SpaceError(f"{path}:{line}: not valid YAML: {problem}") from None
     except yaml.YAMLError as error:
         raise SpaceError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise SpaceError(f"{path}: not valid YAML: nested too deeply") from None
     if node is None:
-        raise SpaceError(f"{path}:1: the file is empty; expected a space in YAML")
+        raise SpaceError(
+            f"{path}:1: the file is empty; expected a space file (kernel, source, parameters, ...); "
+            "`autotune new KERNEL.cu` writes a first one"
+        )
     return Element(node, path, node.start_mark.line + 1), data
 
 
-def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+def _problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int, str]:
     """The line of what is no YAML, and what it is; parsers stop only after a bracket that is missing."""
     line = error.problem_mark.line + 1 if error.problem_mark else 1
     problem, context = str(error.problem), str(error.context)
@@ -254,10 +258,24 @@ def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
             f"is the {opened} closed, with a comma between all entries? {problem}",
         )
     if "mapping values are not allowed" in problem:
-        return line, f"{problem}; is a colon missing before it, or should the value be quoted?"
+        return _missing_colon(lines, line) or (line, "a colon inside a value; put the value in quotes")
     if "could not find expected ':'" in problem:
         return line, f"{problem}; is there a space after every colon?"
     return line, problem
+
+
+def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:
+    """The entry without a colon after its key that ends before a line, which is where a parser stops."""
+    for number in range(min(line - 1, len(lines)), 0, -1):
+        text = lines[number - 1].partition(" #")[0].strip()
+        if not text or text.startswith("#"):
+            continue
+        if re.search(r":(\s|$)", text) or not (found := re.fullmatch(r"(\w+)(\s.*)?", text)):
+            return None
+        key, value = found[1], found[2] or ""
+        shown = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}..."
+        return number, f"`{key}{shown}` has no colon after its key; write `{key}:{shown}`"
+    return None
 
 
 def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
+from autotune.core.launch_plan import arguments
 from autotune.core.records import Config
-from autotune.core.text import hint, nearest
+from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
@@ -245,16 +246,30 @@ def _suspects(task: TuningTask, trial: Trial) -> str:
         return f"; if {undefined[0]} is a macro, add it to the parameters of {task.spec.path.name}{near}"
     if trial.status is not Status.WRONG_RESULT:
         return ""
-    sizes = task.space.problem.sizes
-    fixed = [item for item in task.spec.arguments if item.value is not None and item.value not in sizes]
-    values = ", ".join(f"{item.name}={item.value}" for item in fixed)
-    asked = f"; does {task.spec.reference.name} compute with {values}, as the space file has them?"
-    return f"{asked if fixed else ''}; --dump-wrong DIR writes what was found and expected"
+    given = _fixed_numbers(task, trial)
+    reference = task.spec.reference.name
+    parts = [f"the kernel gets {given}; does {reference} compute with the same?"] if given else []
+    if "expected" in trial.detail and "rounding" not in trial.detail:
+        parts.append(f"the kernel and {reference} disagree by more than rounding")
+    return "".join(f"; {part}" for part in [*parts, "--dump-wrong DIR writes both arrays"])
+
+
+def _fixed_numbers(task: TuningTask, trial: Trial) -> str:
+    """Numbers that the kernel gets and that are no size, with what says so; empty without any."""
+    tried = (task.space.problem.sizes, *task.spec.verify_sizes)
+    sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])
+    values = task.space.launch_values(trial.config, sizes)
+    given = arguments(task.spec.arguments, values, task.space.problem.dtype)
+    return " and ".join(
+        f"{item.name}={evaluated.value} (`arguments[{place}].value: {item.value}`)"
+        for place, (item, evaluated) in enumerate(zip(task.spec.arguments, given, strict=True))
+        if item.value is not None and item.value not in sizes
+    )
 
 
 def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
     """Tell the observer what begins, and what looks wrong in the source."""
     task = context.task
     found = lint_source(task.space, task.source.text)
-    warnings = [f"warning: {task.spec.path}: {finding}" for finding in found]
+    warnings = [f"warning: {finding.place or task.spec.path}: {finding}" for finding in found]
     observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))

@@ -127,7 +127,8 @@ def said(case: str, path: Path) -> str:
         space = bind(spec, GPU, problem_of(spec, GPU))
     except SpaceError as error:
         return str(error).replace(f"{path}/", "")
-    return "\n".join(f"axpy.yaml: {found}" for found in lint_source(space, spec.source.read_text()))
+    found = lint_source(space, spec.source.read_text())
+    return "\n".join(f"{one.place or 'axpy.yaml'}: {one}" for one in found).replace(f"{path}/", "")
 
 
 def record() -> str:

@@ -74,7 +74,7 @@ def test_a_wrong_reference_is_told_with_its_line(tmp_path, case):
         ("import numpie\n", ":1: the file raised ModuleNotFoundError: No module named 'numpie' in `import"),
         (
             "def refrence(inputs, sizes): ...\n",
-            ": expected a function reference(inputs, sizes), found none; it has refrence",
+            ": expected a function reference(inputs, sizes), found only `refrence`; rename it to `reference`",
         ),
         (
             "def reference(inputs): ...\n",

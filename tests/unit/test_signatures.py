@@ -29,7 +29,8 @@ WRONG = {
     ),
     "a wider number": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, unsigned long n",
-        "is `unsigned long n`, but the launch plan passes the number n of int32; declare it as uint64",
+        "is `unsigned long n`, but the launch plan passes the number n of int32; "
+        "set `arguments[3].dtype` to uint64",
     ),
     "an array of another type": (
         "GLOBAL const float *x, GLOBAL DTYPE *partial, int n",

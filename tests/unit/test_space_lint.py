@@ -85,10 +85,7 @@ def test_a_misspelt_macro_gets_a_suggestion(tmp_path):
     space = bound(tmp_path)
     source = SOURCE + "#if ALGORITHM_SHUFLE\n#endif"
     found = [str(finding) for finding in lint(space, source, constraint_report(space))]
-    assert (
-        "ALGORITHM_SHUFLE: used in the source, but nothing defines it; did you mean ALGORITHM_SHUFFLE?"
-        in found
-    )
+    assert "ALGORITHM_SHUFLE: nothing defines it; did you mean ALGORITHM_SHUFFLE?" in found
 
 
 def test_a_parameter_that_only_constraints_read_is_unused(tmp_path):
@@ -142,6 +139,5 @@ def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, mo
     monkeypatch.chdir(folder.path)
     assert main([*command, "double.yaml", "--device", "fake"]) == 1
     said = capsys.readouterr().err
-    said_of = "used in the source, but nothing defines it; did you mean ORDER_ROWS?"
-    warning = f"warning: double.yaml: ORDER_ROW: {said_of}"
-    assert warning in said.splitlines()
+    warning = "ORDER_ROW: nothing defines it; did you mean ORDER_ROWS?"
+    assert f"warning: double.py:3: {warning}" in said.splitlines()
