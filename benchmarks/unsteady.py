@@ -37,7 +37,7 @@ from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
-from autotune.tuning import context, finals, tuner, turns
+from autotune.tuning import conclusion, context, finals, tuner, turns
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -255,14 +255,14 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
 
     clock = SimpleNamespace(perf_counter=lambda: device.now_ms / 1e3)
     with ExitStack() as patched:
-        for module in (measure, finals, turns, tuner):
+        for module in (measure, finals, turns, conclusion, tuner):
             if hasattr(module, "time"):
                 patched.enter_context(patch.object(module, "time", clock))
         patched.enter_context(
             patch.object(context, "Worker", lambda _, r, cases, *__: InProcess(device, r, cases))
         )
         patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
-        patched.enter_context(patch.object(tuner, "remeasure", noted))
+        patched.enter_context(patch.object(conclusion, "remeasure", noted))
         patched.enter_context(patch.object(SearchProgress, "_say", lambda *_, **__: None))
         with SearchProgress() as progress:
             result = tuner.search(task, options, progress)
