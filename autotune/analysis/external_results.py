@@ -16,7 +16,7 @@ from autotune.serving.device_records import DeviceRecord
 from autotune.space.recorded import unknown_device
 
 _ORIGIN = "imported, not verified"
-_UNKNOWN = "unknown element type"
+UNKNOWN_DTYPE = "unknown element type"
 
 
 def imported(kernel: str, paths: Iterable[Path], sizes: Sizes, dtype: str | None) -> Iterator[DeviceRecord]:
@@ -39,7 +39,7 @@ def imported(kernel: str, paths: Iterable[Path], sizes: Sizes, dtype: str | None
                     f"expected those of {kernel!r}; autotune import --kernel {kernel} makes a journal of them"
                 )
                 raise InputError(f"{path}: holds results of {recording.kernel!r}, {advice}")
-            found = _device_record(recording, path, sizes, recording.dtype or dtype or _UNKNOWN)
+            found = _device_record(recording, path, sizes, recording.dtype or dtype or UNKNOWN_DTYPE)
             if found.folder in seen:
                 other = f"{recording.device}, as {seen[found.folder]} does"
                 raise InputError(f"{path}: holds results of {other}; give one of them")

@@ -17,7 +17,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "names",
         metavar="JOURNAL|KERNEL",
         nargs="+",
-        help="files with recorded results, such as a journal, or kernels of the cache; several are compared",
+        help="files with recorded results, such as a journal, or kernels: their newest journal in runs/ "
+        "and their results in the cache; several are compared",
     )
     parser.add_argument(
         "-o",

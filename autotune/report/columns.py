@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from autotune.analysis.compare import KernelComparison, Portable
+from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
 from autotune.errors import InputError
 from autotune.report.gather import Gathered, Search
@@ -45,6 +46,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "details": [cut(detail, MAX_DETAIL) for detail in view.details],
         "limits": view.limits,
         "hasOrder": not search.is_cached,
+        "isImported": search.is_imported,
         "columns": view.columns(),
         "best": view.best,
         "default": view.place_of(view.default_config),
@@ -76,8 +78,9 @@ def _importance_json(search: Search) -> dict[str, Any]:
 
 def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     first = comparison.tuned[0].entry
+    dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
     return {
-        "problem": cut(", ".join(filter(None, (sizes_text(first.sizes), first.dtype)))),
+        "problem": cut(", ".join(filter(None, (sizes_text(first.sizes), dtype)))),
         "devices": [
             {
                 "name": cut(one.folder),
@@ -109,5 +112,4 @@ def _portable_json(portable: Portable) -> dict[str, Any]:
         "config": cut(str(portable.config), MAX_DETAIL),
         "slowdowns": list(portable.slowdowns.values()),
         "worst": portable.worst,
-        "portability": portable.portability,
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.analysis.compare import KernelComparison, compare, left_out, require_one_kernel, select
 from autotune.analysis.external_results import imported
+from autotune.analysis.inventory import find_journal
 from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
@@ -71,7 +72,7 @@ def gather(names: Sequence[str], cache: Path | None = None, space: Path | None =
     """Read what a report is asked to show.
 
     Args:
-        names: files with recorded results, or kernels that the cache knows.
+        names: files with recorded results, or kernels that the cache knows or that runs/ has a journal of.
         cache: the cache to look in; None takes the usual ones.
         space: the kernel's space file, for landmarks, launches and work; None takes a packaged one.
 
@@ -85,11 +86,14 @@ def gather(names: Sequence[str], cache: Path | None = None, space: Path | None =
         if not path.is_file() and (path.suffix or path.exists()):
             raise InputError(f"{path}: no such file; expected recorded results, such as a file of runs/")
         sources.append(path if path.is_file() else name)
-    return gather_sources(sources, cache, space)
+    return gather_sources(sources, cache, space, Path("runs"))
 
 
 def gather_sources(
-    sources: Sequence[Path | str], cache: Path | None = None, space: _Spaces = None
+    sources: Sequence[Path | str],
+    cache: Path | None = None,
+    space: _Spaces = None,
+    runs: Path | None = None,
 ) -> Gathered:
     """The same for files, each a `Path`, and kernels of the cache, each a text.
 
@@ -97,13 +101,14 @@ def gather_sources(
         sources: What to read.
         cache: The cache to look in; None takes the usual ones.
         space: The space file, or space files by kernel, of which those that do not fit are ignored.
+        runs: A folder whose newest journal of a kernel is shown before the cache; None takes none.
     """
     searches: list[Search] = []
     for source in sources:
         if isinstance(source, Path):
             searches += _of_file(source, cache, space)
         else:
-            searches += _of_cache(source, cache, space)
+            searches += _of_kernel(source, cache, space, runs)
     files = [source for source in sources if isinstance(source, Path)]
     return Gathered(tuple(searches), *_comparison(files, len(files) < len(sources), searches, cache))
 
@@ -180,6 +185,22 @@ def _of_recordings(path: Path, cache: Path | None, space: _Spaces) -> Iterable[S
 
 def _single(time_ms: float | None) -> Measurement | None:
     return None if time_ms is None else Measurement((time_ms,), Rule.IMPORTED)
+
+
+def _of_kernel(kernel: str, cache: Path | None, space: _Spaces, runs: Path | None) -> list[Search]:
+    """The newest journal of a kernel, which has failures and order, and what the cache has beside it."""
+    journal: list[Search] = []
+    if runs is not None:
+        with suppress(InputError):  # there is none, or it holds no trial yet
+            journal = list(_of_file(find_journal(kernel, runs), cache, space))
+    with suppress(NoConfig) if journal else nullcontext():
+        shown = {_problem(search) for search in journal}
+        journal += [search for search in _of_cache(kernel, cache, space) if _problem(search) not in shown]
+    return journal
+
+
+def _problem(search: Search) -> tuple[str, tuple[tuple[str, int], ...], str | None, str]:
+    return slug(search.device_name), tuple(sorted(search.sizes.items())), search.dtype, search.data
 
 
 def _of_cache(kernel: str, cache: Path | None, space: _Spaces) -> Iterable[Search]:

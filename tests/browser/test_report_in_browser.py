@@ -235,6 +235,19 @@ def test_a_value_is_a_filter_and_so_is_a_cell_of_the_heat_map(opened):
     assert 0 < shown(opened) < 180
 
 
+def test_what_fails_and_what_belongs_together_is_told(opened):
+    cells = opened.execute_script(
+        "return [...document.querySelectorAll('#failures td')].map((one) => one.textContent)"
+    )
+    assert cells[2] == "BLOCK=1024 with WORK=16: 6 of the 6, 100% of its trials against 3.3% overall"
+    title = opened.execute_script("return document.querySelector('#matrix h3').textContent")
+    assert re.fullmatch(
+        r"What a second GPU would cost: the best of (\S+) takes 1 times as long on (\S+) as the best of \2; "
+        "the reverse 1 times",
+        title,
+    )
+
+
 def test_failures_can_be_shown_alone(opened):
     opened.execute_script("document.querySelector('#failures button').click()")
     statuses = opened.execute_script(CELLS % 3)

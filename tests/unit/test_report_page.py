@@ -248,6 +248,26 @@ def test_several_devices_are_compared(tmp_path, no_cache):
     assert found["comparison"]["flips"] == {"A": ["1", "2"]}
 
 
+def test_a_kernel_is_shown_with_its_newest_journal(tmp_path, monkeypatch):
+    """The cache has neither failures nor order."""
+    known = record(entry(64))
+    cache.store(tmp_path / "cache", DEVICE, known)
+    monkeypatch.chdir(tmp_path)
+    (of_cache,) = gather([known.kernel], tmp_path / "cache").searches
+    assert of_cache.is_cached
+    (tmp_path / "runs").mkdir()
+    trials = [trial(1), trial(2, Status.TIMEOUT)]
+    journal(tmp_path / f"runs/{known.kernel}.a.jsonl", trials, kernel=known.kernel)
+    found = gather([known.kernel], tmp_path / "cache").searches
+    assert [one.is_cached for one in found] == [False, True]
+    assert [one.status for one in found[0].trials] == [Status.OK, Status.TIMEOUT]
+    same = {"device": DEVICE.name, "sizes": sizes_text(dict(of_cache.sizes)), "dtype": of_cache.dtype}
+    path = tmp_path / f"runs/{known.kernel}.a.jsonl"
+    head, *rows = path.read_text().splitlines(keepends=True)
+    path.write_text(json.dumps(json.loads(head) | same) + "\n" + "".join(rows))
+    assert [one.is_cached for one in gather([known.kernel], tmp_path / "cache").searches] == [False]
+
+
 def test_the_folder_of_a_report_is_made(tmp_path):
     done = run_in_process(ROOT, "report", str(EXCERPT / "A100_T4.json"), "-o", str(tmp_path / "a/b.html"))
     assert done.returncode == 0 and (tmp_path / "a/b.html").is_file()

@@ -195,7 +195,8 @@ function drawBars(context, width, height, colours, bars, { unit, isLog = false, 
   const widest = Math.max(0, ...bars.map((bar) => context.measureText(short(plain(bar.label), labelMost)).width));
   const left = Math.min(widest + 14, width * 0.44);
   const room = Math.max(0, ...bars.map((bar) => context.measureText([bar.text, bar.dotText].filter(Boolean).join("   ")).width)) + 12;
-  const box = { left, right: Math.max(left + 40, width - Math.min(room, width * 0.36)), top: 6, bottom: 6 + BAR * bars.length };
+  const [before, after] = bars.some((bar) => bar.range) ? [Math.min(room, width * 0.2), 14] : [0, Math.min(room, width * 0.36)];
+  const box = { left: left + before, right: Math.max(left + before + 40, width - after), top: 6, bottom: 6 + BAR * bars.length };
   const values = bars.flatMap((bar) => [bar.value, ...(bar.range || []), ...(bar.dot ? [bar.dot] : []), ...(bar.dots || [])]).filter((value) => value > 0);
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0.1, 1];
   const scale = numberScale(isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 120);
@@ -207,7 +208,8 @@ function drawBars(context, width, height, colours, bars, { unit, isLog = false, 
     context.fillText(fitMiddle(context, plain(bar.label), left - 10), left - 8, y);
     context.textAlign = "left";
     const end = bar.range ? drawRange(context, colours, scale, bar, y) : drawBar(context, colours, scale, bar, box.left, y);
-    drawBarTexts(context, colours, scale, bar, end + 6, width, y);
+    const from = bar.range ? end - 10 - context.measureText(bar.text).width : end + 6;
+    drawBarTexts(context, colours, scale, bar, from, width, y);
     return { left: 0, top: y - BAR / 2, width, height: BAR, x: end, y, tip: bar.tip || `${bar.label}: ${bar.text}`, act: bar.act };
   });
   return boxes(marks);
@@ -222,7 +224,7 @@ function drawBar(context, colours, scale, bar, left, y) {
   return end;
 }
 
-/** A band, with a mark at its value and a dot at its best; returns where the band ends. */
+/** A band, with a mark at its value and a dot at its best, which is where its text belongs; returns the dot's place. */
 function drawRange(context, colours, scale, bar, y) {
   const [from, to] = bar.range.map(scale.at);
   context.fillStyle = colours.faint;
@@ -233,7 +235,7 @@ function drawRange(context, colours, scale, bar, y) {
   context.beginPath();
   context.arc(scale.at(bar.dot), y, 4, 0, 7);
   context.fill();
-  return to;
+  return scale.at(bar.dot);
 }
 
 /** The text behind a bar, and the diamonds with theirs; the first goes behind the diamonds if one is in its way. */

@@ -26,7 +26,7 @@ function addImportance() {
       draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "share of the variance of log time" }),
       caption: () => {
         const poor = importance.fit < POOR_FIT ? " That is poor: read nothing into these shares." : "";
-        return `Functional ANOVA of a random forest, from ${whole(importance.trials)} trials; it explains ${percent(Math.max(0, importance.fit))} of the variance of trials that it has not seen.${poor}`;
+        return `Functional ANOVA of a random forest, from ${whole(importance.trials)} trials; it explains ${percent(Math.max(0, importance.fit))} of the variance of trials that it has not seen.${poor}${interactionText(importance)}`;
       },
       rows: () => [["parameter or pair", "share"], bars.map((bar) => [bar.label, bar.text])],
     });
@@ -57,6 +57,37 @@ function mattersMost({ single, pairs, fit }) {
   const [[name, share]] = single;
   const stronger = pairs.find((pair) => pair[2] > share);
   return `${short(name, 40)} matters most: ${percent(share)} of the variance of log time${stronger ? `, more still ${short(stronger[0], 40)} with ${short(stronger[1], 40)}` : ""}`;
+}
+
+/** What the strongest pair means: where the one decides the time, and where it hardly does. */
+function interactionText({ pairs, fit }) {
+  const axes = pairs.length ? pairs[0].slice(0, 2).map((name) => view.varying.find((axis) => axis.title === name)) : [];
+  if (fit < POOR_FIT || axes.length < 2 || axes.includes(undefined) || pairs[0][2] < 0.01) return "";
+  const found = [spreads(...axes), spreads(...axes.slice().reverse())].filter((one) => one.groups.length > 1 && one.groups[0].factor >= NEAR)
+    .sort((a, b) => contrast(b.groups) - contrast(a.groups));
+  if (!found.length) return "";
+  const { of, given, groups } = found[0];
+  const [strong, weak] = [groups[0], groups[groups.length - 1]];
+  const said = ({ place, fast, slow }) => `${short(given.title, 40)}=${short(given.values[place])} its best is ${number(fast.time, 3)} ms (${short(fast.value)}) against ${number(slow.time, 3)} ms (${short(slow.value)})`;
+  const where = groups.filter((one) => one.factor >= NEAR).length === 1 ? "only" : "most";
+  return ` ${short(of.title, 40)} matters ${where} with ${short(given.title, 40)}=${short(given.values[strong.place])}: with ${said(strong)}; with ${said(weak)}.`;
+}
+
+const contrast = (groups) => groups[0].factor / groups[groups.length - 1].factor;
+
+/** For each value of one parameter, between which best times another parameter moves; the widest first. */
+function spreads(of, given) {
+  const best = given.values.map(() => new Float64Array(of.values.length).fill(Infinity));
+  for (const row of view.timed) {
+    const [one, other] = [of.data[row], given.data[row]];
+    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.time[row]);
+  }
+  const groups = best.map((times, place) => {
+    const sorted = [...times].map((time, at) => ({ time, value: of.values[at] })).filter(({ time }) => time < Infinity).sort((a, b) => a.time - b.time);
+    const [fast, slow] = [sorted[0], sorted[sorted.length - 1]];
+    return { place, fast, slow, count: sorted.length, factor: sorted.length ? slow.time / fast.time : NaN };
+  });
+  return { of, given, groups: groups.filter((one) => one.count > 1).sort((a, b) => b.factor - a.factor) };
 }
 
 /** Which value is fastest in the median, and what the slowest costs. */

@@ -93,7 +93,7 @@ function addCosts(grid) {
     for (let row = 0; row < view.count; row++) {
       if (!view.selected[row]) continue;
       const compiled = compile ? (compile[row] || 0) / 1e3 : 0;
-      const name = view.statuses[status[row]] === "ok" ? "verifying and timing" : `failed: ${words(view.statuses[status[row]])}`;
+      const name = view.statuses[status[row]] === "ok" ? (view.isImported ? "timing" : "verifying and timing") : `failed: ${words(view.statuses[status[row]])}`;
       parts.set("compiling", parts.get("compiling") + compiled);
       parts.set(name, (parts.get(name) || 0) + Math.max(0, ((cost && cost[row]) || 0) - compiled));
     }
@@ -103,12 +103,44 @@ function addCosts(grid) {
   addChart(grid, {
     id: "costs", title: "Where the time went", isWide: true, height: () => barHeight(sums().length),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, sums(), { unit: "seconds, summed over trials" }),
-    caption: () => "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
+    caption: () => view.isImported ? "Summed over trials, as the file records them."
+      : "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
     rows: () => [["part", "seconds"], sums().map((bar) => [bar.label, bar.value])],
   });
 }
 
-/** For each way to fail the value that most failures share and that most often fails so. */
+const KINDS = new Set(["CompilationFailedConfig", "RuntimeFailedConfig", "InvalidConfig"]); // no message, but Kernel Tuner's word for the kind
+const CLEAR = 1.5; // times the rate overall, from which on failures belong to a value
+const PAIR_GAIN = 1.25; // from which on two values say more than one
+
+/** The value or pair of values that holds at least half of some failures at a clearly higher rate; else nothing. */
+function mostFail(failing) {
+  const rate = failing.length / view.count;
+  let [said, most] = ["", 0];
+  const look = (axes, gain) => {
+    const size = axes.reduce((product, axis) => product * axis.values.length, 1);
+    if (size > 1e5) return;
+    const [all, bad] = [new Int32Array(size), new Int32Array(size)];
+    const place = (row) => axes.reduce((sum, axis) => (sum < 0 || axis.data[row] < 0 ? -1 : sum * axis.values.length + axis.data[row]), 0);
+    for (let row = 0; row < view.count; row++) if (place(row) >= 0) all[place(row)]++;
+    for (const row of failing) if (place(row) >= 0) bad[place(row)]++;
+    bad.forEach((count, cell) => {
+      const often = count / all[cell];
+      const score = (often - rate) * count;
+      if (2 * count < failing.length || often < CLEAR * rate || score <= gain * most) return;
+      most = score;
+      const values = axes.length > 1 ? [Math.floor(cell / axes[1].values.length), cell % axes[1].values.length] : [cell];
+      const names = axes.map((axis, at) => `${short(axis.title, 40)}=${short(axis.values[values[at]])}`).join(" with ");
+      said = `${names}: ${whole(count)} of the ${whole(failing.length)}, ${percent(often)} of its trials against ${percent(rate)} overall`;
+    });
+  };
+  for (const axis of view.varying) look([axis], 1);
+  const single = most;
+  view.varying.forEach((one, at) => view.varying.slice(at + 1).forEach((other) => look([one, other], most > single ? 1 : PAIR_GAIN)));
+  return said;
+}
+
+/** How trials failed: how many, with which values most, and why. */
 function addFailures() {
   const grid = section("failures", "Failures");
   if (!view.hasOrder) {
@@ -122,25 +154,14 @@ function addFailures() {
   }
   const rows = kinds.map(([value, place]) => {
     const failing = [...view.columns.status.keys()].filter((row) => view.columns.status[row] === place);
-    const rate = failing.length / view.count;
-    let said = ["no value in particular", 0];
-    for (const axis of view.varying) {
-      const [all, bad] = [new Int32Array(axis.values.length), new Int32Array(axis.values.length)];
-      for (let row = 0; row < view.count; row++) if (axis.data[row] >= 0) all[axis.data[row]]++;
-      for (const row of failing) if (axis.data[row] >= 0) bad[axis.data[row]]++;
-      axis.values.forEach((one, at) => {
-        const often = all[at] ? bad[at] / all[at] : 0;
-        const score = often > 1.5 * rate ? (often - rate) * (bad[at] / failing.length) : 0;
-        if (score > said[1]) said = [`${axis.title}=${one}: ${whole(bad[at])} of its ${whole(all[at])} trials`, score];
-      });
-    }
     const details = new Map();
     for (const row of failing) {
       const first = view.details[view.columns.detail[row]].split("\n")[0];
+      if (!first || KINDS.has(first)) continue;
       details.set(first, (details.get(first) || 0) + 1);
     }
     const [common] = [...details].sort((a, b) => b[1] - a[1]);
-    return { value, place, count: failing.length, said: said[0], detail: common ? common[0] : "" };
+    return { value, place, count: failing.length, said: mostFail(failing), detail: common ? common[0] : "the file records no message" };
   });
   const body = rows.map((row) => el("tr", {},
     el("td", {}, el("button", { type: "button", text: words(row.value), title: "Show only these", onclick: () => { allow(view.status, [row.place]); applyFilters(); } })),

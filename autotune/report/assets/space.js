@@ -138,7 +138,7 @@ function addParallel(grid) {
     for (const cell of present) {
       const isFailed = failures[cell] === counts[cell];
       context.strokeStyle = isFailed ? colours.fail : view.isSpace ? colours.accent : colours.bins[Math.round(((mean(cell) - low) / (high - low || 1)) * (BINS - 1))];
-      context.lineWidth = 0.7 + (view.isSpace ? 2.5 : 4) * Math.sqrt(counts[cell] / most);
+      context.lineWidth = 0.7 + 2.5 * Math.sqrt(counts[cell] / most);
       context.setLineDash(isFailed ? [4, 3] : []);
       context.beginPath();
       link(cell);
@@ -146,11 +146,13 @@ function addParallel(grid) {
     }
     context.setLineDash([]);
     if (view.best !== null && view.selected[view.best] && one[view.best] >= 0 && other[view.best] >= 0) {
-      context.strokeStyle = colours.strong;
-      context.lineWidth = 3;
-      context.beginPath();
-      link(one[view.best] * width + other[view.best]);
-      context.stroke();
+      for (const [colour, wide] of [[colours.card, 9], [colours.strong, 5]]) { // its edge tells it from the others
+        context.strokeStyle = colour;
+        context.lineWidth = wide;
+        context.beginPath();
+        link(one[view.best] * width + other[view.best]);
+        context.stroke();
+      }
     }
   }
 }
