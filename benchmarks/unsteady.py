@@ -164,7 +164,7 @@ class InProcess:
     def start(self) -> None:
         """There is nothing to start."""
 
-    close = start
+    close = renew = start
 
     def prepare(self, *cases: Any) -> None:
         """Everything is at hand."""

@@ -32,7 +32,8 @@ TIMEOUT_S = (
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
-    r"^=+ (?:Error: |Warning: )?((?:Invalid|Misaligned|Program hit|Race|Barrier|Divergent|Uninitialized).*)$",
+    r"^=+ (?:Error: |Warning: )?"
+    r"((?:Invalid|Misaligned|Program hit|Potential|Barrier|Divergent|Uninitialized).*)$",
     re.MULTILINE,
 )
 
@@ -52,7 +53,7 @@ class Sanitizer:
         """Run configurations under each tool, and return what is found by their place in `runs`.
 
         A tool that does not work here, or does not end in time, finds nothing. A finding becomes a failed
-        launch, so errors of the run are ignored and the sanitizer's exit code decides.
+        launch, so errors of the run are ignored: the sanitizer's exit code and report decide.
         """
         with ThreadPoolExecutor(len(tools)) as threads:
             found = threads.map(partial(self._check, runs=runs), tools)
@@ -75,7 +76,9 @@ class Sanitizer:
             each = (self._check(tool, [run]) for run in runs)
             return {place: found[0] for place, found in enumerate(each) if found}
         first = _FIRST_ERROR.search(output)
-        what = first[1].strip() if first else "an error"
+        if first is None:  # the tool itself failed: some do not know launches by kernels
+            return {}
+        what = first[1].strip(" :")
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
         return {0: Failure(status, f"compute-sanitizer found: {what}")}
 
@@ -83,6 +86,8 @@ class Sanitizer:
         """Return the sanitizer's exit code and output; raises ChildTimeout."""
         deadline_s = time.monotonic() + TIMEOUT_S
         wrapper = (self.program, "--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1")
+        if tool == "racecheck":  # its default report, of pairs of source lines, misses races
+            wrapper += ("--racecheck-report", "all")
         problems = runs[0][1]
         child = Child(
             DeviceState, self.address, self.reference, problems, environment=self.environment, wrapper=wrapper

@@ -80,7 +80,7 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
         (ONE_BEYOND, Status.OUT_OF_BOUNDS, "Invalid __global__ read of size 4 bytes"),
         (FAR_BEYOND, Status.OUT_OF_BOUNDS, "Invalid __global__ read of size 4 bytes"),
         (MISALIGNED, Status.OUT_OF_BOUNDS, "Invalid __global__ read of size 8 bytes"),
-        (RACE, Status.WRONG_RESULT, "Race reported between"),
+        (RACE, Status.WRONG_RESULT, "Potential RAW hazard detected at __shared__"),
     ],
     ids=["beyond shared memory", "one beyond", "far beyond", "misaligned", "race"],
 )
