@@ -85,9 +85,10 @@ class Sanitizer:
     def _run(self, tool: str, runs: Sequence[Run]) -> tuple[int, str]:
         """Return the sanitizer's exit code and output; raises ChildTimeout."""
         deadline_s = time.monotonic() + TIMEOUT_S
-        wrapper = (self.program, "--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1")
-        if tool == "racecheck":  # its default report, of pairs of source lines, misses races
-            wrapper += ("--racecheck-report", "all")
+        # racecheck's default report, of pairs of source lines, misses races
+        report = ("--racecheck-report", "all") if tool == "racecheck" else ()
+        options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
+        wrapper = (self.program, *options)
         problems = runs[0][1]
         child = Child(
             DeviceState, self.address, self.reference, problems, environment=self.environment, wrapper=wrapper
