@@ -10,6 +10,7 @@ from typing import Any
 from autotune.cli._device_use import use_of
 from autotune.cli._tables import problem_text, rate_text
 from autotune.core.records import NOISY, Value
+from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.surrogate import FASTER, StoppingEstimate
 from autotune.tuning.doubts import busy_text, is_busy
@@ -249,9 +250,19 @@ def _warnings(result: Result) -> list[str]:
     return [
         *_others(result),
         *_conditions(result.final.conditions),
-        *shifted([(searched_ms.get(config), final) for config, final in finals]),
+        *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
         *_uncompared(result),
     ]
+
+
+def _unrepeated(result: Result) -> list[str]:
+    """Warn of times in the search that are far below that of the best, which came out best in turns."""
+    times_ms = [trial.time_ms for trial in result.trials if trial.time_ms is not None]
+    faster_ms = [time_ms for time_ms in times_ms if time_ms * SHIFT < result.final.median_ms]
+    if not faster_ms or result.objective is not Objective.TIME:
+        return []
+    times = f"{count_text(len(faster_ms), 'faster time')} of the search, down to {min(faster_ms):.4g} ms"
+    return [f"warning {times}, did not repeat: the machine was unsteady"]
 
 
 def _others(result: Result) -> list[str]:

@@ -203,6 +203,7 @@ class SearchProgress(_Progress):
         """Say what the last round does, and show its stages alone."""
         self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
         self._count(None)
+        self._best_ms = None  # of the search; another may be best in turns
 
     def _notes(self) -> list[str]:
         best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]

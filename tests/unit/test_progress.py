@@ -60,7 +60,7 @@ def test_the_last_round_has_a_bar_of_its_own():
     progress.tried(trial(1.0))
     progress.last_round(8)
     progress.stage(Stage("last round: timing, round", 6, 12))
-    assert progress._renderable().plain == "━━━━━━       last round: timing, round 6 of 12, 0:00, best 1 ms"
+    assert progress._renderable().plain == "━━━━━━       last round: timing, round 6 of 12, 0:00"
 
 
 def test_warnings_are_said_to_the_quiet_too(capsys):
