@@ -262,7 +262,7 @@ def _unrepeated(result: Result) -> list[str]:
     if not faster_ms or result.objective is not Objective.TIME:
         return []
     times = f"{count_text(len(faster_ms), 'faster time')} of the search, down to {min(faster_ms):.4g} ms"
-    return [f"warning {times}, did not repeat: the machine was unsteady"]
+    return [f"warning {times}, did not repeat in turns with others"]
 
 
 def _others(result: Result) -> list[str]:

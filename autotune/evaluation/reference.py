@@ -22,6 +22,7 @@ from autotune.errors import BrokenReference
 from autotune.evaluation.sampling import Indices, sample_indices, takes_indices
 from autotune.evaluation.work_item import Array
 
+_FUNCTIONS = ("reference", "inputs", "magnitude")  # that a file may have
 _MAX_LETTERS = 300  # of what an exception says
 
 
@@ -104,7 +105,9 @@ def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
     function = getattr(module, name, None)
     if not callable(function):
         own = [
-            key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+            key
+            for key, value in vars(module).items()
+            if getattr(value, "__module__", "") == module.__name__ and key not in _FUNCTIONS
         ]
         one = "it" if len(own) == 1 else "the one that is meant"
         found = f"only {', '.join(f'`{key}`' for key in own)}; rename {one} to `{name}`" if own else "none"

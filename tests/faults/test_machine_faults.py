@@ -186,9 +186,9 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     (tmp_path / "reference.py").write_text("")
     worker = Worker(FAKE, tmp_path / "reference.py", ())
     worker.prepare()
-    found = worker.run(sleep_once, tmp_path / "run", timeout_s=5)
+    found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
     worker.close()
-    pool = CompilerPool(partial(SleepyCompiler, tmp_path / "compiled"), workers=1, timeout_s=5)
+    pool = CompilerPool(partial(SleepyCompiler, tmp_path / "compiled"), workers=1, timeout_s=3)
     compiled = pool.submit("x = 1", ()).result()
     pool.close()
     if is_repeated:

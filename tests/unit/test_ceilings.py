@@ -10,7 +10,9 @@ from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
 from autotune.hardware.ceilings import BYTES, FILE, Ceiling, ceilings_text, read_ceilings
 from autotune.hardware.names import known_gpu
+from autotune.serving.cache import store_beside
 from autotune.space import bind, load_space, problem_of
+from autotune.tuning.task import find_device
 
 H200 = known_gpu("NVIDIA H200")
 CPU = replace(
@@ -28,14 +30,13 @@ def test_every_figure_has_configurations_to_choose_from(device):
 
 
 def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, capsys):
+    other = Ceiling("memory read", BYTES, 1e9, {}, {})
+    text = ceilings_text([other], "2026-01-01T00:00:00+00:00")
+    path = store_beside(tmp_path, find_device("opencl:0")[1], FILE, text)
     arguments = ["ceilings", "-d", "opencl:0", "--only", "one counter", "--cache", str(tmp_path), "--json"]
     assert main(arguments) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["name"] == "atomics to one counter" and found["value"] > 0
-    (path,) = tmp_path.glob(f"*/{FILE}")
-    other = Ceiling("memory read", BYTES, 1e9, {}, {})
-    path.write_text(ceilings_text([other], "2026-01-01T00:00:00+00:00"))
-    assert main(arguments) == 0
     assert set(read_ceilings(path.parent)) == {"memory read", "atomics to one counter"}
 
 

@@ -170,7 +170,7 @@ LINES = [
         {"front": ((BEST, 1.0, 2.0), (OTHER, 2.0, 1.0))},
         {"front": "2 that no other beats in time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
     ),
-    (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not repeat: the machine"}),
+    (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not repeat"}),
     # what is there from before
     ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
     ({"resumed": 4}, {"tried": "4 ok; all of them were known from the journal\n"}),
