@@ -42,6 +42,7 @@ def main() -> None:
         picture(browser, space, "#funnel figure", "space-funnel.png")
         picture(browser, space, "#ties figure", "space-ties.png")
         picture(browser, report, "#beside", "beside.png")
+        picture(browser, report, "figure:has(#parallel)", "report.png")
         autotune(["plot", "roofline", "bicgk", "-o", str(PLOTS / "roofline.png"), *CACHE])
 
 
