@@ -13,12 +13,12 @@ from pathlib import Path
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
-from autotune.core.trials import Budget, Trial
+from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.evaluation.instance import work
-from autotune.evaluation.journal import Journal
 from autotune.hardware.ceilings import BYTES, OPERATIONS, SECONDS, Ceiling
 from autotune.space import bind, load_space, problem_of
+from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
@@ -62,20 +62,6 @@ def probes(device: DeviceInfo) -> Iterator[Probe]:
     yield Probe(f"latency of {4 * elements:,} bytes", "latency", SECONDS, {"n": elements})
 
 
-class _Unobserved:
-    """An observer of searches that tells nothing."""
-
-    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None: ...
-
-    def tried(self, trial: Trial) -> None: ...
-
-    def stage(self, stage: Stage) -> None: ...
-
-    def warn(self, text: str) -> None: ...
-
-    def last_round(self, count: int) -> None: ...
-
-
 def measure_ceilings(
     address: Address,
     device: DeviceInfo,
@@ -109,7 +95,7 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
             transfer=False,
             sanitizer=False,
         )
-        result = search(task, options, _Unobserved())
+        result = search(task, options, Unobserved())
     config, seconds = result.winner.config, result.final.median_ms / 1e3
     amounts = work(task.space, config, problem.sizes)
     value = {

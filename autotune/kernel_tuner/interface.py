@@ -19,15 +19,13 @@ from autotune.api.progress import CallbackProgress, NotebookProgress, is_noteboo
 from autotune.api.space import with_default
 from autotune.core.expressions import number, parse
 from autotune.core.records import Config
-from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import Budget, Failure, Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
-from autotune.evaluation.journal import Journal
 from autotune.kernel_tuner.request import Request, read_request
 from autotune.searchers import strategy_names
-from autotune.tuning.context import Observer, open_context
+from autotune.tuning.context import Observer, Unobserved, open_context
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import TuningTask
@@ -259,29 +257,10 @@ def _journal(kernel: str, request: Request, cache: str | Path | None) -> Path:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Observer]:
     if quiet:
-        yield _Quiet()
+        yield Unobserved()
         return
     with NotebookProgress(None) if is_notebook() else CallbackProgress(None) as progress:
         yield progress
-
-
-class _Quiet:
-    """An observer that shows nothing."""
-
-    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Ignore it."""
-
-    def tried(self, trial: Trial) -> None:
-        """Ignore it."""
-
-    def stage(self, stage: Stage) -> None:
-        """Ignore it."""
-
-    def warn(self, text: str) -> None:
-        """Ignore it."""
-
-    def last_round(self, count: int) -> None:
-        """Ignore it."""
 
 
 def _search(task: TuningTask, options: Options, progress: Observer) -> Result:

@@ -22,7 +22,7 @@ from autotune.serving.cache_schema import damaged, device_text, parse_device, pa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 Folder = str | os.PathLike[str]
@@ -168,39 +168,36 @@ def store(
         Overtaken: The stored entries are not those in `seen`.
         CacheError: The folder belongs to another device, or cannot be written.
     """
-    from pathlib import Path
+    path = record_path(os.fspath(root), device.slug, record.kernel)
 
-    from autotune.processes.files import locked, replace_file
+    def text() -> str:
+        old = read_record(path) if os.path.exists(path) else replace(record, entries=())
+        if seen is not None and seen != _replaced(old, record):
+            raise Overtaken(f"{path}: another process has stored a result in the meantime")
+        return record_text(_merge(old, record))
 
-    path = Path(record_path(os.fspath(root), device.slug, record.kernel))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):
-            _require_same_device(path.parent, device)
-            old = read_record(str(path)) if path.exists() else replace(record, entries=())
-            if seen is not None and seen != _replaced(old, record):
-                raise Overtaken(f"{path}: another process has stored a result in the meantime")
-            text = record_text(_merge(old, record))
-            replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
-            replace_file(path, text)
-    except OSError as error:
-        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
-    return path
+    return _write(path, device, text)
 
 
 def store_beside(root: Folder, device: DeviceInfo, name: str, text: str) -> Path:
     """Write a file about a device beside its results; raises CacheError as `store` does."""
+    return _write(f"{os.fspath(root)}/{device.slug}/{name}", device, lambda: text)
+
+
+def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
+    """Write a file beside the device's own; `text` is called when no other process writes there."""
     from pathlib import Path
 
     from autotune.processes.files import locked, replace_file
 
-    path = Path(root) / device.slug / name
+    path = Path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             _require_same_device(path.parent, device)
+            content = text()
             replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
-            replace_file(path, text)
+            replace_file(path, content)
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
     return path

@@ -75,6 +75,25 @@ class Observer(Protocol):
         """Called before `count` finalists are verified again and timed in turns."""
 
 
+class Unobserved:
+    """An observer that ignores all events."""
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """Ignore it."""
+
+    def tried(self, trial: Trial) -> None:
+        """Ignore it."""
+
+    def stage(self, stage: Stage) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
+        """Ignore it."""
+
+    def last_round(self, count: int) -> None:
+        """Ignore it."""
+
+
 @dataclass(frozen=True)
 class TuningContext:
     """What is open during a run."""

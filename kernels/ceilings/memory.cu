@@ -12,6 +12,13 @@ typedef VECTOR(int, VECTOR_WIDTH) vector_t;
     for (size_t first = (size_t)BLOCK_INDEX(x) * (BLOCK_SIZE * UNROLL) + THREAD_INDEX(x);       \
          first < (n) / VECTOR_WIDTH; first += (size_t)GRID_EXTENT(x) * (BLOCK_SIZE * UNROLL))
 
+DEVICE void load(vector_t *found, GLOBAL const vector_t *source)
+{
+    UNROLL_LOOP(UNROLL)
+    for (int k = 0; k < UNROLL; k++)
+        found[k] = source[k * BLOCK_SIZE];
+}
+
 KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
 read_memory(GLOBAL const int *RESTRICT numbers, GLOBAL int *total, const unsigned long n,
             const unsigned int passes)
@@ -22,9 +29,7 @@ read_memory(GLOBAL const int *RESTRICT numbers, GLOBAL int *total, const unsigne
     for (unsigned int pass = 0; pass < passes; pass++)
         EACH_VECTOR(n) {
             vector_t found[UNROLL];
-            UNROLL_LOOP(UNROLL)
-            for (int k = 0; k < UNROLL; k++)
-                found[k] = source[first + k * BLOCK_SIZE];
+            load(found, source + first);
             UNROLL_LOOP(UNROLL)
             for (int k = 0; k < UNROLL; k++)
                 sums = sums + found[k];
@@ -59,9 +64,7 @@ copy_memory(GLOBAL const int *RESTRICT numbers, GLOBAL int *RESTRICT result, con
     for (unsigned int pass = 0; pass < passes; pass++)
         EACH_VECTOR(n) {
             vector_t found[UNROLL];
-            UNROLL_LOOP(UNROLL)
-            for (int k = 0; k < UNROLL; k++)
-                found[k] = source[first + k * BLOCK_SIZE];
+            load(found, source + first);
             UNROLL_LOOP(UNROLL)
             for (int k = 0; k < UNROLL; k++)
                 target[first + k * BLOCK_SIZE] = found[k];
