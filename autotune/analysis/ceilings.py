@@ -6,8 +6,9 @@ The kernels are ordinary ones (kernels/ceilings), tuned exhaustively and verifie
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from autotune.compilers.kernel_source import packaged, read_source
@@ -16,7 +17,16 @@ from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.evaluation.instance import work
-from autotune.hardware.ceilings import BYTES, OPERATIONS, SECONDS, Ceiling
+from autotune.hardware.ceilings import (
+    BYTES,
+    FILE,
+    OPERATIONS,
+    SECONDS,
+    Ceiling,
+    ceilings_text,
+    read_ceilings,
+)
+from autotune.serving.cache import store_beside
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options
@@ -80,6 +90,20 @@ def measure_ceilings(
     for number, probe in enumerate(chosen, 1):
         on_stage(Stage(f"measuring {probe.name}:", number, len(chosen)))
         yield _measure(address, device, probe)
+
+
+def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> Path:
+    """Store figures in a cache beside those that were not measured again; returns the file.
+
+    Two processes that store at once lose nothing. Raises CacheError as `store_beside` does.
+    """
+    measured_at = datetime.now(UTC).isoformat(timespec="seconds")
+
+    def text() -> str:
+        kept = read_ceilings(root / device.slug) | {one.name: one for one in found}
+        return ceilings_text(list(kept.values()), measured_at)
+
+    return store_beside(root, device, FILE, text)
 
 
 def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:

@@ -56,7 +56,7 @@ class Survey:
     valid: int
     checked: tuple[Checked, ...]
     note: str = ""  # why there are no configurations
-    default_failure: str = ""  # why the default cannot run there
+    failure: str = ""  # why the default, or the one that was asked for, cannot run there
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Settings:
     timeout_s: float = 60.0
     workers: int | None = None  # None: one per core
     binaries: Path | None = None  # the cache of binaries; None keeps none
+    config: Config | None = None  # the only one to check
 
 
 class SurveyObserver(Protocol):
@@ -111,21 +112,23 @@ def survey(
             observer.checked(result)
             checked.append(result)
         found.append(
-            Survey(architecture, len(space), tuple(checked), default_failure=_failure(space, checked))
+            Survey(architecture, len(space), tuple(checked), failure=_failure(space, checked, settings))
         )
     return found
 
 
-def _failure(space: Space, checked: list[Checked]) -> str:
-    """Why the default cannot run; empty if it can."""
-    reasons = space.why_invalid(space.spec.default)
-    return "; ".join(reasons) or next(
-        (item.failure.detail for item in checked if item.config == space.spec.default and item.failure), ""
+def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
+    """Why the default, or the one that was asked for, cannot run; empty if it can."""
+    config = settings.config or space.spec.default
+    return "; ".join(space.why_invalid(config)) or next(
+        (item.failure.detail for item in checked if item.config == config and item.failure), ""
     )
 
 
 def _chosen(space: Space, settings: Settings) -> list[Config]:
-    """The default, then all others or a sample of them."""
+    """The default, then all others or a sample of them; or the one that was asked for, if it is valid."""
+    if settings.config is not None:
+        return [settings.config] if settings.config in space else []
     first = space.index(space.spec.default)
     others = [row for row in range(len(space)) if row != first]
     count = len(space) if settings.count is None else settings.count

@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--architecture",
         metavar="A,B",
         default="",
-        help="NVIDIA architectures, separated by commas (default: those of the GPUs with results)",
+        help="NVIDIA architectures or GPUs, separated by commas (default: those of the GPUs with results)",
     )
     parser.add_argument(
         "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
@@ -39,13 +39,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Build every kernel and print how many binaries each architecture has."""
     from autotune.errors import InputError
-    from autotune.hardware.architectures import architecture
+    from autotune.hardware.names import gpu_architectures
     from autotune.runtime.build import build
     from autotune.runtime.loaded_kernel import find_source
 
     if parsed.source is not None and len(parsed.kernels) > 1:
         raise InputError("--source is for one kernel; build the kernels one by one")
-    names = [architecture(name).name for name in parsed.architecture.replace(",", " ").split()]
+    names = [one.name for one in gpu_architectures(parsed.architecture)]
     sources = [find_source(kernel, parsed.source, parsed.cache) for kernel in parsed.kernels]
     built = [
         one

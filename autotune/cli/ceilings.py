@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.table import Table
@@ -31,11 +30,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Measure, keep and print the figures; those that are not measured again stay."""
-    from autotune.analysis.ceilings import measure_ceilings
+    from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
     from autotune.cli._tables import console
     from autotune.cli.progress import SearchProgress
-    from autotune.hardware.ceilings import FILE, ceilings_text, read_ceilings
-    from autotune.serving.cache import store_beside, writable_root
+    from autotune.serving.cache import writable_root
     from autotune.tuning.task import find_device
 
     address, device = find_device(parsed.device)
@@ -45,9 +43,7 @@ def run(parsed: argparse.Namespace) -> None:
         found = list(
             measure_ceilings(address, device, progress.stage, lambda probe: only in probe.name.lower())
         )
-    kept = read_ceilings(root / device.slug) | {one.name: one for one in found}
-    text = ceilings_text(list(kept.values()), datetime.now(UTC).isoformat(timespec="seconds"))
-    path = store_beside(root, device, FILE, text)
+    path = keep_ceilings(root, device, found)
     if parsed.json:
         emit([asdict(one) for one in found])
     else:

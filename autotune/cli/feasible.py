@@ -18,7 +18,7 @@ from autotune.cli.output import emit
 from autotune.core.trials import Status
 from autotune.errors import SetupError
 
-EXAMPLE = "autotune feasible spaces/reduce.yaml --architectures sm_75,sm_90 --budget 100"
+EXAMPLE = 'autotune feasible spaces/reduce.yaml --device "sm_80,NVIDIA H200" --budget 100'
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
 
@@ -28,10 +28,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_space(parser)
     opt.add_problem(parser)
     parser.add_argument(
+        "-d",
+        "--device",
         "--architectures",
         metavar="A,B",
+        dest="architectures",
         default=_ARCHITECTURES,
-        help="NVIDIA architectures, separated by commas (default %(default)s)",
+        help="NVIDIA GPUs or architectures, separated by commas (default %(default)s)",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="A=1,B=x",
+        action="append",
+        help="compile this configuration only; parameters that are left out have the default's value",
     )
     parser.add_argument(
         "--budget",
@@ -46,22 +55,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Compile the sample and print a table; raises SetupError if the default cannot run everywhere."""
+    """Compile and print a table; raises SetupError if the default, or the one asked for, cannot run."""
     from autotune.analysis.compile_survey import Settings, survey
     from autotune.cli._tables import console
     from autotune.cli.progress import SurveyProgress
     from autotune.compilers.binary_cache import default_folder
-    from autotune.hardware.architectures import architecture
-    from autotune.tuning.task import Target
+    from autotune.hardware.names import gpu_architectures
+    from autotune.space import load_space
+    from autotune.tuning.task import Target, locate
 
-    names = dict.fromkeys(filter(None, parsed.architectures.replace(",", " ").split()))
-    architectures = [architecture(name) for name in names or [""]]
+    architectures = gpu_architectures(parsed.architectures)
+    chosen = None
+    if parsed.config is not None:
+        chosen = opt.config(",".join(parsed.config), load_space(locate(parsed.space)))
     settings = Settings(
         count=parsed.budget,
         seed=parsed.seed,
         timeout_s=parsed.compile_timeout,
         workers=parsed.workers,
         binaries=default_folder() if parsed.binary_cache else None,
+        config=chosen,
     )
     target = Target(parsed.space, None, opt.sizes(parsed), parsed.dtype)
     with SurveyProgress() as progress:
@@ -75,10 +88,9 @@ def run(parsed: argparse.Namespace) -> None:
             out.print()
             out.print(failures)
     for item in surveys:
-        if item.default_failure:
-            raise SetupError(
-                f"the default configuration cannot run on {item.architecture.name}: {item.default_failure}"
-            )
+        if item.failure:
+            what = "the default configuration" if chosen is None else chosen
+            raise SetupError(f"{what} cannot run on {item.architecture.name}: {item.failure}")
 
 
 def _budget(text: str) -> int | None:
@@ -171,7 +183,8 @@ def _values(checked: Iterable[Checked], of: Callable[[Checked], int | None]) -> 
 def _spread(values: Sequence[float], style: str) -> str:
     if not values:
         return "-"
-    return " / ".join(style.format(value) for value in (min(values), median(values), max(values)))
+    shown = (min(values), median(values), max(values)) if len(values) > 1 else values
+    return " / ".join(style.format(value) for value in shown)
 
 
 def _compiles(item: Checked) -> bool:

@@ -118,5 +118,8 @@ ARCHITECTURES = {
 def architecture(name: str) -> Architecture:
     """Look up an architecture such as "sm_90"; raises InputError with the known ones."""
     if name not in ARCHITECTURES:
-        raise InputError(f"unknown architecture {name!r}; expected one of {', '.join(ARCHITECTURES)}")
+        known = ", ".join(ARCHITECTURES)
+        raise InputError(
+            f"unknown architecture {name!r}; expected one of {known}, or a GPU such as NVIDIA H200"
+        )
     return ARCHITECTURES[name]

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from autotune.core.frozen import dataclass, replace
 from autotune.core.records import DeviceInfo
-from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS
+from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS, Architecture, architecture
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
@@ -105,14 +105,28 @@ def known_gpu(name: str) -> DeviceInfo | None:
         name: An architecture such as `sm_90`, or a GPU's name. Memory, caches and number of multiprocessors
             are those of the architecture's example.
     """
-    architecture = name.strip().lower()
-    if architecture not in ARCHITECTURES:
-        architecture = traits_of_name(name).architecture or ""
-    if architecture not in ARCHITECTURES:
+    key = name.strip().lower()
+    if key not in ARCHITECTURES:
+        key = traits_of_name(name).architecture or ""
+    if key not in ARCHITECTURES:
         return None
-    example = ARCHITECTURES[architecture].device
-    is_example = name.strip().lower() == architecture or is_same(name, example.name)
+    example = ARCHITECTURES[key].device
+    is_example = name.strip().lower() == key or is_same(name, example.name)
     return example if is_example else replace(example, name=name, slug=slug(name))
+
+
+def gpu_architectures(names: str) -> list[Architecture]:
+    """The architectures of GPUs that need not be here; raises InputError for a name that implies none.
+
+    Args:
+        names: Architectures such as `sm_90` and names of GPUs, separated by commas.
+    """
+    found = {}
+    for name in filter(None, map(str.strip, names.split(","))):
+        device = known_gpu(name)
+        where = architecture(device.architecture if device else name)
+        found[name] = replace(where, device=device or where.device)
+    return list(found.values())
 
 
 @lru_cache(maxsize=1024)

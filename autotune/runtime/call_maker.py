@@ -110,8 +110,7 @@ class CallMaker:
         self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
         self.sizes = {name for entry in record.entries for name in entry.sizes}
         self.inputs = record.call.inputs if record.call else ()
-        roles = {item.name: item.role for item in record.arguments}
-        self.unchanged_inputs = {*self.inputs} if all(roles[name] == "in" for name in self.inputs) else set()
+        self.written = {item.name for item in record.arguments if item.role in ("out", "inout")}
 
     def close(self) -> None:
         """Drop the scratch memory, which is freed once no prepared call uses it."""

@@ -57,8 +57,11 @@ class LoadedKernel:
                 queue of a pyopencl array.
             named: Arrays by name, sizes that no shape determines, and scalars other than the tuned ones.
 
+        If all arrays are of numpy, the kernel runs on the CPU, the call waits, and outputs change in place.
+
         Returns:
-            The outputs of the space's `call` that were not passed. Otherwise pyopencl's event, None for CUDA.
+            The outputs of the space's `call` that were not passed. Otherwise pyopencl's event, None for CUDA
+            and numpy.
 
         Raises:
             InputError: Arrays, shapes, types or sizes do not fit.
@@ -72,10 +75,11 @@ class LoadedKernel:
                 key = (key, sizes, *numbers)
             call = self._calls[key]
         except UNUSUAL:
-            if stream is None and self._are_inputs_of_numpy(given):
+            if stream is None and (hosts := self._all_of_numpy(given)):
                 from autotune.runtime.opencl import call_on_cpu
 
-                return call_on_cpu(self, arrays, named)
+                others = {name: value for name, value in named.items() if name not in hosts}
+                return call_on_cpu(self, hosts, self._maker.written, others)
             call, handles = self._prepared(given, stream, named, sizes, numbers)
         if monotonic() > call.until and not self._is_current(call):
             return self(*arrays, stream=stream, **named)
@@ -188,12 +192,11 @@ class LoadedKernel:
                 self._looks[type(array)] = package_of(array).look
         return call, handles
 
-    def _are_inputs_of_numpy(self, arrays: Sequence[Any]) -> bool:
-        """Whether the arrays are what the space's `call` asks for, in the host's memory."""
+    def _all_of_numpy(self, arrays: Sequence[Any]) -> dict[str, Any]:
+        """The arrays by name if all are in the host's memory; otherwise none."""
         listed = zip(self._names_of(arrays), arrays, strict=False)
         given = {name: one for name, one in listed if one is not None}
-        is_call = bool(given) and given.keys() == self._maker.unchanged_inputs
-        return is_call and all(isinstance(one, np.ndarray) for one in given.values())
+        return given if all(isinstance(one, np.ndarray) for one in given.values()) else {}
 
     def _views(self, given: Mapping[str, Any]) -> dict[str, View]:
         """Check every array by itself, and that all are on one device."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +19,9 @@ from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make
 from autotune.runtime.prepared import CallPlan, Run, View, Workspace
+
+if TYPE_CHECKING:
+    from autotune.runtime.loaded_kernel import LoadedKernel
 
 
 class PyopenclPackage:
@@ -72,16 +75,32 @@ class PyopenclPackage:
         return make
 
 
-def call_on_cpu(kernel: Callable[..., Any], arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too."""
+def call_on_cpu(
+    kernel: LoadedKernel, arrays: Mapping[str, Any], written: Set[str], others: Mapping[str, Any]
+) -> Any:
+    """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
+
+    Args:
+        kernel: The kernel.
+        arrays: All arrays of the call, by name.
+        written: The arguments that the kernel writes: arrays that are changed in place.
+        others: The rest of the call, by name.
+
+    Raises:
+        InputError: OpenCL shows no CPU, or an array that the kernel writes is read-only.
+    """
+    outputs = {name: array for name, array in arrays.items() if name in written}
+    for name, array in outputs.items():
+        if not array.flags.writeable:
+            raise InputError(f"{kernel.kernel}: {name}: the kernel writes it, but the array is read-only")
     queue = _cpu_queue()
-
-    def there(value: Any) -> Any:
-        is_array = isinstance(value, np.ndarray)
-        return cl_array.to_device(queue, np.ascontiguousarray(value)) if is_array else value
-
-    outputs = kernel(*map(there, arrays), **{name: there(value) for name, value in named.items()})
-    return tuple(one.get() for one in outputs) if isinstance(outputs, tuple) else outputs.get()
+    there = {name: cl_array.to_device(queue, np.ascontiguousarray(one)) for name, one in arrays.items()}
+    made = kernel(**there, **others)
+    for name, array in outputs.items():
+        array[...] = there[name].get()
+    if isinstance(made, tuple):
+        return tuple(one.get() for one in made)
+    return made.get() if isinstance(made, cl_array.Array) else None
 
 
 @cache
@@ -91,7 +110,10 @@ def _cpu_queue() -> cl.CommandQueue:
     for device in devices:
         if device.type & cl.device_type.CPU:
             return cl.CommandQueue(cl.Context([device]))
-    raise InputError("numpy arrays run on the CPU, and OpenCL shows none; pass arrays on a GPU")
+    raise InputError(
+        "numpy arrays run on the CPU, and OpenCL shows none (`autotune doctor` says why); for a GPU, pass "
+        "cupy.asarray(x) or torch.as_tensor(x, device='cuda')"
+    )
 
 
 class OpenCLLauncher:

@@ -272,8 +272,9 @@ def package_of(array: object) -> Package:
         return _open("")
     if root == "numpy":
         raise InputError(
-            "numpy arrays need a CPU device, through pyopencl: pass pyopencl.array.to_device(queue, array); "
-            "for a GPU, copy them with cupy.asarray or torch.as_tensor"
+            "numpy arrays run on the CPU in a plain call, without stream= and bind(); here, pass "
+            "pyopencl.array.to_device(queue, x), or for a GPU cupy.asarray(x) or "
+            "torch.as_tensor(x, device='cuda')"
         )
     kind = type(array).__qualname__
     raise InputError(f"expected arrays on a GPU: of cupy, torch, pycuda, cuda.core or pyopencl; found {kind}")

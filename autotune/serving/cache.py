@@ -179,9 +179,12 @@ def store(
     return _write(path, device, text)
 
 
-def store_beside(root: Folder, device: DeviceInfo, name: str, text: str) -> Path:
-    """Write a file about a device beside its results; raises CacheError as `store` does."""
-    return _write(f"{os.fspath(root)}/{device.slug}/{name}", device, lambda: text)
+def store_beside(root: Folder, device: DeviceInfo, name: str, text: Callable[[], str]) -> Path:
+    """Write a file about a device beside its results; raises CacheError as `store` does.
+
+    `text` is called while no other process writes there, so it may read what the file holds.
+    """
+    return _write(f"{os.fspath(root)}/{device.slug}/{name}", device, text)
 
 
 def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:

@@ -138,11 +138,23 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
     assert complaint(x, out, speed=3).startswith("rows: speed was not expected")
     assert "takes the arrays x, out, unused; 4 were given" in complaint(x, out, None, None)
     assert "dtype 'float64': expected one of int32, float32" in complaint(x.astype(np.float64), out)
-    hosts = complaint(matrix(8, 32), np.zeros(8, np.int32))
-    assert hosts.startswith("numpy arrays need a CPU device, through pyopencl: pass pyopencl.array.to_device")
+    hosts = complaint(matrix(8, 32), np.zeros(8, np.int32), stream=queue)
+    assert hosts.startswith(
+        "numpy arrays run on the CPU in a plain call, without stream= and bind(); here, pass"
+    )
     mixed = complaint(x, np.zeros(8, np.int32))
     assert mixed.startswith("rows: out: a numpy array is not on the device; copy it there first")
     assert "expected arrays on a GPU" in complaint()
+
+
+def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
+    kernel = load_kernel("rows")
+    x, out = matrix(8, 32), np.zeros((8, 2), np.int32)[:, 0]  # also where the memory is not contiguous
+    assert kernel(x, out, factor=3) is None
+    assert (out == 3 * x.sum(axis=1)).all() and (x == matrix(8, 32)).all()
+    out.flags.writeable = False
+    with pytest.raises(InputError, match="rows: out: the kernel writes it, but the array is read-only"):
+        kernel(x=x, out=out)
 
 
 def test_scalars_sizes_and_streams_of_a_wrong_kind_are_bad_input(rows, queue):

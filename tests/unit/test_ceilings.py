@@ -1,16 +1,16 @@
 """What a device can reach: every figure can be measured on GPUs and CPUs, and is kept beside results."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.ceilings import probes
+from autotune.analysis.ceilings import keep_ceilings, probes
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
-from autotune.hardware.ceilings import BYTES, FILE, Ceiling, ceilings_text, read_ceilings
+from autotune.hardware.ceilings import BYTES, FILE, Ceiling, read_ceilings
 from autotune.hardware.names import known_gpu
-from autotune.serving.cache import store_beside
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.task import find_device
 
@@ -30,14 +30,19 @@ def test_every_figure_has_configurations_to_choose_from(device):
 
 
 def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, capsys):
-    other = Ceiling("memory read", BYTES, 1e9, {}, {})
-    text = ceilings_text([other], "2026-01-01T00:00:00+00:00")
-    path = store_beside(tmp_path, find_device("opencl:0")[1], FILE, text)
+    path = keep_ceilings(tmp_path, find_device("opencl:0")[1], [Ceiling("memory read", BYTES, 1e9, {}, {})])
     arguments = ["ceilings", "-d", "opencl:0", "--only", "one counter", "--cache", str(tmp_path), "--json"]
     assert main(arguments) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["name"] == "atomics to one counter" and found["value"] > 0
     assert set(read_ceilings(path.parent)) == {"memory read", "atomics to one counter"}
+
+
+def test_figures_that_are_stored_at_once_are_all_kept(tmp_path):
+    names = [f"figure {number}" for number in range(16)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: keep_ceilings(tmp_path, H200, [Ceiling(name, BYTES, 1.0, {}, {})]), names))
+    assert set(read_ceilings(tmp_path / H200.slug)) == set(names)
 
 
 def test_a_damaged_file_counts_as_none(tmp_path):

@@ -140,11 +140,22 @@ def test_a_default_that_cannot_run_is_a_failure(folder, space):
     assert "cannot run on sm_90: " in done.stderr and "BLOCK_SIZE=2048" in done.stderr
 
 
+def test_one_configuration_is_compiled_for_a_gpu_by_its_name(folder, space):
+    command = ("feasible", space, "--device", "NVIDIA H200, sm_75", "--json", "--config", "BLOCK_SIZE=128")
+    h200, turing = json.loads(folder.run(*command, "--workers", "1").stdout)
+    assert (h200["architecture"], h200["as_on"]["name"], h200["tried"]) == ("sm_90", "NVIDIA H200", 1)
+    assert h200["configurations"][0]["config"]["BLOCK_SIZE"] == 128
+    assert turing["as_on"]["name"] == "NVIDIA T4" and turing["tried"] == 1
+    done = folder.run(*command[:4], "--config", "SHARED_KIB=200,BLOCK_SIZE=1024", "--workers", "1")
+    assert done.returncode == 1 and "SHARED_KIB=200" in done.stderr and "cannot run on sm_75: " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--config", "BLOCK_SIZ=128"], "unknown parameter; did you mean BLOCK_SIZE?"),
         (["--architectures", "sm_42"], "unknown architecture 'sm_42'; expected one of sm_75"),
-        (["--architectures", ","], "unknown architecture ''"),
+        (["--device", "NVIDIA X9"], "unknown architecture 'NVIDIA X9'; expected one of sm_75"),
         (["--budget", "0"], "expected a whole number of at least 1"),
         (["--size", "m=1"], "unknown size 'm'"),
     ],

@@ -52,5 +52,5 @@ def test_one_thing_is_not_said_in_the_plural():
 
 
 def test_numpy_arrays_are_told_where_they_have_to_be():
-    with pytest.raises(InputError, match=r"numpy arrays need a CPU device.*to_device"):
+    with pytest.raises(InputError, match=r"numpy arrays run on the CPU in a plain call.*to_device"):
         package_of(np.zeros(3))
