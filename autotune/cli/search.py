@@ -6,6 +6,8 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit, wrapped
@@ -14,12 +16,21 @@ from autotune.core.trials import Budget
 from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options
 
+if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+    from autotune.cli.progress import SearchProgress
+    from autotune.tuning.result import Result
+
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune search`."""
     opt.add_target(parser, optional=True)
+    parser.add_argument(
+        "--devices",
+        metavar="LIST",
+        help="search with several devices of one model, such as cuda:0,cuda:1, or all (extra: cluster)",
+    )
     parser.add_argument(
         "--wanted",
         action="store_true",
@@ -116,9 +127,25 @@ def run(parsed: argparse.Namespace) -> None:
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import search
 
-        get_ready(parsed.device, parsed.workers)
-        result = search(bind_target(opt.target(parsed), progress.stage), options, progress)
+        if parsed.devices:
+            result = _search_devices(parsed, options, progress)
+        else:
+            get_ready(parsed.device, parsed.workers)
+            result = search(bind_target(opt.target(parsed), progress.stage), options, progress)
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
+
+
+def _search_devices(parsed: argparse.Namespace, options: Options, progress: SearchProgress) -> Result:
+    """Search one space with several devices."""
+    from autotune.tuning.cluster import local_devices, open_devices
+    from autotune.tuning.task import bind_target
+    from autotune.tuning.tuner import search
+
+    progress.stage(Stage("finding devices"))
+    addresses = local_devices(parsed.devices)
+    task = bind_target(replace(opt.target(parsed), device=str(addresses[0])), progress.stage)
+    with open_devices(addresses) as cluster:
+        return search(task, options, progress, cluster=cluster)
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:

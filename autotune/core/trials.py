@@ -209,6 +209,7 @@ class Trial:
     failed_last_round: bool = False
     objective: Objective = Objective.TIME
     by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
+    device: str = ""  # which of several devices measured it
 
     @property
     def score(self) -> float | None:

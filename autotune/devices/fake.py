@@ -4,15 +4,17 @@
         y.view("float32")[:n] += x.view("float32")[:n]
         return 0.01 * BLOCK_SIZE            # the device time in ms; None: the wall time is taken
 
-Every macro is a global of the source. A function `compiling()` runs in the compiler's process. So a kernel
-can really hang, crash the process (`os.kill(os.getpid(), SIGSEGV)`), write out of bounds (`x.base` is the
-allocation around the view) or write nothing. Tests of faults use this device.
+Every macro is a global of the source, and so is DEVICE, the index of the device. A function `compiling()`
+runs in the compiler's process. So a kernel can really hang, crash the process (`os.kill(os.getpid(),
+SIGSEGV)`), write out of bounds (`x.base` is the allocation around the view) or write nothing. Tests of faults
+use this device.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import time
 import weakref
 from collections.abc import Sequence
@@ -72,8 +74,9 @@ class FakeCompiler:
 class FakeDevice(HostComparisonMixin):
     """Memory is numpy arrays, a launch is a function call."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0) -> None:
         self.info = _INFO
+        self._index = index
         self._energy_j = 0.0
         self._used_bytes = 0
 
@@ -109,7 +112,7 @@ class FakeDevice(HostComparisonMixin):
 
     def load(self, binary: Binary) -> Program:
         """Execute the source; the program is its globals."""
-        return _execute(binary.data.decode())
+        return _execute(binary.data.decode(), DEVICE=self._index)
 
     def run(
         self,
@@ -147,8 +150,8 @@ def _launch(program: Program, launch: Launch, arguments: Arguments) -> float:
     return float(claimed_ms) if claimed_ms is not None else (time.perf_counter() - began) * 1e3
 
 
-def _execute(text: str) -> dict[str, Any]:
-    names: dict[str, Any] = {"__name__": "kernel"}
+def _execute(text: str, **names: Any) -> dict[str, Any]:
+    names["__name__"] = "kernel"
     exec(compile(text, "kernel", "exec"), names)  # the user's own kernel
     return names
 
@@ -170,13 +173,13 @@ def _without_unused_macros(tree: ast.Module) -> ast.Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """The one fake device."""
-    return [_INFO]
+    """One fake device, or as many equal ones as the environment variable AUTOTUNE_FAKE_DEVICES says."""
+    return [_INFO] * int(os.environ.get("AUTOTUNE_FAKE_DEVICES", "1"))
 
 
 def open_device(index: int) -> FakeDevice:
-    """Open the fake device, whatever the index."""
-    return FakeDevice()
+    """Open a fake device, whatever the index."""
+    return FakeDevice(index)
 
 
 def open_compiler(index: int) -> FakeCompiler:

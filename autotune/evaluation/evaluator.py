@@ -16,12 +16,12 @@ from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
-from autotune.evaluation.device_process import arrays_after_run, read_and_remove, run_work_item
+from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.scoring import Scoring
-from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, Outcome
-from autotune.evaluation.worker import Worker
+from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, Outcome, WorkItem
+from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
 MIN_TIMEOUT_S = 10.0
@@ -36,13 +36,22 @@ _CHOOSING = Stage("choosing what to try next")
 
 
 @dataclass(frozen=True)
-class _Ready:
+class Ready:
     """A configuration that is being compiled, or a trial that needs no run."""
 
     instance: KernelInstance | None
     compilation: Future[Compilation] | None
     trial: Trial | None
     is_journaled: bool  # the trial was read from the journal
+
+
+@dataclass(frozen=True)
+class Running:
+    """A configuration that is verified and timed."""
+
+    ready: Ready
+    instance: KernelInstance
+    binary: Binary
 
 
 class Evaluator:
@@ -52,7 +61,7 @@ class Evaluator:
         self,
         maker: InstanceMaker,
         pool: CompilerPool,
-        worker: Worker,
+        worker: DeviceWorker,
         journal: Journal,
         budget: Budget,
         *,
@@ -74,7 +83,7 @@ class Evaluator:
         self._binaries: dict[tuple[str, str], Trial] = {}
         self._charged = 0
         self._started = self._lap_began = time.perf_counter()
-        self._pending: tuple[_Ready, KernelInstance, Binary] | None = None  # what runs on the device
+        self._pending: Running | None = None  # what runs on the device
         self._shares_cores = maker.space.device.kind == "cpu"
         self._resumed_s = 0.0
         self.trials: dict[Config, Trial] = {}
@@ -83,31 +92,46 @@ class Evaluator:
         self.resumed = 0
 
     @property
+    def devices(self) -> int:
+        """How many devices measure at the same time."""
+        return 1
+
+    @property
     def spent_s(self) -> float:
         """Wall time of this search, including the time that its resumed trials took."""
         return time.perf_counter() - self._started + self._resumed_s
 
     def __call__(self, configs: Sequence[Config]) -> list[Trial]:
         """Return one trial per configuration, in order; raise BudgetSpent when the budget is used up."""
-        answers: dict[Config, Trial] = {}
-        fresh: dict[Config, None] = {}  # in order, each once
-        for config in configs:
-            if config in self.trials or config in answers:
-                continue
-            reasons = self._maker.space.why_invalid(config)
-            if reasons:
-                answers[config] = Trial(config, "", Status.PRUNED, "; ".join(reasons))
-            else:
-                fresh[config] = None
-        limit = self._budget.trials
-        affordable = list(fresh)[: None if limit is None else max(0, limit - self._charged)]
+        fresh, pruned = self._new(configs)
+        affordable = self._charge(fresh)
         if fresh and not affordable:
             raise BudgetSpent
-        self._charged += len(affordable)
         self._evaluate(affordable, self._budget.seconds)
         if len(affordable) < len(fresh):
             raise BudgetSpent
-        return [self.trials.get(config) or answers[config] for config in configs]
+        return [self.trials.get(config) or pruned[config] for config in configs]
+
+    def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:
+        """The valid configurations that have no trial yet, each once, and the trials of invalid ones."""
+        fresh: dict[Config, None] = {}
+        pruned: dict[Config, Trial] = {}
+        for config in configs:
+            if config in self.trials:
+                continue
+            reasons = self._maker.space.why_invalid(config)
+            if reasons:
+                pruned[config] = Trial(config, "", Status.PRUNED, "; ".join(reasons))
+            else:
+                fresh[config] = None
+        return list(fresh), pruned
+
+    def _charge(self, configs: Sequence[Config]) -> Sequence[Config]:
+        """Charge the budget, and return those that it covers."""
+        limit = self._budget.trials
+        affordable = configs[: None if limit is None else max(0, limit - self._charged)]
+        self._charged += len(affordable)
+        return affordable
 
     def admit(self, config: Config, *, charged: bool) -> Trial:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
@@ -131,7 +155,7 @@ class Evaluator:
         self._collect()
         self._on_stage(_CHOOSING)
 
-    def _submit(self, ready: _Ready, compiled: Compilation | None) -> None:
+    def _submit(self, ready: Ready, compiled: Compilation | None) -> None:
         """Send one configuration to the device, unless its trial is known without a run."""
         if ready.trial is not None:
             self._record(ready.trial, ready)
@@ -148,17 +172,22 @@ class Evaluator:
             self._record(self._trial(instance, compiled, outcome, detail), ready)
             return
         item = instance.work_item(compiled, self._policy, self._incumbent, self._journal.batch)
-        failure = self._worker.prepare(*item.checks, item.problem) or self._verified_here(instance, compiled)
+        self._run(Running(ready, instance, compiled), item)
+
+    def _run(self, running: Running, item: WorkItem) -> None:
+        """Begin to verify and time a configuration, or record why that is not possible."""
+        failure = self._verified_here(running.instance, running.binary) or self._worker.begin_item(
+            item, self._item_timeout_s
+        )
         if failure is not None:
-            self._record(self._trial(instance, compiled, Outcome(failure), ""), ready)
+            self._land(running, Outcome(failure), self._lap_s())
             return
         self._on_stage(_RUNNING)
-        timeout_s = self._timeout_s + self._policy.energy_limit_s
-        alone = item.alone()
-        self._worker.begin(
-            run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,)
-        )
-        self._pending = ready, instance, compiled
+        self._pending = running
+
+    @property
+    def _item_timeout_s(self) -> float:
+        return self._timeout_s + self._policy.energy_limit_s
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
@@ -166,6 +195,9 @@ class Evaluator:
         verify = functions.verify
         if verify is None:
             return None
+        unprepared = self._worker.prepare(*instance.checks, instance.problem)
+        if unprepared is not None:
+            return unprepared
         files = self._worker.run(
             arrays_after_run, binary, instance.problem, functions.verified, timeout_s=self._timeout_s
         )
@@ -179,15 +211,16 @@ class Evaluator:
         """Wait for the configuration on the device, if any, and record its trial."""
         if self._pending is None:
             return
-        (ready, instance, binary), self._pending = self._pending, None
-        answer: Outcome | Failure = self._worker.finish()
-        outcome = Outcome(answer) if isinstance(answer, Failure) else answer
-        if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
-            self._worker.close()  # it may have written beyond the guard zone as well
-        cost_s = self._lap_s()
+        running, self._pending = self._pending, None
+        outcome = self._worker.finish_item()
+        self._land(running, outcome, self._lap_s())
+
+    def _land(self, running: Running, outcome: Outcome, cost_s: float, device: str = "") -> None:
+        """Record the trial of a configuration that ran."""
         if self.best is None and outcome.failure is None:
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        self._record(self._trial(instance, binary, outcome, "", cost_s), ready)
+        trial = self._trial(running.instance, running.binary, outcome, "", cost_s)
+        self._record(replace(trial, device=device), running.ready)
 
     def _trial(
         self,
@@ -227,10 +260,10 @@ class Evaluator:
         began, self._lap_began = self._lap_began, time.perf_counter()
         return self._lap_began - began
 
-    def _record(self, trial: Trial, ready: _Ready) -> None:
+    def _record(self, trial: Trial, ready: Ready) -> None:
         if ready.is_journaled:
             self.resumed += 1
-            self._resumed_s += trial.cost_s
+            self._resumed_s += trial.cost_s / self.devices
         else:
             self._journal.append(trial)
         if ready.instance is not None and trial.status is Status.OK:
@@ -248,14 +281,14 @@ class Evaluator:
         measurement = trial.measurement
         return measurement is not None and not (self._scoring.needs_energy and measurement.energy_j is None)
 
-    def _compiled_ahead(self, configs: Sequence[Config]) -> Iterator[_Ready]:
+    def _compiled_ahead(self, configs: Sequence[Config]) -> Iterator[Ready]:
         """Keep the compilers a few configurations ahead of the device.
 
         On a CPU compilers would disturb the timing, so a whole window is compiled before it is timed.
         """
         # a shorter window under a time limit, which compiling a long one would overrun
         ahead = self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
-        pending: deque[_Ready] = deque()
+        pending: deque[Ready] = deque()
         for config in configs:
             pending.append(self._begin(config))
             if len(pending) < ahead:
@@ -263,7 +296,7 @@ class Evaluator:
             yield from self._drain(pending) if self._shares_cores else (pending.popleft(),)
         yield from self._drain(pending)
 
-    def _drain(self, pending: deque[_Ready]) -> Iterator[_Ready]:
+    def _drain(self, pending: deque[Ready]) -> Iterator[Ready]:
         """Wait for all pending compilations, then yield them."""
         compilations = [ready.compilation for ready in pending if ready.compilation is not None]
         if compilations:
@@ -273,20 +306,20 @@ class Evaluator:
         while pending:
             yield pending.popleft()
 
-    def _begin(self, config: Config) -> _Ready:
+    def _begin(self, config: Config) -> Ready:
         try:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return _Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
+            return Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
         earlier = self._journal.trials.get(instance.key)
         if earlier is not None:
             earlier = replace(earlier, config=config, objective=self._scoring.objective)
             is_answer = self._is_measured(earlier) if earlier.status is Status.OK else not earlier.by_machine
             if is_answer:
-                return _Ready(instance, None, earlier, is_journaled=True)
+                return Ready(instance, None, earlier, is_journaled=True)
         compilation = self._pool.submit(instance.source, instance.options, instance.names)
-        return _Ready(instance, compilation, None, is_journaled=False)
+        return Ready(instance, compilation, None, is_journaled=False)
 
 
 def _short(binary: Binary) -> str:
@@ -298,7 +331,7 @@ def _run_key(instance: KernelInstance, binary_sha256: str) -> tuple[str, str]:
     return binary_sha256, instance.runs
 
 
-def _incumbent(ready: _Ready, trial: Trial) -> Incumbent:
+def _incumbent(ready: Ready, trial: Trial) -> Incumbent:
     assert ready.instance is not None and trial.measurement is not None
     compiled = ready.compilation.result() if ready.compilation is not None else None
     binary = compiled if isinstance(compiled, Binary) else None

@@ -19,6 +19,7 @@ _OPTIONAL = {  # fields of a trial that are left out of a row at this value
     "shared_bytes": None,
     "by_machine": False,
     "failed_last_round": False,
+    "device": "",
 }
 _LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
 
@@ -100,6 +101,7 @@ _TRIAL: dict[str, values.Read] = {
     "compile_ms": values.amount,
     "cost_s": values.amount,
     "binary_sha256": values.text,
+    "device": values.text,
     "binary_cached": values.truth,
     **dict.fromkeys(("by_machine", "failed_last_round"), values.truth),
     **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), values.integer),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
@@ -22,12 +22,38 @@ from autotune.errors import (
 )
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place, run_work_item
 from autotune.evaluation.kept_results import KeptResults
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, retry_once
 
 SETUP_TIMEOUT_S = 600.0
 DEVICE_PROCESS = "device"  # the kind of process, for those started ahead
+
+
+class DeviceWorker(Protocol):
+    """Runs functions on one device, in this machine or in another; see `Worker`."""
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The arrays that the reference returns."""
+
+    def prepare(self, *problems: ProblemInstance) -> Failure | None:
+        """Place problems in device memory for the next run."""
+
+    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
+        """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
+
+    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
+        """Begin to verify and time a configuration."""
+
+    def finish_item(self) -> Outcome:
+        """Wait for the configuration that was begun."""
+
+    def renew(self) -> None:
+        """Take a fresh process if a search has run in this one."""
+
+    def close(self) -> None:
+        """End the process; the next run starts a fresh one."""
 
 
 class Worker:
@@ -162,6 +188,22 @@ class Worker:
             failure = Failure(Status.CRASHED, str(error), is_doubtful=True, by_machine=error.by_machine)
         self.close()
         return failure
+
+    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
+        """Prepare the problems of an item and begin its run; return a Failure if that goes wrong."""
+        failure = self.prepare(*item.checks, item.problem)
+        if failure is None:
+            alone = item.alone()
+            self.begin(run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,))
+        return failure
+
+    def finish_item(self) -> Outcome:
+        """Wait for the item that was begun."""
+        answer: Outcome | Failure = self.finish()
+        outcome = Outcome(answer) if isinstance(answer, Failure) else answer
+        if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
+            self.close()  # it may have written beyond the guard zone as well
+        return outcome
 
     def renew(self) -> None:
         """Kill a child in which a search has run; one that ran only what had passed before stays."""

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial
 from autotune.devices import Address, cold_environment
+from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import COMPILER_PROCESS, CompilerPool, compiler_opener
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header, journal_notes
@@ -31,7 +33,7 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
-from autotune.evaluation.worker import DEVICE_PROCESS, Worker
+from autotune.evaluation.worker import DEVICE_PROCESS, DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import discard_spares, keep_ready
 from autotune.processes.files import user_folder
@@ -39,6 +41,10 @@ from autotune.processes.temporary_folder import scratch_folder
 from autotune.space.spec import TRUSTED
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
+
+if TYPE_CHECKING:  # these need the extra `cluster`
+    from autotune.evaluation.fleet import Fleet
+    from autotune.tuning.cluster import Cluster
 
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 POLICY = MeasurementPolicy()
@@ -101,7 +107,7 @@ class TuningContext:
     task: TuningTask
     maker: InstanceMaker
     pool: CompilerPool
-    worker: Worker
+    worker: DeviceWorker
     journal: Journal
     evaluator: Evaluator
     timeout_s: float
@@ -190,6 +196,41 @@ class Processes:
         worker.start()
         return worker
 
+    @contextmanager
+    def fleet(self, task: TuningTask, default: KernelInstance, cluster: Cluster) -> Iterator[Fleet]:
+        """Let the workers of a cluster claim their devices."""
+        from autotune.evaluation.device_host import HostSetting
+        from autotune.evaluation.fleet import open_fleet
+
+        _, _, wrong, kept = self._setting
+        setting = HostSetting(
+            search=uuid.uuid4().hex[:12],
+            list_addresses=cluster.list_addresses,
+            reference=task.spec.reference.absolute(),
+            reference_text=task.spec.reference.read_bytes(),
+            problems=(*default.checks, default.problem),
+            wrong=wrong,
+            kept=kept,
+        )
+        with open_fleet(cluster.client, setting) as fleet:
+            yield fleet
+
+
+def _require_parallel(task: TuningTask) -> None:
+    """Raise InputError for what one device process has to see of all configurations."""
+    if task.spec.full == TRUSTED:
+        raise InputError(
+            f"{task.spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`"
+        )
+    if task.spec.functions.verify is not None:
+        raise InputError(f"{task.spec.path}: results that a Python function verifies need one device")
+
+
+def _parallel_evaluator(fleet: Fleet, *arguments: Any, **options: Any) -> Evaluator:
+    from autotune.evaluation.parallel_evaluator import ParallelEvaluator
+
+    return ParallelEvaluator(fleet, *arguments, **options)
+
 
 @contextmanager
 def open_processes(task: TuningTask, options: Options, observer: Observer) -> Iterator[Processes]:
@@ -206,6 +247,7 @@ def open_context(
     observer: Observer,
     policy: MeasurementPolicy = POLICY,
     processes: Processes | None = None,
+    cluster: Cluster | None = None,
 ) -> Iterator[TuningContext]:
     """Open the journal, the compilers and the worker, and close them at the end whatever happens.
 
@@ -215,6 +257,7 @@ def open_context(
         observer: Receives the events of the run.
         policy: How configurations are timed.
         processes: Those of a run for several problems; None opens some for this one.
+        cluster: Where the devices are; None uses the task's device.
     """
     with ExitStack() as opened:
         policy = replace(policy, conditions=task.spec.measure)
@@ -233,9 +276,16 @@ def open_context(
         )
         opened.callback(journal.close)
         pool = processes.pool  # compiles while the device is opened
-        worker = processes.worker(task, default, maker)
         scoring = scoring_of(task, options)
-        evaluator = Evaluator(
+        worker: DeviceWorker
+        make: Callable[..., Evaluator]
+        if cluster is None:
+            worker, make = processes.worker(task, default, maker), Evaluator
+        else:
+            _require_parallel(task)
+            fleet = opened.enter_context(processes.fleet(task, default, cluster))
+            worker, make = fleet.worker(next(iter(fleet.devices))), partial(_parallel_evaluator, fleet)
+        evaluator = make(
             maker,
             pool,
             worker,

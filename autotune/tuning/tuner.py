@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.compilers.base import undefined_names
 from autotune.core.launch_plan import arguments
@@ -46,13 +47,20 @@ from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, summary
 from autotune.tuning.task import TuningTask
 
+if TYPE_CHECKING:  # needs the extra `cluster`
+    from autotune.tuning.cluster import Cluster
+
 LAST_ROUND_SHARE = 0.2  # of the time limit
 MIN_LAST_ROUND_S = 3.0  # where it may take a share of the search's time
 TUNED = "tuned best"  # the last step of a ladder
 
 
 def search(
-    task: TuningTask, options: Options, observer: Observer, sources: tuple[SourceResults, ...] | None = None
+    task: TuningTask,
+    options: Options,
+    observer: Observer,
+    sources: tuple[SourceResults, ...] | None = None,
+    cluster: Cluster | None = None,
 ) -> Result:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
@@ -62,6 +70,7 @@ def search(
         observer: Receives the events of the search.
         sources: Results of other devices and problems to start from. None gathers them here, if the options
             and the engine use them.
+        cluster: The devices to search with; None uses the task's.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -80,7 +89,7 @@ def search(
     policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
     policy = ENERGY_POLICY if scoring.needs_energy or options.energy else policy
     began = cpu_times()
-    with open_context(task, _without_last_round(options), observer, policy) as context:
+    with open_context(task, _without_last_round(options), observer, policy, cluster=cluster) as context:
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
         label = f"{engine}:{strategy}" if strategy else engine
         left_s = _left_s(options, context.evaluator.spent_s)

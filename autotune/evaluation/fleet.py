@@ -1,0 +1,197 @@
+"""The devices of a Dask cluster, seen from the search: work items go out, outcomes come back in any order.
+
+Dask decides which device is next. Every Dask worker holds one device; see `device_host`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import distributed
+
+from autotune.core.trials import Failure, Status
+from autotune.errors import SetupError
+from autotune.evaluation.device_host import (
+    DeviceHost,
+    Evaluated,
+    HostSetting,
+    call_worker,
+    claimed_device,
+    evaluate,
+)
+from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
+
+QUEUED = 2  # work items per device: one runs and one waits, so that no device waits for this process
+MAX_ALONE_S = 60.0  # without any device, before the search ends
+_ASKED_AGAIN_S = 5.0
+
+
+class Fleet:
+    """The devices that the workers of a cluster have claimed, by name."""
+
+    def __init__(self, client: distributed.Client, setting: HostSetting) -> None:
+        """Claim the devices; raises SetupError if there are none."""
+        self._client = client
+        self._setting = setting
+        self._numbers = itertools.count()
+        self.devices: dict[str, str] = {}  # and the Dask worker of each
+        self._seen_s = time.monotonic()
+        self._register()
+
+    def leave_out(self, devices: Sequence[str]) -> None:
+        """Go on without some devices."""
+        self._setting = replace(self._setting, left_out=self._setting.left_out | set(devices))
+        self._register()
+
+    @property
+    def slots(self) -> int:
+        """How many work items keep all devices busy."""
+        return QUEUED * max(1, len(self.devices))
+
+    def submit(self, item: WorkItem, timeout_s: float) -> distributed.Future:
+        """Send a work item to whichever device is free next; `results` takes the future."""
+        name = self._setting.name
+        return self._client.submit(
+            evaluate,
+            name,
+            item,
+            timeout_s,
+            key=f"trial-{self._setting.search}-{next(self._numbers)}",
+            resources={name: 1},
+            pure=False,
+        )
+
+    def results(self, futures: Sequence[distributed.Future]) -> list[Evaluated]:
+        """The outcomes of futures that are done; what the setup raises passes through."""
+        found = dict.fromkeys(futures, _LOST)
+        for future in futures:
+            if future.status == "error" and not isinstance(future.exception(), distributed.KilledWorker):
+                raise future.exception()
+            if future.status in ("cancelled", "lost"):
+                raise self._disconnected()
+        whole = [future for future in futures if future.status == "finished"]
+        try:
+            found |= zip(whole, self._client.gather(whole), strict=True)
+        except (OSError, distributed.client.FutureCancelledError):
+            raise self._disconnected() from None
+        self._seen_s = time.monotonic()
+        return list(found.values())
+
+    def check(self) -> None:
+        """Raise SetupError if the scheduler is gone, or no device has been there for a while."""
+        if self._client.status != "running":
+            raise self._disconnected()
+        self._find()
+        if self.devices:
+            self._seen_s = time.monotonic()
+        elif time.monotonic() - self._seen_s > MAX_ALONE_S:
+            raise SetupError(
+                f"{self._client.scheduler.address}: no worker with a device for {MAX_ALONE_S:g} s; "
+                "start some, then the same command goes on"
+            )
+
+    def worker(self, device: str) -> RemoteWorker:
+        """One of the devices, for runs that have to be on the same."""
+        return RemoteWorker(self._client, self._setting.name, device, self.devices[device])
+
+    def _register(self) -> None:
+        """Let the workers claim devices, also those that join later."""
+        self._client.register_plugin(DeviceHost(self._setting), name=self._setting.name)
+        self._find()
+        if not self.devices:
+            raise SetupError(
+                f"{self._client.scheduler.address}: none of its workers has a device for this search"
+            )
+
+    def _find(self) -> None:
+        found = self._client.run(claimed_device, self._setting.name, on_error="ignore")
+        self.devices = dict(sorted((device, worker) for worker, device in found.items() if device))
+
+    def _disconnected(self) -> SetupError:
+        return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
+
+
+_LOST = Evaluated(
+    Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", by_machine=True)), "", 0.0
+)
+
+
+class RemoteWorker:
+    """The worker of one device in a Dask worker; its methods are those of `Worker`."""
+
+    def __init__(self, client: distributed.Client, plugin: str, device: str, address: str) -> None:
+        self.device = device
+        self._client = client
+        self._plugin = plugin
+        self._address = address
+        self._compared: frozenset[str] | None = None
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The arrays that the reference returns; raises SetupError or NoMemory when the setup fails."""
+        if self._compared is None:
+            self._compared = frozenset(self._call("compared"))
+        return self._compared
+
+    def prepare(self, *problems: ProblemInstance) -> Failure | None:
+        """As `Worker.prepare`."""
+        failure: Failure | None = self._call("prepare", *problems)
+        return failure
+
+    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
+        """As `Worker.run`."""
+        return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
+
+    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
+        """As `Worker.begin_item`."""
+        failure: Failure | None = self._call("begin_item", item, timeout_s)
+        return failure
+
+    def finish_item(self) -> Outcome:
+        """As `Worker.finish_item`."""
+        outcome: Outcome = self._call("finish_item")
+        return outcome
+
+    def renew(self) -> None:
+        """As `Worker.renew`."""
+        self._call("renew")
+
+    def close(self) -> None:
+        """As `Worker.close`."""
+        self._call("close")
+
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        future = self._client.submit(
+            call_worker,
+            self._plugin,
+            method,
+            arguments,
+            options,
+            workers=[self._address],
+            resources={self._plugin: 1},
+            pure=False,
+        )
+        while True:
+            try:
+                return future.result(_ASKED_AGAIN_S)
+            except distributed.TimeoutError:
+                if self._address in self._client.scheduler_info(n_workers=-1)["workers"]:
+                    continue
+            except (distributed.KilledWorker, distributed.client.FutureCancelledError):
+                pass
+            raise SetupError(f"{self.device}: its worker is gone; the same command goes on") from None
+
+
+@contextmanager
+def open_fleet(client: distributed.Client, setting: HostSetting) -> Iterator[Fleet]:
+    """Claim the devices of a cluster, and give them back at the end."""
+    try:
+        yield Fleet(client, setting)
+    finally:
+        if client.status == "running":
+            client.unregister_worker_plugin(setting.name)

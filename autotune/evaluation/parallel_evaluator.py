@@ -1,0 +1,141 @@
+"""An evaluator for several devices: configurations run at the same time, trials arrive in any order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import distributed
+
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import Trial
+from autotune.errors import BudgetSpent
+from autotune.evaluation.compiler_pool import Compilation
+from autotune.evaluation.evaluator import COMPILE_AHEAD, Evaluator, Ready, Running
+from autotune.evaluation.fleet import Fleet
+from autotune.evaluation.work_item import WorkItem
+
+_PATIENCE_S = 5.0  # without an event, before the fleet is checked
+_MEASURING = Stage("measuring on several devices")
+
+
+class ParallelEvaluator(Evaluator):
+    """The evaluator of a fleet; a searcher may also submit configurations and collect trials as they end."""
+
+    def __init__(self, fleet: Fleet, *arguments: Any, **options: Any) -> None:
+        """Take the fleet and the arguments of `Evaluator`."""
+        super().__init__(*arguments, **options)
+        self._fleet = fleet
+        self._waiting: deque[Config] = deque()  # to be compiled
+        self._compiling: dict[Future[Compilation], Ready] = {}
+        self._compiled: deque[Ready] = deque()  # to be run
+        self._running: dict[distributed.Future, Running] = {}
+        self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
+        self._under_way: set[Config] = set()  # all of these
+        self._ended: list[Trial] = []  # to be collected
+        self._is_spent = False
+
+    @property
+    def devices(self) -> int:
+        """How many devices measure at the same time."""
+        return max(1, len(self._fleet.devices))
+
+    @property
+    def parallel(self) -> int:
+        """How many configurations under way keep all devices busy."""
+        return self._fleet.slots
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Begin to evaluate configurations as far as the budget covers them."""
+        fresh, pruned = self._new(configs)
+        fresh = [config for config in fresh if config not in self._under_way]
+        known = self.trials | pruned
+        self._ended += [known[config] for config in configs if config in known]
+        affordable = self._charge(fresh)
+        self._start(affordable)
+        self._is_spent |= len(affordable) < len(fresh)
+
+    def collect(self) -> list[Trial]:
+        """Wait for trials that have ended since the last call; raises BudgetSpent after the last one."""
+        while not self._ended:
+            if not self._under_way:
+                raise BudgetSpent
+            self._step(self._budget.seconds)
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
+        """Evaluate configurations, and whatever else is under way, to the end."""
+        self._start(configs)
+        while self._under_way:
+            self._step(limit_s)
+        self._ended.clear()
+
+    def _start(self, configs: Sequence[Config]) -> None:
+        self._waiting.extend(configs)
+        self._under_way.update(configs)
+
+    def _step(self, limit_s: float | None) -> None:
+        """Keep compilers and devices busy, and record what has ended."""
+        if limit_s is not None and self.spent_s >= limit_s:
+            self._stop()
+        ahead = self._pool.workers * (1 if limit_s is not None else COMPILE_AHEAD)
+        while self._waiting and len(self._compiling) + len(self._compiled) < ahead + self._fleet.slots:
+            self._compile(self._begin(self._waiting.popleft()))
+        while self._compiled and len(self._running) < self._fleet.slots:
+            ready = self._compiled.popleft()
+            assert ready.compilation is not None
+            self._submit(ready, ready.compilation.result())
+        if self._compiling or self._running:
+            self._take_events()
+
+    def _compile(self, ready: Ready) -> None:
+        if ready.compilation is None:
+            self._submit(ready, None)
+        else:
+            self._compiling[ready.compilation] = ready
+            ready.compilation.add_done_callback(self._events.put)
+
+    def _run(self, running: Running, item: WorkItem) -> None:
+        future = self._fleet.submit(item, self._item_timeout_s)
+        self._running[future] = running
+        future.add_done_callback(self._events.put)
+        self._on_stage(_MEASURING)
+
+    def _take_events(self) -> None:
+        """Wait for an event, and take all that have happened."""
+        try:
+            events = [self._events.get(timeout=_PATIENCE_S)]
+        except Empty:
+            self._fleet.check()
+            return
+        while not self._events.empty():
+            events.append(self._events.get())
+        done = []
+        for event in events:
+            if event in self._compiling:
+                self._compiled.append(self._compiling.pop(event))
+            elif event in self._running:
+                done.append(event)
+        for future, evaluated in zip(done, self._fleet.results(done), strict=True):
+            running = self._running.pop(future)
+            self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
+
+    def _stop(self) -> None:
+        """Let what runs end, drop what does not run yet, and raise BudgetSpent."""
+        self._waiting.clear()
+        self._compiling.clear()
+        self._compiled.clear()
+        while self._running:
+            self._take_events()
+        self._under_way.clear()
+        raise BudgetSpent
+
+    def _record(self, trial: Trial, ready: Ready) -> None:
+        super()._record(trial, ready)
+        self._under_way.discard(trial.config)
+        self._ended.append(self.trials[trial.config])
