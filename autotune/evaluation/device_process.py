@@ -55,6 +55,7 @@ class DeviceState:
         self._wrong = wrong
         self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
+        self._control: Control | None = None
         with ThreadPoolExecutor(1) as thread:  # prepares the data while the device is opened
             data = {problem.data_key: thread.submit(self._data, problem) for problem in problems}
             self.device = backend(address.backend).open_device(address.index)
@@ -87,6 +88,17 @@ class DeviceState:
 
     def _data(self, problem: ProblemInstance) -> ProblemData:
         return prepare(problem, self._reference, self._kept)
+
+    def control(self, item: WorkItem) -> Control | None:
+        """The incumbent to time beside a configuration, the same object until another one leads."""
+        incumbent = item.incumbent
+        if incumbent is None:
+            return None
+        if incumbent.binary is None:
+            return Control(incumbent.measurement, lambda: None)
+        if self._control is None or self._control.measurement != incumbent.measurement:
+            self._control = Control(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
+        return self._control
 
     def save_arrays(self, failure: Failure, problem: ProblemInstance) -> Failure:
         """Save the arrays of a wrong result that a check just found, if asked to; the failure says where."""
@@ -123,8 +135,7 @@ def place(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
     """Verify a configuration on every problem, time it on the last, and verify what the timed runs left."""
-    incumbent = item.incumbent and item.incumbent.measurement
-    control = Control(incumbent, partial(_incumbent_stopwatch, state, item)) if incumbent else None
+    control = state.control(item)
     try:
         program = state.program(item.binary)
         for problem in item.checks:

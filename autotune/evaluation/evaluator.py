@@ -89,6 +89,8 @@ class Evaluator:
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
         self._incumbent: Incumbent | None = None
+        self._batch = journal.batch  # runs per sample
+        self._finished: list[tuple[Trial, Trial | None]] = []  # not reported yet; its row, if it has none yet
         self.resumed = 0
 
     @property
@@ -141,18 +143,22 @@ class Evaluator:
         return self.trials[config]
 
     def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
-        """Run one at a time on the device while the next ones are compiled."""
-        for ready in self._compiled_ahead(configs):
-            if ready.compilation is not None and not ready.compilation.done():
-                self._on_stage(Stage("compiling"))
-            compiled = ready.compilation.result() if ready.compilation is not None else None
-            self._collect()
-            if limit_s is not None and self.spent_s >= limit_s:
-                raise BudgetSpent
-            self._submit(ready, compiled)
-            if self._shares_cores:
+        """Run one at a time on the device while the next ones are compiled and the last ones journaled."""
+        try:
+            for ready in self._compiled_ahead(configs):
+                if ready.compilation is not None and not ready.compilation.done():
+                    self._on_stage(Stage("compiling"))
+                compiled = ready.compilation.result() if ready.compilation is not None else None
                 self._collect()
-        self._collect()
+                if limit_s is not None and self.spent_s >= limit_s:
+                    raise BudgetSpent
+                self._submit(ready, compiled)
+                if self._shares_cores:
+                    self._collect()
+                self._report()
+            self._collect()
+        finally:
+            self._report()
         self._on_stage(_CHOOSING)
 
     def _submit(self, ready: Ready, compiled: Compilation | None) -> None:
@@ -171,7 +177,7 @@ class Evaluator:
             outcome = Outcome(None, earlier.measurement)
             self._record(self._trial(instance, compiled, outcome, detail), ready)
             return
-        item = instance.work_item(compiled, self._policy, self._incumbent, self._journal.batch)
+        item = instance.work_item(compiled, self._policy, self._incumbent, self._batch)
         self._run(Running(ready, instance, compiled), item)
 
     def _run(self, running: Running, item: WorkItem) -> None:
@@ -261,20 +267,29 @@ class Evaluator:
         return self._lap_began - began
 
     def _record(self, trial: Trial, ready: Ready) -> None:
-        if ready.is_journaled:
+        row = None if ready.is_journaled else trial  # the journal keeps its time, whatever the score is
+        if row is None:
             self.resumed += 1
             self._resumed_s += trial.cost_s / self.devices
-        else:
-            self._journal.append(trial)
         if ready.instance is not None and trial.status is Status.OK:
             self._binaries.setdefault(_run_key(ready.instance, trial.binary_sha256), trial)
-        trial = self._scoring.scored(trial)  # the journal keeps its time
+        trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
         self.trials[trial.config] = trial
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             self.best, self._incumbent = trial, _incumbent(ready, trial)
-        self._on_trial(trial)
+        if trial.measurement is not None:
+            self._batch = max(self._batch or 1, trial.measurement.batch)
+        self._finished.append((trial, row))
+
+    def _report(self) -> None:
+        """Journal the trials that have finished and pass them on, while the device runs the next one."""
+        finished, self._finished = self._finished, []
+        for trial, row in finished:
+            if row is not None:
+                self._journal.append(row)
+            self._on_trial(trial)
 
     def _is_measured(self, trial: Trial) -> bool:
         """Whether a trial has all that its score needs."""

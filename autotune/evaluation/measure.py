@@ -19,6 +19,7 @@ MAX_WARMUPS = 100
 MAX_BATCH_MS = 20.0  # no batch beyond this: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
+MAX_CONTROL_AGE_S = 0.02  # a machine that slows down does so for longer
 
 
 class Stopwatch:
@@ -151,27 +152,31 @@ def bounded_batch(batch: int, run_ms: float) -> int:
 class Control:
     """The incumbent, timed beside a configuration before that is given up.
 
-    `measurement` is the incumbent's earlier one. `open_stopwatch` returns None if the incumbent cannot run
-    here; then only its earlier time counts.
+    One time of it counts for all configurations of the next `MAX_CONTROL_AGE_S`. `measurement` is the
+    incumbent's earlier one. `open_stopwatch` returns None if the incumbent cannot run here; then only its
+    earlier time counts.
     """
 
     def __init__(self, measurement: Measurement, open_stopwatch: Callable[[], Stopwatch | None]) -> None:
         self.measurement = measurement
-        self.ratio: float | None = None  # the latest time over the earlier one
+        self.ratio: float | None = None  # its time over the earlier one; None: not asked for
         self.is_running = False
         self._open = open_stopwatch
+        self._latest, self._latest_s = 1.0, -math.inf
 
     def slower_ms(self, earlier_ms: float, batch: int) -> float:
-        """Time the incumbent again; return the slower of the two times, with `batch` runs per sample."""
-        self.is_running = True
-        stopwatch = self._open()
-        now_ms = earlier_ms
-        if stopwatch is not None:
-            stopwatch.batch = batch
-            now_ms = stopwatch.sample_ms()
-            self.ratio = now_ms / earlier_ms
-        self.is_running = False
-        return max(earlier_ms, now_ms)
+        """The slower of the incumbent's earlier time and its time now, with `batch` runs per sample."""
+        if time.perf_counter() - self._latest_s > MAX_CONTROL_AGE_S:
+            self.is_running = True
+            stopwatch = self._open()
+            if stopwatch is not None:
+                stopwatch.batch = batch
+                self._latest, self._latest_s = stopwatch.sample_ms() / earlier_ms, time.perf_counter()
+            self.is_running = False
+            if stopwatch is None:
+                return earlier_ms
+        self.ratio = self._latest
+        return earlier_ms * max(1.0, self.ratio)
 
 
 def measure(
@@ -189,6 +194,8 @@ def measure(
         The samples. The last run is the configuration's, not the incumbent's, so its result can be checked.
     """
     policy = item.policy
+    if control is not None:
+        control.ratio = None
     if policy.conditions.cache == "warm":  # the verification's run found other data in the caches
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
     hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)

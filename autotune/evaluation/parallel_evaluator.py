@@ -137,5 +137,6 @@ class ParallelEvaluator(Evaluator):
 
     def _record(self, trial: Trial, ready: Ready) -> None:
         super()._record(trial, ready)
+        self._report()
         self._under_way.discard(trial.config)
         self._ended.append(self.trials[trial.config])

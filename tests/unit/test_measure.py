@@ -81,6 +81,15 @@ def test_who_is_given_up_was_timed_after_the_best_and_from_poison():
     assert readings.batches[-1] == "poisoned" and len(found.samples_ms) == POLICY.screen
 
 
+def test_a_time_of_the_best_counts_for_those_that_follow_at_once(monkeypatch):
+    now_s, opened = [100.0], []
+    monkeypatch.setattr("autotune.evaluation.measure.time.perf_counter", lambda: now_s[0])
+    control = Control(Measurement((2.0,), Rule.STEADY), lambda: opened.append(1) or Readings(3.0))
+    assert [control.slower_ms(2.0, 1), control.slower_ms(1.0, 1)] == [3.0, 1.5] and len(opened) == 1
+    now_s[0] += 1.0
+    assert control.slower_ms(2.0, 1) == 3.0 and len(opened) == 2
+
+
 def test_one_slow_run_makes_nobody_hopeless():
     found = timed(Readings(1.0), POLICY, 1.0, verified_ms=3.0)
     assert found.rule == "steady" and found.median_ms == 1.0
