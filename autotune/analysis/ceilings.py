@@ -5,6 +5,7 @@ The kernels are ordinary ones (kernels/ceilings), tuned exhaustively and verifie
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ _STEP = 2**14  # array lengths are multiples of it, as kernels/ceilings/memory.c
 _MOVED_BYTES = {"gpu": 2**30, "cpu": 2**27}  # by repeated passes over arrays that fit in a cache
 _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again and again
 _NOMINAL = "memory read"
+_REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,10 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
         result = search(task, options, Unobserved())
     config, seconds = result.winner.config, result.final.median_ms / 1e3
     amounts = work(task.space, config, problem.sizes)
+    repeats = math.prod(problem.sizes.get(name, 1) for name in _REPEATS)
     value = {
-        BYTES: lambda: amounts["bytes"] / seconds,
-        OPERATIONS: lambda: amounts["flops"] / seconds,
+        BYTES: lambda: amounts["bytes"] * repeats / seconds,
+        OPERATIONS: lambda: amounts["flops"] * repeats / seconds,
         SECONDS: lambda: seconds / problem.sizes["steps"],
     }[probe.unit]()
     nominal = device.memory_bandwidth_bytes_per_s if probe.name == _NOMINAL else None
