@@ -20,7 +20,7 @@ from autotune.core.text import size_text
 from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.packages import Make, package_of
-from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Run, View, Workspace
+from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Prepared, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
@@ -42,11 +42,11 @@ class StaleWarning(UserWarning):
 class Call:
     """Launches that are ready for all calls that look alike."""
 
-    __slots__ = ("_ask", "best", "like", "makers", "number", "run", "until")
+    __slots__ = ("_ask", "best", "bind", "like", "makers", "number", "run", "until")
 
     def __init__(
         self,
-        run: Run,
+        prepared: Prepared,
         best: Best,
         ask: Callable[[], Best],
         makers: tuple[Make, ...],
@@ -56,14 +56,14 @@ class Call:
         """Keep what a call needs.
 
         Args:
-            run: Queues the launches.
+            prepared: Queues the launches.
             best: The configuration.
             ask: Asks the cache for it again.
             makers: Make the outputs that are returned.
             like: The place of the array that outputs are made beside.
             number: Converts a scalar of a call.
         """
-        self.run = run
+        self.run, self.bind = prepared.run, prepared.bind
         self.best = best
         self._ask = ask
         self.makers = makers
@@ -182,11 +182,12 @@ class CallMaker:
         )
         try:
             program = self._program(launcher, best, symbol_names(launches, variables))
-            run = launcher.prepare(program, plan, self._workspaces.setdefault(launcher.queue, Workspace()))
+            workspace = self._workspaces.setdefault(launcher.queue, Workspace())
+            prepared = launcher.prepare(program, plan, workspace)
         except (CompileError, LaunchError) as error:
             raise self.refused(best, error) from None
         return Call(
-            run=run,
+            prepared=prepared,
             best=best,
             ask=ask,
             makers=tuple(

@@ -7,7 +7,7 @@ streams are ctypes objects that are made once; a call writes the addresses of it
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from math import prod
@@ -30,7 +30,7 @@ from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
-from autotune.runtime.prepared import CallPlan, Hidden, Run, Workspace, offsets
+from autotune.runtime.prepared import CallPlan, Hidden, Workspace, offsets
 
 # From cuda.h.
 _OUT_OF_MEMORY = 2
@@ -42,26 +42,19 @@ _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
 class _Operation(NamedTuple):
-    """One call of the driver with all its arguments; addresses of arrays are read from memory."""
+    """One call of the driver; addresses of arrays are read from memory."""
 
-    function: Any
-    arguments: tuple[Any, ...]
+    queue: Callable[[], int]  # returns the driver's status
     what: str  # for messages
 
 
 class _Packed(NamedTuple):
     """The operations of a call, which read the handles of its arrays from `slots`."""
 
-    slots: Any
     operations: list[_Operation]
-    values: dict[str, Any]  # owns the memory of the arguments
+    slots: Any
     views: list[tuple[Any, Any, int]]  # an address, the address of its array, and the bytes between
-
-    def place(self, handles: Sequence[int]) -> None:
-        """Set the addresses of a call."""
-        self.slots[:] = handles
-        for address, start, offset_bytes in self.views:
-            address.value = start.value + offset_bytes
+    values: dict[str, Any]  # owns the memory of the arguments
 
 
 class CudaLauncher:
@@ -94,10 +87,12 @@ class CudaLauncher:
         """The bits of a number, which take the place of an address."""
         return int.from_bytes(value.tobytes(), "little")
 
-    def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> Run:
+    def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> _Prepared:
         """Pack the launches; raises LaunchError."""
         with _inside(self._context):
-            return _Prepared(program, plan, workspace, self._context, self._stream)
+            if plan.hidden or plan.variables:
+                return _PreparedWithMemory(program, plan, self._context, self._stream, workspace)
+            return _Prepared(program, plan, self._context, self._stream)
 
 
 class Module:
@@ -150,16 +145,107 @@ def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
 
 
 class _Prepared:
-    """The operations of a call: copies to hidden arrays and variables, then the launches."""
+    """Launches on arrays and numbers of the caller only: no thread has to wait for another."""
+
+    def __init__(self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int) -> None:
+        self._plan, self._context, self._stream = plan, context, ctypes.c_void_p(stream)
+        self._functions = [_handle(program.function(step).value) for step in plan.launches]
+        self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
+        self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
+
+    def run(self, handles: Sequence[int]) -> None:
+        """Queue the operations; raises LaunchError."""
+        try:
+            packed = self._spare.pop()
+        except IndexError:
+            packed = self._pack({}, handles)
+        self._queue(packed, handles)
+        self._spare.append(packed)
+
+    def bind(self, handles: Sequence[int]) -> Callable[[], None]:
+        """A function that queues the operations on these arrays."""
+        packed = self._pack({}, handles)
+        first, others = packed.operations[0].queue, packed.operations[1:]
+
+        def run() -> None:
+            if status := first():  # mostly the only one
+                self._retry(*packed.operations[0], status)
+            for queue, what in others:
+                if status := queue():
+                    self._retry(queue, what, status)
+
+        return run
+
+    def _queue(self, packed: _Packed, handles: Sequence[int]) -> None:
+        operations, slots, views, _ = packed
+        slots[:] = handles
+        for address, start, offset_bytes in views:
+            address.value = start.value + offset_bytes
+        for queue, what in operations:
+            if status := queue():
+                self._retry(queue, what, status)
+
+    def _retry(self, queue: Callable[[], int], what: str, status: int) -> None:
+        """Try again in the kernel's context: another may be current, or none in a new thread."""
+        if status in _OTHER_CONTEXT:
+            with _inside(self._context):
+                status = queue()
+        _check(what, status)
+
+    def _pack(self, addresses: Mapping[str, int], handles: Sequence[int]) -> _Packed:
+        """Pack all operations, for hidden arrays at these addresses."""
+        plan, copy = self._plan, _driver().cuMemcpyDtoDAsync_v2
+        slots = (ctypes.c_uint64 * len(plan.given))(*handles)
+        values: dict[str, Any] = {
+            name: ctypes.c_uint64.from_buffer(slots, 8 * place) for place, name in enumerate(plan.given)
+        }
+        values |= {name: ctypes.c_uint64(address) for name, address in addresses.items()}
+        for name, value in plan.scalars.items():
+            values[name] = ctypes.create_string_buffer(value.tobytes(), value.nbytes)
+        views = []
+        for name, parent, offset_bytes in plan.views:
+            values[name] = ctypes.c_uint64(values[parent].value + offset_bytes)
+            views.append((values[name], values[parent], offset_bytes))
+        copies = [
+            (f"copy to {array.name}", values[array.name], array.copy_of, array.size_bytes)
+            for array in plan.hidden
+            if array.copy_of
+        ]
+        copies += [
+            (name, address, source, size_bytes)
+            for address, (name, source, size_bytes) in zip(self._variables, plan.variables, strict=True)
+        ]
+        operations = [
+            _Operation(partial(copy, target, values[source], ctypes.c_size_t(size_bytes), self._stream), what)
+            for what, target, source, size_bytes in copies
+        ]
+        operations += [
+            self._launch(step, function, [values[name] for name in step.arguments])
+            for step, function in zip(plan.launches, self._functions, strict=True)
+        ]
+        return _Packed(operations, slots, views, values)
+
+    def _launch(self, step: Launch, function: Any, passed: Sequence[Any]) -> _Operation:
+        config = launch_config(step, self._stream.value or LEGACY)
+        parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
+        # References, which ctypes passes as they are: it would convert anything else at every call.
+        arguments = ctypes.byref(config), function, ctypes.byref(parameters), None
+        return _Operation(partial(_driver().cuLaunchKernelEx, *arguments), step.entry)
+
+
+class _PreparedWithMemory(_Prepared):
+    """Launches that use memory of the kernel's own, too, so that calls of several threads must not mix."""
 
     def __init__(
-        self, program: Module, plan: CallPlan, workspace: Workspace, context: ctypes.c_void_p, stream: int
+        self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int, workspace: Workspace
     ) -> None:
-        self._program, self._plan, self._context = program, plan, context
-        self._stream = ctypes.c_void_p(stream)
+        super().__init__(program, plan, context, stream)
         self._lock = workspace.lock
         # A graph may run beside other calls, so it gets memory of its own.
         self._may_capture = bool(plan.hidden) and stream != LEGACY
+        self._capture_state = ctypes.c_int()
+        arguments = _handle(stream), ctypes.byref(self._capture_state)
+        self._ask_capture_state = partial(_driver().cuStreamIsCapturing, *arguments)
         shared = [array for array in plan.hidden if not array.fill]
         kept = [array for array in plan.hidden if array.fill]
         self._blocks = (
@@ -168,26 +254,21 @@ class _Prepared:
         )
         addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
         _fill(kept, addresses)
-        self._packed = self._pack(addresses)
-        self._operations = self._packed.operations
+        self._packed = self._pack(addresses, [0] * len(plan.given))
 
-    def __call__(self, handles: Sequence[int]) -> None:
-        """Queue the operations; raises LaunchError."""
+    def run(self, handles: Sequence[int]) -> None:
+        """Queue the operations, in turn with those of other threads; raises LaunchError."""
         with self._lock:
-            if self._may_capture and _is_capturing(self._stream):
-                self._capture(handles)
-                return
-            self._packed.place(handles)
-            for function, arguments, what in self._operations:
-                if status := function(*arguments):
-                    self._retry(function, arguments, what, status)
+            if self._may_capture:
+                _check("the stream", self._ask_capture_state())
+                if self._capture_state.value:
+                    self._capture(handles)
+                    return
+            self._queue(self._packed, handles)
 
-    def _retry(self, function: Any, arguments: tuple[Any, ...], what: str, status: int) -> None:
-        """Try again in the kernel's context: another may be current, or none in a new thread."""
-        if status in _OTHER_CONTEXT:
-            with _inside(self._context):
-                status = function(*arguments)
-        _check(what, status)
+    def bind(self, handles: Sequence[int]) -> Callable[[], None]:
+        """A run on these arrays."""
+        return partial(self.run, handles)
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""
@@ -197,48 +278,7 @@ class _Prepared:
             _check("the graph's memory", hold_for_graph(_driver(), self._stream, block))
             addresses = _addresses(hidden, block)
             _fill([array for array in hidden if array.fill], addresses)
-            packed = self._pack(addresses)
-            packed.place(handles)
-            for operation in packed.operations:
-                _check(operation.what, operation.function(*operation.arguments))
-
-    def _pack(self, addresses: dict[str, int]) -> _Packed:
-        """Pack all operations for hidden arrays at these addresses."""
-        plan, copy = self._plan, _driver().cuMemcpyDtoDAsync_v2
-        slots = (ctypes.c_uint64 * len(plan.given))()
-        values: dict[str, Any] = {
-            name: ctypes.c_uint64.from_buffer(slots, 8 * place) for place, name in enumerate(plan.given)
-        }
-        values |= {name: ctypes.c_uint64(address) for name, address in addresses.items()}
-        for name, value in plan.scalars.items():
-            values[name] = ctypes.create_string_buffer(value.tobytes(), value.nbytes)
-        views = []
-        for name, parent, offset_bytes in plan.views:
-            values[name] = ctypes.c_uint64()
-            views.append((values[name], values[parent], offset_bytes))
-        operations = []
-        for array in plan.hidden:
-            if array.copy_of:
-                arguments = (values[array.name], values[array.copy_of], ctypes.c_size_t(array.size_bytes))
-                operations.append(_Operation(copy, (*arguments, self._stream), f"copy to {array.name}"))
-        for name, source, size_bytes in plan.variables:
-            arguments = (
-                self._program.variable(name, size_bytes),
-                values[source],
-                ctypes.c_size_t(size_bytes),
-            )
-            operations.append(_Operation(copy, (*arguments, self._stream), name))
-        operations += [
-            self._launch(step, [values[name] for name in step.arguments]) for step in plan.launches
-        ]
-        return _Packed(slots, operations, values, views)
-
-    def _launch(self, step: Launch, passed: Sequence[Any]) -> _Operation:
-        function = self._program.function(step)
-        config = launch_config(step, self._stream.value or LEGACY)
-        parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
-        arguments = (ctypes.byref(config), function, parameters, None)
-        return _Operation(_driver().cuLaunchKernelEx, arguments, step.entry)
+            self._queue(self._pack(addresses, handles), handles)
 
 
 def _addresses(arrays: Sequence[Hidden], block: _Block | None) -> dict[str, int]:
@@ -261,10 +301,9 @@ def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
     _driver().cuStreamDestroy_v2(stream)
 
 
-def _is_capturing(stream: ctypes.c_void_p) -> bool:
-    state = ctypes.c_int()
-    _check("the stream", _driver().cuStreamIsCapturing(stream, ctypes.byref(state)))
-    return state.value != 0
+def _handle(value: int | None) -> Any:
+    """A handle as ctypes passes it, without a conversion at every call."""
+    return ctypes.c_void_p.from_param(value)
 
 
 @cache

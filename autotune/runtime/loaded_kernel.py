@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
@@ -71,7 +70,7 @@ class LoadedKernel:
         given, sizes, numbers = self._in_order(arrays, named) if named else (arrays, (), {})
         try:
             key, handles = self._looks[type(given[0])](given, stream)
-            if named:
+            if sizes or numbers:
                 key = (key, sizes, *numbers)
             call = self._calls[key]
         except UNUSUAL:
@@ -80,7 +79,7 @@ class LoadedKernel:
 
                 others = {name: value for name, value in named.items() if name not in hosts}
                 return call_on_cpu(self, hosts, self._maker.written, others)
-            call, handles = self._prepared(given, stream, named, sizes, numbers)
+            call, handles = self._prepared(given, stream, sizes, numbers)
         if monotonic() > call.until and not self._is_current(call):
             return self(*arrays, stream=stream, **named)
         if call.makers or numbers:
@@ -90,7 +89,7 @@ class LoadedKernel:
         except LaunchError as error:
             raise self._maker.refused(call.best, error) from None
 
-    def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> BoundKernel:
+    def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
         """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
 
         It keeps the configuration and the addresses that the arrays have now. Like a CUDA graph, it must not
@@ -104,7 +103,27 @@ class LoadedKernel:
         Raises:
             InputError, NoConfig, SetupError: As a call does.
         """
-        return BoundKernel(self, arrays, stream, named)
+        given, sizes, numbers = self._in_order(arrays, named)
+        call, handles = self._prepared(given, stream, sizes, numbers)
+        outputs, extra = _additions(call, given, numbers)
+        handles = [*handles, *extra]
+        first = given[call.like]
+        current = package_of(first).current_stream(first) if stream is None else lambda: None
+        launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
+
+        def run() -> Any:
+            now = current()
+            try:
+                if (launch := launches.get(now)) is None:
+                    launch = self._prepared(given, stream, sizes, numbers)[0].bind(handles)
+                    if now != PER_THREAD:  # which is another stream in each thread
+                        launches[now] = launch
+                event = launch()
+            except LaunchError as error:
+                raise self._maker.refused(call.best, error) from None
+            return _result(outputs, event) if outputs else event
+
+        return run
 
     def close(self) -> None:
         """Free the scratch memory; the next call allocates it again.
@@ -118,14 +137,12 @@ class LoadedKernel:
         self, call: Call, given: Sequence[Any], handles: Sequence[Any], numbers: Mapping[str, Any]
     ) -> Any:
         """Run with outputs of its own, which are returned, and with numbers of the caller's."""
-        made = [make(given[call.like]) for make in call.makers]
-        extra = [handle for _, handle in made]
-        extra += [call.number(name, value) for name, value in numbers.items()]
+        outputs, extra = _additions(call, given, numbers)
         try:
             event = call.run([*handles, *extra])
         except LaunchError as error:
             raise self._maker.refused(call.best, error) from None
-        return _result([output for output, _ in made], event)
+        return _result(outputs, event)
 
     def _is_current(self, call: Call) -> bool:
         """Whether the cache still has the answer of a call; forgets all calls if it has not."""
@@ -137,8 +154,10 @@ class LoadedKernel:
 
     def _in_order(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], tuple[tuple[str, int], ...], dict[str, Any]]:
+    ) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...], dict[str, Any]]:
         """Arrays in the order of the arguments (None for an absent one), sizes, and scalars by name."""
+        if named.keys() <= self._maker.sizes:
+            return arrays, tuple(named.items()), {}
         given = dict(zip(self._names_of(arrays), arrays, strict=False))
         sizes, numbers = {}, {}
         for name, value in named.items():
@@ -155,8 +174,7 @@ class LoadedKernel:
                 raise InputError(
                     f"{self.kernel}: {name} was not expected or is given twice; there are {known}"
                 )
-        whole = whole_sizes(self.kernel, sizes)
-        return tuple(map(given.get, self._maker.names)), tuple(whole.items()), numbers
+        return tuple(map(given.get, self._maker.names)), tuple(sizes.items()), numbers
 
     def _names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
         """The arguments that arrays without names stand for."""
@@ -171,20 +189,20 @@ class LoadedKernel:
         self,
         arrays: tuple[Any, ...],
         stream: Any,
-        named: Mapping[str, Any],
-        sizes: tuple[tuple[str, int], ...],
+        sizes: tuple[tuple[str, Any], ...],
         numbers: Mapping[str, Any],
     ) -> tuple[Call, list[Any]]:
         """The prepared call for these arguments, made if there is none, and the arrays' handles."""
         names = self._names_of(arrays)[: len(arrays)]
         given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
         views = self._views(given)
+        whole = dict(whole_sizes(self.kernel, dict(sizes)))
         key, handles = look(arrays, stream)
-        if named:
-            key = (key, sizes, *numbers)
+        if sizes or numbers:
+            key = (key, tuple(whole.items()), *numbers)
         call = self._calls.get(key)
         if call is None:
-            call = self._maker.make(names, given, views, stream, dict(sizes), numbers)
+            call = self._maker.make(names, given, views, stream, whole, numbers)
             if len(self._calls) >= _MAX_CALLS:
                 self._calls.clear()
             self._calls[key] = call
@@ -222,36 +240,12 @@ class LoadedKernel:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
 
 
-class BoundKernel:
-    """A kernel with its arrays: calling it queues the launches, and returns what a call returns."""
-
-    def __init__(
-        self, kernel: LoadedKernel, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]
-    ) -> None:
-        self._kernel = kernel
-        given, sizes, numbers = kernel._in_order(arrays, named)
-        self._prepare = partial(kernel._prepared, given, stream, named, sizes, numbers)
-        self._call, handles = self._prepare()
-        self._first = given[self._call.like]
-        made = [make(self._first) for make in self._call.makers]
-        self._outputs = [output for output, _ in made]
-        self._handles = [*handles, *(handle for _, handle in made)]
-        self._handles += [self._call.number(name, value) for name, value in numbers.items()]
-        self._run = self._call.run
-        self._stream_of = package_of(self._first).stream if stream is None else None
-        self._stream = None if self._stream_of is None else self._stream_of(self._first)
-
-    def __call__(self) -> Any:
-        """Queue the launches; raises SetupError."""
-        if self._stream_of is not None:
-            stream = self._stream_of(self._first)
-            if stream != self._stream or stream == PER_THREAD:
-                self._run, self._stream = self._prepare()[0].run, stream
-        try:
-            event = self._run(self._handles)
-        except LaunchError as error:
-            raise self._kernel._maker.refused(self._call.best, error) from None
-        return _result(self._outputs, event)
+def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Outputs that a call returns; the handles of these and of the caller's numbers."""
+    made = [make(given[call.like]) for make in call.makers]
+    extra = [handle for _, handle in made]
+    extra += [call.number(name, value) for name, value in numbers.items()]
+    return [output for output, _ in made], extra
 
 
 def _result(outputs: Sequence[Any], event: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
-from functools import cache
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make
-from autotune.runtime.prepared import CallPlan, Run, View, Workspace
+from autotune.runtime.prepared import CallPlan, View, Workspace
 
 if TYPE_CHECKING:
     from autotune.runtime.loaded_kernel import LoadedKernel
@@ -41,9 +41,9 @@ class PyopenclPackage:
                 handles.append(array)
         return (queue, *looks), handles
 
-    def stream(self, array: Any) -> cl.CommandQueue | None:
+    def current_stream(self, array: Any) -> Callable[[], cl.CommandQueue | None]:
         """The queue of an array."""
-        return _queue([array])
+        return partial(_queue, [array])
 
     def view(self, array: Any) -> View:
         """View a contiguous Array that begins at the start of its buffer, or a Buffer."""
@@ -147,7 +147,7 @@ class OpenCLLauncher:
         """Numbers are passed as they are."""
         return value
 
-    def prepare(self, program: cl.Program, plan: CallPlan, workspace: Workspace) -> Run:
+    def prepare(self, program: cl.Program, plan: CallPlan, workspace: Workspace) -> _Prepared:
         """Make the kernels and set what is the same at every call; raises LaunchError."""
         for step in plan.launches:
             if reason := needs_cuda(step):
@@ -194,7 +194,7 @@ class _Prepared:
             raise LaunchError(f"{step.entry}: {error}") from None
         self._has_memory = bool(plan.hidden)
 
-    def __call__(self, handles: Sequence[Any]) -> cl.Event | None:
+    def run(self, handles: Sequence[Any]) -> cl.Event | None:
         """Queue the operations, each after the one before, as a queue may be out of order."""
         with self._lock:
             # Calls that share memory run one after another, too.
@@ -217,6 +217,10 @@ class _Prepared:
             if self._has_memory:
                 self._workspace.latest = event
             return event
+
+    def bind(self, handles: Sequence[Any]) -> Callable[[], cl.Event | None]:
+        """A run on these handles; kernels are shared, so it sets their arguments, too."""
+        return partial(self.run, handles)
 
     def _buffer(self, size_bytes: int, fill: bytes = b"") -> cl.Buffer:
         flags, content = cl.mem_flags.READ_WRITE, None

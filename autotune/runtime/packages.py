@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from math import prod
 from threading import get_ident
 from typing import Any, Protocol
@@ -21,7 +21,8 @@ from autotune.devices.element_types import numpy_dtype
 from autotune.errors import InputError
 from autotune.runtime.prepared import Launcher, View
 
-Key = tuple[Any, ...]  # the stream's handle, and what every array looks like
+Look = tuple[Any, ...]  # of an array, after that of the arrays before it
+Key = tuple[Any, ...]  # the stream's handle, and what the arrays look like
 Looks = tuple[Key, list[Any]]
 Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
 
@@ -36,8 +37,8 @@ class Package(Protocol):
         """What arrays look like (an absent one is None) and their handles; may raise nearly anything."""
         ...
 
-    def stream(self, array: Any) -> Any:
-        """The stream or queue that an array's work now goes to."""
+    def current_stream(self, array: Any) -> Callable[[], Any]:
+        """A function that gives the stream or queue to which an array's work goes at that time."""
         ...
 
     def view(self, array: Any) -> View:
@@ -60,9 +61,12 @@ class CudaPackage:
         """Read the interface of each array, and ask the driver for its GPU."""
         views = [None if array is None else self.view(array) for array in arrays]
         handles = [0 if view is None else view.handle for view in views]
-        looks = [view and view._replace(handle=None) for view in views]
-        own = next((self.stream(array) for array in arrays if array is not None), LEGACY)
-        return _key(own if stream is None else stream_handle(stream), looks, handles), handles
+        if stream is None:
+            found = (self.current_stream(array)() for array in arrays if array is not None)
+            own = next(found, None) or LEGACY
+        else:
+            own = stream_handle(stream)
+        return _key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
 
     def view(self, array: Any) -> View:
         """Read the interface; the driver knows the GPU."""
@@ -87,9 +91,9 @@ class CudaPackage:
         kind = type(like).__qualname__
         raise InputError(f"an output cannot be allocated beside an array of type {kind}; pass it, too")
 
-    def stream(self, array: Any) -> int:
-        """The stream of the interface, else the default one."""
-        return int(array.__cuda_array_interface__.get("stream") or LEGACY)
+    def current_stream(self, array: Any) -> Callable[[], int | None]:
+        """The stream of the interface, if it has one."""
+        return lambda: array.__cuda_array_interface__.get("stream")
 
 
 class TorchPackage(CudaPackage):
@@ -103,22 +107,25 @@ class TorchPackage(CudaPackage):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read tensors; a wish for gradients counts where they are recorded."""
-        handles = [0 if array is None else array.data_ptr() for array in arrays]
-        looks: list[Any] = [
-            array is not None
-            and (
+        look: Look = ()
+        handles = []
+        for array in arrays:
+            if array is None:
+                look = (look,)
+                handles.append(0)
+                continue
+            device = array.get_device()
+            look = (
+                look,
                 array.shape,
                 array.dtype,
-                array.get_device(),
+                device,
                 array.is_contiguous(),
                 array.requires_grad and self._has_gradients(),
             )
-            for array in arrays
-        ]
-        handle = (self._raw_stream(looks[0][2]) or LEGACY) if stream is None else stream_handle(stream)
-        if handle == PER_THREAD or 0 in handles:
-            return _key(handle, looks, handles), handles
-        return (handle, *looks), handles
+            handles.append(array.data_ptr())
+        own = (self._raw_stream(device) or LEGACY) if stream is None else stream_handle(stream)
+        return _key(own, look, handles), handles
 
     def view(self, array: Any) -> View:
         """Check a tensor."""
@@ -146,9 +153,9 @@ class TorchPackage(CudaPackage):
 
         return make
 
-    def stream(self, array: Any) -> int:
+    def current_stream(self, array: Any) -> Callable[[], int]:
         """The current stream of the tensor's GPU."""
-        return self._raw_stream(array.get_device()) or LEGACY
+        return partial(self._raw_stream, array.get_device())
 
     def _current_stream(self, number: int) -> int:
         return int(self._torch.cuda.current_stream(number).cuda_stream)
@@ -163,15 +170,19 @@ class CupyPackage(CudaPackage):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays."""
-        handles = [0 if array is None else array.data.ptr for array in arrays]
-        looks: list[Any] = [
-            array is not None and (array.shape, array.dtype, array.flags.c_contiguous, array.data.device_id)
-            for array in arrays
-        ]
-        handle = (self._current(looks[0][3]).ptr or LEGACY) if stream is None else stream_handle(stream)
-        if handle == PER_THREAD or 0 in handles:
-            return _key(handle, looks, handles), handles
-        return (handle, *looks), handles
+        look: Look = ()
+        handles = []
+        for array in arrays:
+            if array is None:
+                look = (look,)
+                handles.append(0)
+                continue
+            memory = array.data
+            device = memory.device_id
+            look = (look, array.shape, array.dtype, array.strides, device)
+            handles.append(memory.ptr)
+        own = (self._current(device).ptr or LEGACY) if stream is None else stream_handle(stream)
+        return _key(own, look, handles), handles
 
     def view(self, array: Any) -> View:
         """Check an array."""
@@ -179,9 +190,10 @@ class CupyPackage(CudaPackage):
             raise ValueError("is not contiguous")
         return View(array.data.ptr, array.dtype.name, array.shape, array.nbytes, array.data.device_id)
 
-    def stream(self, array: Any) -> int:
+    def current_stream(self, array: Any) -> Callable[[], int]:
         """The current stream of the array's GPU."""
-        return self._current(array.data.device_id).ptr or LEGACY
+        current, device = self._current, array.data.device_id
+        return lambda: current(device).ptr
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Allocate through CuPy's pool."""
@@ -200,13 +212,18 @@ class PycudaPackage(CudaPackage):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays; the driver knows whether their memory is still allocated, and on which GPU."""
-        handles = [0 if array is None else int(array.gpudata) for array in arrays]
-        looks = [
-            array is not None and (array.shape, array.dtype, array.strides, _gpu_of(handle))
-            for array, handle in zip(arrays, handles, strict=True)
-        ]
-        handle = LEGACY if stream is None else stream_handle(stream)
-        return _key(handle, looks, handles), handles
+        look: Look = ()
+        handles = []
+        for array in arrays:
+            if array is None:
+                look = (look,)
+                handles.append(0)
+                continue
+            handle = int(array.gpudata)
+            look = (look, array.shape, array.dtype, array.strides, _gpu_of(handle))
+            handles.append(handle)
+        own = LEGACY if stream is None else stream_handle(stream)
+        return _key(own, look, handles), handles
 
     def view(self, array: Any) -> View:
         """Check an array."""
@@ -215,9 +232,9 @@ class PycudaPackage(CudaPackage):
         pointer = int(array.gpudata)
         return View(pointer, array.dtype.name, tuple(array.shape), array.nbytes, _gpu_of(pointer))
 
-    def stream(self, array: Any) -> int:
+    def current_stream(self, array: Any) -> Callable[[], int]:
         """The default stream: PyCUDA has no current one."""
-        return LEGACY
+        return lambda: LEGACY
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Allocate in the current context."""
@@ -235,14 +252,21 @@ class CudaCorePackage(CudaPackage):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read buffers; the handle of a closed one is none, or 0."""
-        handles = [0 if array is None else int(array.handle) for array in arrays]
-        looks = [array is not None and (array.size, array.device_id) for array in arrays]
-        handle = LEGACY if stream is None else stream_handle(stream)
-        return _key(handle, looks, handles), handles
+        look: Look = ()
+        handles = []
+        for array in arrays:
+            if array is None:
+                look = (look,)
+                handles.append(0)
+                continue
+            look = (look, array.size, array.device_id)
+            handles.append(int(array.handle))
+        own = LEGACY if stream is None else stream_handle(stream)
+        return _key(own, look, handles), handles
 
-    def stream(self, array: Any) -> int:
+    def current_stream(self, array: Any) -> Callable[[], int]:
         """The default stream."""
-        return LEGACY
+        return lambda: LEGACY
 
     def view(self, array: Any) -> View:
         """Check a buffer."""
@@ -302,24 +326,22 @@ def _open(root: str) -> Package:
     return package
 
 
-def _key(stream: int, looks: Sequence[Any], handles: Sequence[Any]) -> Key:
+def _key(stream: int, look: Look, handles: Sequence[int]) -> Key:
     """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed."""
-    key = (stream, *looks)
-    if stream == PER_THREAD:
-        key = (*key, get_ident())
-    return (*key, tuple(map(bool, handles))) if 0 in handles else key
+    if stream == PER_THREAD or 0 in handles:
+        return stream, look, get_ident() if stream == PER_THREAD else 0, tuple(map(bool, handles))
+    return stream, look
 
 
 def stream_handle(stream: Any) -> int:
     """The driver's handle of a stream: a number, or an object of cuda.core, cupy, torch or pycuda."""
     if isinstance(stream, int):
         return stream or LEGACY
+    if found := getattr(stream, "__cuda_stream__", None):
+        return int((found() if callable(found) else found)[1]) or LEGACY
     for name in ("cuda_stream", "ptr"):
         if isinstance(handle := getattr(stream, name, None), int):
             return handle or LEGACY
-    if hasattr(stream, "__cuda_stream__"):
-        found = stream.__cuda_stream__
-        return int((found() if callable(found) else found)[1]) or LEGACY
     if hasattr(stream, "handle"):
         return int(stream.handle) or LEGACY
     raise InputError(f"stream {stream!r}: expected a stream of cuda.core, cupy, torch or pycuda")

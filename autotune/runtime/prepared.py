@@ -49,7 +49,16 @@ class CallPlan(NamedTuple):
     views: tuple[tuple[str, str, int], ...] = ()  # pointers into arrays: name, array, offset in bytes
 
 
-Run = Callable[[Sequence[Any]], Any]  # queues the launches on arrays with these handles
+class Prepared(Protocol):
+    """The launches of a call, which lack only the handles of its arrays and numbers."""
+
+    def run(self, handles: Sequence[Any]) -> Any:
+        """Queue the launches; returns an event, or None. Raises LaunchError."""
+        ...
+
+    def bind(self, handles: Sequence[Any]) -> Callable[[], Any]:
+        """A function that does the same for these handles only, with the least work."""
+        ...
 
 
 class Launcher(Protocol):
@@ -76,7 +85,7 @@ class Launcher(Protocol):
         """The handle of a number that a call gives."""
         ...
 
-    def prepare(self, program: Any, plan: CallPlan, workspace: Workspace) -> Run:
+    def prepare(self, program: Any, plan: CallPlan, workspace: Workspace) -> Prepared:
         """Pack everything but the arrays' handles; raises LaunchError."""
         ...
 
