@@ -37,6 +37,7 @@ from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
+from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.tuning import conclusion, context, finals, tuner, turns
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
@@ -173,21 +174,14 @@ class InProcess:
         """Call the function."""
         return function(self._state, *arguments, **options)
 
-    def begin(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        timeout_s: float,
-        alone: tuple[Any, ...] | None = None,
-        **options: Any,
-    ) -> None:
-        """Call the function, and keep its answer; nothing fails here, so nothing is repeated alone."""
+    def begin_item(self, item: WorkItem, timeout_s: float) -> None:
+        """Run the configuration, and keep its outcome; nothing fails here, so nothing is repeated alone."""
         self._device.now_ms += JOB_MS
-        self._answer = function(self._state, *arguments, **options)
+        self._outcome = device_process.run_work_item(self._state, item)
 
-    def finish(self) -> Any:
-        """The answer."""
-        return self._answer
+    def finish_item(self) -> Outcome:
+        """The outcome."""
+        return self._outcome
 
 
 class Compilers:

@@ -19,7 +19,7 @@ MAX_WARMUPS = 100
 MAX_BATCH_MS = 20.0  # no batch beyond this: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
-MAX_CONTROL_AGE_S = 0.02  # a machine that slows down does so for longer
+MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
 
 
 class Stopwatch:
