@@ -207,7 +207,8 @@ class LoadedKernel:
                 self._calls.clear()
             self._calls[key] = call
             for array in given.values():
-                self._looks[type(array)] = package_of(array).look
+                if type(array) not in self._looks:
+                    self._looks[type(array)] = package_of(array).look_for_one_kernel()
         return call, handles
 
     def _all_of_numpy(self, arrays: Sequence[Any]) -> dict[str, Any]:

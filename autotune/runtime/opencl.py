@@ -41,6 +41,10 @@ class PyopenclPackage:
                 handles.append(array)
         return (queue, *looks), handles
 
+    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+        """The usual one."""
+        return self.look
+
     def current_stream(self, array: Any) -> Callable[[], cl.CommandQueue | None]:
         """The queue of an array."""
         return partial(_queue, [array])

@@ -37,6 +37,10 @@ class Package(Protocol):
         """What arrays look like (an absent one is None) and their handles; may raise nearly anything."""
         ...
 
+    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+        """A `look` for the calls of one kernel, which may remember what they looked like."""
+        ...
+
     def current_stream(self, array: Any) -> Callable[[], Any]:
         """A function that gives the stream or queue to which an array's work goes at that time."""
         ...
@@ -67,6 +71,10 @@ class CudaPackage:
         else:
             own = stream_handle(stream)
         return _key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
+
+    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+        """The usual one."""
+        return self.look
 
     def view(self, array: Any) -> View:
         """Read the interface; the driver knows the GPU."""
@@ -104,6 +112,8 @@ class TorchPackage(CudaPackage):
         self._has_gradients = torch.is_grad_enabled
         # The public way makes a stream object at every call, which takes longer than the launch.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
+        internal = getattr(torch._C, "_dynamo", None)
+        self.guards: Any = getattr(getattr(internal, "guards", None), "TensorGuards", None)
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read tensors; a wish for gradients counts where they are recorded."""
@@ -126,6 +136,10 @@ class TorchPackage(CudaPackage):
             handles.append(array.data_ptr())
         own = (self._raw_stream(device) or LEGACY) if stream is None else stream_handle(stream)
         return _key(own, look, handles), handles
+
+    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+        """One that has PyTorch check whether a call looks like the latest one, if it can."""
+        return self.look if self.guards is None else _GuardedLook(self).look
 
     def view(self, array: Any) -> View:
         """Check a tensor."""
@@ -159,6 +173,47 @@ class TorchPackage(CudaPackage):
 
     def _current_stream(self, number: int) -> int:
         return int(self._torch.cuda.current_stream(number).cuda_stream)
+
+
+class _GuardedLook:
+    """Reads tensors in one call of PyTorch, if they look like those of the calls before.
+
+    The check is that of compiled functions: of types, devices, shapes, strides and gradients, without Python
+    objects for them, which take most of the time of a look. It is not public: without it, tensors are read
+    as usual.
+    """
+
+    def __init__(self, package: TorchPackage) -> None:
+        self._package = package
+        self._latest: dict[int, Look] = {}  # by the number of arrays
+        self._known: dict[int, tuple[Look, Callable[..., bool], Callable[[], int]]] = {}
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """As that of the package."""
+        known = self._known.get(len(arrays))
+        if known is None or not known[1](*arrays):
+            return self._learn(arrays, stream)
+        look, _, current_stream = known
+        handles = [array.data_ptr() for array in arrays]
+        own = (current_stream() or LEGACY) if stream is None else stream_handle(stream)
+        return _key(own, look, handles), handles
+
+    def _learn(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Look at every tensor; what is seen twice in a row is remembered."""
+        key, handles = self._package.look(arrays, stream)
+        count, look, known = len(arrays), key[1], self._known.get(len(arrays))
+        if look == self._latest.get(count) and (known is None or look != known[0]):
+            self._known[count] = look, *self._functions(arrays)
+        self._latest[count] = look
+        return key, handles
+
+    def _functions(self, arrays: Sequence[Any]) -> tuple[Callable[..., bool], Callable[[], int]]:
+        """Whether tensors look like these, and their stream; a constant no where PyTorch cannot tell."""
+        with suppress(*UNUSUAL):  # an absent tensor, another signature
+            if not any(array.requires_grad for array in arrays):  # which counts only at times
+                guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+                return guards.check, self._package.current_stream(arrays[0])
+        return lambda *_: False, int
 
 
 class CupyPackage(CudaPackage):

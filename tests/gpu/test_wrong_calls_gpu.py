@@ -110,7 +110,8 @@ def test_what_does_not_fit_is_said(torch):
     add = load_kernel("matadd")
     x, y = torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda")
     z = torch.empty_like(x)
-    add(x, y, z)  # a call that fits comes first: others must not be taken for it
+    for _ in range(3):
+        add(x, y, z)  # calls that fit come first: others must not be taken for them
     wrong = {
         r"c has shape \(64, 63\): columns would be 63, and is 64": (x, y, z[:, :63].contiguous()),
         r"b: expected float32 of shape \(64, 64\), found float64": (x, y.double(), z),
@@ -122,14 +123,38 @@ def test_what_does_not_fit_is_said(torch):
     for message, arrays in wrong.items():
         with pytest.raises(InputError, match=f"matadd: {message}"):
             add(*arrays)
+    weights = x.clone().requires_grad_()
     with torch.no_grad():
-        add(x.clone().requires_grad_(), y, z)
+        for _ in range(3):
+            add(weights, y, z)
+    with pytest.raises(InputError, match="a: requires gradients"):
+        add(weights, y, z)
     freed = torch.ones(64, 64, device="cuda")
     freed.untyped_storage().resize_(0)
     with pytest.raises(InputError, match="a: has no memory: it was freed"):
         add(freed, y, z)
     add(x, y, z)
     torch.cuda.synchronize()
+    assert bool((z == 2).all())
+
+
+def test_tensors_that_change_in_place_are_seen(torch):
+    add = load_kernel("matadd")
+    x, y, z = (torch.ones(64, 64, device="cuda") for _ in range(3))
+    for arrays in ((x, y, z), (x, y, z), (x, y, z), (x, x, z), (x, x, z), (x, y, z)):
+        z.zero_()
+        add(*arrays)
+        assert bool((z == 2).all())
+    y.t_()
+    with pytest.raises(InputError, match="b: is not contiguous"):
+        add(x, y, z)
+    y.t_()
+    y.resize_(64, 32)
+    with pytest.raises(InputError, match="b has shape"):
+        add(x, y, z)
+    for tensor in (x, z):
+        tensor.resize_(64, 32)
+    add(x, y, z)
     assert bool((z == 2).all())
 
 
