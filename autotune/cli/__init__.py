@@ -33,6 +33,7 @@ COMMANDS = {
     "doctor": "check this machine for tuning, with what to do",
     "devices": "list the devices that --device accepts",
     "ceilings": "measure what a device can reach",
+    "diagnose": "find out what bounds a configuration",
     "new": "write a first space file and reference for a kernel",
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 
-from autotune.compilers.occupancy import Occupancy, occupancy
+from autotune.compilers.occupancy import Occupancy
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.trials import Trial
+from autotune.evaluation.device_use import occupancy_of
 from autotune.evaluation.instance import work
-from autotune.hardware.architectures import ARCHITECTURES
 from autotune.space import Space
 
 COLUMNS = ("occupancy", "limited by", "of peak")
@@ -44,16 +43,6 @@ def uses_of_journal(journal: Path) -> Mapping[Config, Use]:
 def used_columns(uses: Sequence[Use]) -> tuple[int, ...]:
     """The columns in which some cell is known."""
     return tuple(place for place in range(len(COLUMNS)) if any(use[place] for use in uses))
-
-
-def occupancy_of(space: Space, trial: Trial) -> Occupancy | None:
-    """The occupancy of a configuration's largest launch; None for devices other than known NVIDIA GPUs."""
-    where = ARCHITECTURES.get(space.device.architecture)
-    if where is None or trial.registers is None:
-        return None
-    main = max(space.launches(trial.config), key=lambda step: prod(step.grid) * prod(step.block))
-    shared_bytes = (trial.shared_bytes or 0) + main.shared_bytes
-    return occupancy(where, prod(main.block), trial.registers, shared_bytes)
 
 
 def _cells(held: Occupancy | None, moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> Use:

@@ -9,16 +9,16 @@ from statistics import median
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli._device_use import occupancy_of, use_of
+from autotune.cli._choice import add_choice, chosen_config
+from autotune.cli._device_use import use_of
 from autotune.cli._tables import problem_text, rate_text
 from autotune.cli.output import emit
-from autotune.core.records import Config
-from autotune.core.text import hint, size_text
+from autotune.core.text import size_text
 from autotune.core.trials import Budget, Status, Trial
-from autotune.errors import InputError, SetupError
+from autotune.errors import SetupError
+from autotune.evaluation.device_use import occupancy_of
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.space import Space
-from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
 
@@ -26,19 +26,7 @@ EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune run`."""
     opt.add_target(parser)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--config",
-        metavar="A=1,B=x",
-        action="append",
-        help="run this configuration; parameters that are left out have the default's value",
-    )
-    which.add_argument("--landmark", metavar="NAME", help="run a landmark of the space")
-    which.add_argument(
-        "--default",
-        action="store_true",
-        help="run the space's default (without any of these three: the tuned best, else the default)",
-    )
+    add_choice(parser, "run")
     parser.add_argument(
         "--repeat",
         metavar="N",
@@ -66,9 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     get_ready(parsed.device, parsed.workers)
     task = bind_target(opt.target(parsed))
-    config, origin = _chosen(parsed, task)
-    if reasons := task.space.why_invalid(config):
-        raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
+    config, origin = chosen_config(parsed, task)
     if parsed.profile:
         find_profiler(parsed.profile, task.address)  # before anything runs
     options = opt.run_options(parsed, budget=Budget())
@@ -84,23 +70,6 @@ def run(parsed: argparse.Namespace) -> None:
             said = profile_once(task, options, progress, config, parsed.profile, report)
         print(said, file=sys.stderr if parsed.json else sys.stdout)
         print(f"kept in {report}", file=sys.stderr)
-
-
-def _chosen(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
-    """The configuration that the options name, and what it is."""
-    from autotune.tuning.task import tuned_best
-
-    if parsed.config is not None:
-        return opt.config(",".join(parsed.config), task.spec), "as given"
-    if parsed.landmark is not None:
-        landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
-        if parsed.landmark not in landmarks:
-            raise InputError(
-                f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
-            )
-        return landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
-    best = None if parsed.default else tuned_best(task, parsed.cache)
-    return (task.spec.default, "the default") if best is None else (best, "the tuned best")
 
 
 def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:

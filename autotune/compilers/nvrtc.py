@@ -58,16 +58,33 @@ class CudaCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
+        data, log, symbols = self._compiled(source, options, names)
+        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3, symbols)
+
+    def ptx(
+        self, source: str, options: Sequence[str], names: Sequence[str] = ()
+    ) -> tuple[str, dict[str, str]]:
+        """The PTX of one source, and the symbols of C++ names; raises CompileError with NVRTC's log."""
+        size_of, read = nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX
+        data, _, symbols = self._compiled(source, options, names, size_of, read)
+        return data.decode(errors="replace").rstrip("\0"), symbols
+
+    def _compiled(
+        self,
+        source: str,
+        options: Sequence[str],
+        names: Sequence[str],
+        size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
+        read: _Read = nvrtc.nvrtcGetCUBIN,
+    ) -> tuple[bytes, str, dict[str, str]]:
         flags = (*self._options, *options)
-        found = None
         if self._is_plain:
             with suppress(CompileError):
-                found = _run(source, (*flags, "--minimal"), names)
-        if found is None:
-            found = _run(device_part(source), (*flags, f"--pre-include={cuda_headers.PRELUDE}"), names)
-            self._is_plain = False  # the next source of this kernel will need as much
-        data, log, symbols = found
-        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3, symbols)
+                return _run(source, (*flags, "--minimal"), names, size_of, read)
+        prelude = f"--pre-include={cuda_headers.PRELUDE}"
+        found = _run(device_part(source), (*flags, prelude), names, size_of, read)
+        self._is_plain = False  # the next source of this kernel will need as much
+        return found
 
 
 def _run(

@@ -39,6 +39,10 @@ class HostComparisonMixin:
         """Refuse: programs have no variables that the host can write."""
         raise LaunchError(f"{name}: only CUDA has variables that the host can write")
 
+    def read_variable(self, program: Program, name: str) -> Bytes:
+        """Refuse: programs have no variables that the host can read."""
+        raise LaunchError(f"{name}: only CUDA has variables that the host can read")
+
     def forget(self) -> None:
         """Do nothing: runs hold no buffers."""
 
@@ -104,6 +108,10 @@ class Device(Protocol):
 
         Raises LaunchError when there is no such variable, or it is smaller.
         """
+        ...
+
+    def read_variable(self, program: Program, name: str) -> Bytes:
+        """The content of a variable of a program after its launches; raises LaunchError without it."""
         ...
 
     def run(

@@ -20,7 +20,7 @@ from autotune.devices.array_compare import (
     difference_of,
     special_bits,
 )
-from autotune.devices.base import Arguments, Buffer, Program, host_difference
+from autotune.devices.base import Arguments, Buffer, Bytes, Program, host_difference
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
@@ -112,6 +112,10 @@ class CudaDeviceBase(CudaMemory):
         if size_bytes > room_bytes:
             raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes}")
         self.copy(address, content, size_bytes)
+
+    def read_variable(self, program: Program, name: str) -> Bytes:
+        """Copy from global memory, after all that is queued."""
+        return self.read(*program.variable(name))
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -298,15 +299,60 @@ def sample(
 
     Returns a Failure when it cannot be launched or the timed runs leave a wrong result.
     """
+    samples = sample_unchecked(
+        state, binary, problem, conditions, count=count, batch=batch, repeatable=repeatable
+    )
+    return samples if isinstance(samples, Failure) else check(problem, state.buffers(problem)) or samples
+
+
+def sample_unchecked(
+    state: DeviceState,
+    binary: Binary,
+    problem: ProblemInstance,
+    conditions: CallConditions = USUAL,
+    *,
+    count: int,
+    batch: int,
+    repeatable: bool,
+) -> tuple[float, ...] | Failure:
+    """The same for a kernel that computes something else, or nothing."""
     try:
         program, buffers = state.program(binary, keep=True), state.buffers(problem)
         stopwatch = Stopwatch(state.device, program, problem, buffers, conditions, repeatable=repeatable)
         stopwatch.batch = batch if repeatable else 1
         stopwatch.warm_up(1)
-        samples = tuple(stopwatch.sample_ms() for _ in range(count))
-        return check(problem, buffers) or samples
+        return tuple(stopwatch.sample_ms() for _ in range(count))
     except LaunchError as error:
         return _refused(error)
+
+
+def variable_after_run(
+    state: DeviceState, binary: Binary, problem: ProblemInstance, name: str
+) -> bytes | Failure:
+    """Run a configuration once on its pristine arrays, and return the content of a variable of its binary."""
+    try:
+        buffers = state.buffers(problem)
+        for guarded in buffers.guarded_buffers(problem):
+            guarded.restore()
+        program = state.program(binary)
+        buffers.run(program, problem)
+        return state.device.read_variable(program, name).tobytes()
+    except LaunchError as error:
+        return _refused(error)
+
+
+def transfer_ms(state: DeviceState, size_bytes: int) -> tuple[float, float]:
+    """Time to copy so many bytes to the device, and back, in ms: the best of three, from pageable memory."""
+    device, data = state.device, np.ones(size_bytes, np.uint8)
+    buffer = device.allocate(size_bytes)
+    given = min(_elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
+    return given, min(_elapsed_ms(lambda: device.read(buffer, size_bytes)) for _ in range(3))
+
+
+def _elapsed_ms(action: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    action()
+    return (time.perf_counter() - began) * 1e3
 
 
 def energy(

@@ -24,6 +24,8 @@ _PER_CLOCK = {
     "sm_120": (128, 128, 2, 128),
 }
 _TYPES = {"float16": 0, "float32": 1, "float64": 2, "int32": 3, "uint32": 3}
+SPECIAL_PER_CLOCK = 16  # of every architecture here: reciprocals, roots, sines, powers of 2
+SHARED_BYTES_PER_CLOCK = 128  # likewise
 _BOOST_MHZ = {
     **{"sm_75": 1590, "sm_80": 1410, "sm_86": 1695, "sm_87": 1300, "sm_89": 2040},
     **{"sm_90": 1980, "sm_100": 1965, "sm_120": 2407},
@@ -60,3 +62,14 @@ def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -
         PeakRate(f"{dtype} multiply-adds", 2 * gflops, origin),
         PeakRate(f"{dtype} additions", gflops, origin),
     )
+
+
+def lanes_per_clock(architecture: str, dtype: str) -> int | None:
+    """Operations of one type that a multiprocessor starts per clock; None where not known."""
+    known = architecture in _PER_CLOCK and dtype in _TYPES
+    return _PER_CLOCK[architecture][_TYPES[dtype]] if known else None
+
+
+def boost_mhz(architecture: str) -> float | None:
+    """The boost clock of an architecture's example GPU; None where not known."""
+    return _BOOST_MHZ.get(architecture)

@@ -17,12 +17,12 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import parse_whole_journal
-from autotune.hardware.ceilings import Ceiling, read_ceilings
+from autotune.hardware.ceilings import Ceiling
 from autotune.hardware.names import slug
 from autotune.interop import read_recordings
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
-from autotune.serving.cache import read_roots
+from autotune.serving.ceilings import known_ceilings
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.space import SpaceSpec, load_space
 
@@ -267,18 +267,10 @@ def _completed(found: Search, cache: Path | None, space: _Spaces) -> Search:
         device=same[0].device if same else None,
         record=(same or records)[0].record if records else None,
         entry=entries[0] if entries else None,
-        ceilings=_ceilings(same[0].folder, cache) if same else {},
+        ceilings=known_ceilings(same[0].folder, cache) if same else {},
         cpu=min(cpus, key=lambda entry: entry.time_ms, default=None),
         spec=spec,
     )
-
-
-def _ceilings(folder: str, cache: Path | None) -> Mapping[str, Ceiling]:
-    """What a device was measured to reach; the first cache that has a figure counts."""
-    found: dict[str, Ceiling] = {}
-    for root in reversed(read_roots(cache)):
-        found |= read_ceilings(Path(root) / folder)
-    return found
 
 
 def _spec(kernel: str, names: set[str], space: _Spaces) -> SpaceSpec | None:

@@ -1,0 +1,453 @@
+"""Finds out why a configuration takes as long as it does, without a profiler's permissions.
+
+A configuration is verified and timed like any other, and then runs again in other forms: with counters in its
+PTX, with shared memory that it does not need, without its arithmetic or its memory accesses, and as the same
+launches of an empty kernel. Together with the device's ceilings these tell what it waits for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from math import ceil, prod
+from pathlib import Path
+from statistics import median
+
+from autotune.analysis.bottleneck import (
+    Bound,
+    LittlesLaw,
+    Times,
+    Use,
+    Work,
+    advice_from,
+    littles_law,
+    uses,
+    verdict,
+)
+from autotune.compilers.occupancy import Occupancy, occupancy
+from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, counts_of, with_counters
+from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code
+from autotune.core.records import Config, Launch, Sizes
+from autotune.core.stages import Stage
+from autotune.core.trials import Binary, Failure, Status, Trial
+from autotune.devices.element_types import numpy_dtype
+from autotune.errors import CompileError, InputError, SetupError
+from autotune.evaluation.device_process import sample_unchecked, transfer_ms, variable_after_run
+from autotune.evaluation.device_use import largest_launch, occupancy_of
+from autotune.evaluation.instance import KernelInstance, work
+from autotune.evaluation.journal import read_trials
+from autotune.evaluation.profiler import find_profiler
+from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
+from autotune.hardware.ceilings import Ceiling
+from autotune.serving.cache import read_entry, read_roots
+from autotune.serving.ceilings import known_ceilings
+from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
+from autotune.tuning.options import Options
+from autotune.tuning.task import TuningTask
+
+VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")
+MAX_LADDER = 6  # steps of occupancy
+_SAMPLES = 5
+_MAX_TRANSFER_BYTES = 2**28  # larger amounts are extrapolated
+
+
+@dataclass(frozen=True)
+class LadderStep:
+    """The time with so many blocks on a multiprocessor."""
+
+    blocks: int
+    warps: int
+    occupancy: float
+    time_ms: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a configuration takes, moves, computes and waits for.
+
+    Attributes:
+        origin: What the configuration is, such as "the tuned best".
+        resident_warps: On a multiprocessor: what fits there, or what the grid has for it.
+        launch_ms: Time of the same launches of an empty kernel.
+        transfer_ms: Time of copying inputs and outputs, where that was asked for.
+        uses: Of each resource whose amount and ceiling are known, the highest share first.
+        ladder: Times at lower and lower occupancy, the configuration's own first.
+        variants_ms: Times of MEMORY_ONLY and COMPUTE_ONLY, if the source knows them.
+        missing: What could not be found out, and why.
+        advice: What the known trials say of changing one parameter.
+    """
+
+    kernel: str
+    device: str
+    sizes: Sizes
+    dtype: str
+    config: Config
+    origin: str
+    time_ms: float
+    bound: Bound
+    reason: str
+    occupancy: Occupancy | None = None
+    resident_warps: int | None = None
+    launches: int = 1
+    launch_ms: float | None = None
+    transfer_ms: float | None = None
+    uses: tuple[Use, ...] = ()
+    counts: Counts | None = None
+    ladder: tuple[LadderStep, ...] = ()
+    variants_ms: Mapping[str, float] = field(default_factory=dict)
+    littles_law: LittlesLaw | None = None
+    machine_code: MachineCode | None = None
+    missing: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+@contextmanager
+def open_diagnosis(task: TuningTask, options: Options, observer: Observer) -> Iterator[TuningContext]:
+    """Open the compilers and the worker for diagnoses of a space; trials go to a journal of their own.
+
+    Raises WriteError if the journal cannot be written.
+    """
+    own = replace(options, journal=options.journal or default_journal(task, "diagnose.jsonl"), fresh=True)
+    with open_context(task, own, observer, FULL_POLICY) as context:
+        observer.started(task, None, context.journal)
+        yield context
+
+
+def diagnose(
+    context: TuningContext,
+    config: Config,
+    origin: str = "",
+    *,
+    cache: Path | None = None,
+    with_transfers: bool = False,
+) -> Diagnosis:
+    """Diagnose one configuration.
+
+    Args:
+        context: As `open_diagnosis` gives it.
+        config: A valid configuration.
+        origin: What it is.
+        cache: The folder of ceilings and earlier results; None takes the usual ones.
+        with_transfers: Judge a call whose inputs come from the host and whose results go back.
+
+    Raises:
+        SetupError: The configuration, the reference or the device fails.
+    """
+    trial = context.evaluator([config])[0]
+    if trial.status is not Status.OK:
+        raise SetupError(f"{context.task.spec.path}: {config}: {trial.status.value}: {trial.detail}")
+    ceilings = known_ceilings(context.task.device.slug, cache)
+    return _Examination(context, trial, ceilings).diagnosis(origin, cache, with_transfers)
+
+
+class _Examination:
+    """Runs one configuration in other forms; notes what it cannot find out."""
+
+    def __init__(self, context: TuningContext, trial: Trial, ceilings: Mapping[str, Ceiling]) -> None:
+        assert trial.measurement is not None
+        self._context, self._trial, self._ceilings = context, trial, ceilings
+        self._task, self._space = context.task, context.task.space
+        self._device = context.task.device
+        self._instance: KernelInstance = context.maker.make(trial.config)
+        self._problem = self._instance.problem
+        self._main = largest_launch(self._space, trial.config)
+        self._measured = trial.measurement
+        self._held = occupancy_of(self._space, trial)
+        changed = any(one.role == "inout" and one.name in self._problem.used for one in self._problem.arrays)
+        self._repeatable = self._measured.batch > 1 or not changed
+        self._missing: list[str] = []
+
+    def diagnosis(self, origin: str, cache: Path | None, with_transfers: bool) -> Diagnosis:
+        """Run everything and put it together."""
+        trial, problem = self._trial, self._space.problem
+        binary = self._compiled(self._instance.source)
+        counts = self._counts()
+        launch_ms = self._launch_ms()
+        transfer = self._transfer_ms() if with_transfers else None
+        variants = self._variants_ms()
+        run_ms = self._measured.median_ms
+        if not self._ceilings:
+            self._missing.append("ceilings are nominal or unknown: measure them with `autotune ceilings`")
+        used = uses(self._device, self._ceilings, self._work(counts), run_ms)
+        bound, reason = verdict(Times(run_ms, launch_ms, transfer, variants), used, counts)
+        ladder = tuple(self._ladder(binary, run_ms))
+        if bound is Bound.LATENCY:
+            reason += _ladder_text(ladder)
+        warps = self._resident_warps()
+        in_flight = counts.bytes_per_thread_in_flight if counts else 0.0
+        return Diagnosis(
+            kernel=self._task.spec.kernel,
+            device=self._device.name,
+            sizes=problem.sizes,
+            dtype=problem.dtype,
+            config=trial.config,
+            origin=origin,
+            time_ms=run_ms,
+            bound=bound,
+            reason=reason,
+            occupancy=self._held,
+            resident_warps=warps,
+            launches=len(self._problem.launches),
+            launch_ms=launch_ms,
+            transfer_ms=transfer,
+            uses=used,
+            counts=counts,
+            ladder=ladder,
+            variants_ms=variants,
+            littles_law=littles_law(self._device, self._ceilings, warps or 0, in_flight),
+            machine_code=self._machine_code(binary),
+            missing=(*self._missing, *self._without_profiler()),
+            advice=advice_from(trial.config, self._timed(cache), run_ms),
+        )
+
+    def _work(self, counts: Counts | None) -> Work:
+        """What a run moves and computes; without `work` in the space, every array it uses once."""
+        stated = work(self._space, self._trial.config, self._space.problem.sizes)
+        sizes = _array_bytes(self._problem)
+        array_bytes = sum(size for _, size in sizes)
+        stored = sum(size for role, size in sizes if role != "in")
+        if counts and counts.global_load_bytes + counts.global_store_bytes:
+            share = counts.global_store_bytes / (counts.global_load_bytes + counts.global_store_bytes)
+        else:
+            share = stored / array_bytes if array_bytes else 0.0
+        return Work(
+            bytes=stated.get("bytes", array_bytes),
+            array_bytes=array_bytes,
+            store_share=share,
+            flops=stated.get("flops"),
+            dtype=self._space.problem.dtype,
+            counts=counts,
+        )
+
+    def _resident_warps(self) -> int | None:
+        """Warps on a multiprocessor: what it holds, or what the grid has for it."""
+        if self._held is None:
+            return None
+        warps = ceil(prod(self._main.block) / WARP)
+        blocks = ceil(prod(self._main.grid) / self._device.compute_units)
+        return warps * min(self._held.blocks, blocks)
+
+    def _compiled(self, source: str) -> Binary:
+        """Compile a source as the configuration's; raises SetupError."""
+        pool, instance = self._context.pool, self._instance
+        compiled = pool.submit(source, instance.options, instance.names).result()
+        if isinstance(compiled, Failure):
+            raise SetupError(f"{compiled.status.value}: {compiled.detail}")
+        return compiled
+
+    def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
+        """The time of other launches, or of another binary; raises SetupError."""
+        problem = replace(self._problem, launches=launches)
+        failure = self._context.worker.prepare(problem)
+        found: tuple[float, ...] | Failure = failure or self._context.worker.run(
+            sample_unchecked,
+            binary,
+            problem,
+            self._context.policy.conditions,
+            timeout_s=self._context.timeout_s,
+            count=_SAMPLES,
+            batch=self._measured.batch,
+            repeatable=self._repeatable,
+        )
+        if isinstance(found, Failure):
+            raise SetupError(f"{found.status.value}: {found.detail}")
+        return median(found)
+
+    def _counts(self) -> Counts | None:
+        """What a run executes, counted by its PTX; None where that is not possible."""
+        self._stage("counting instructions")
+        try:
+            return self._counted()
+        except (SetupError, InputError, CompileError) as error:
+            self._missing.append(f"instructions were not counted: {error}")
+            return None
+
+    def _counted(self) -> Counts:
+        task, instance = self._task, self._instance
+        if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
+            raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
+        from autotune.compilers.nvrtc import CudaCompiler
+
+        compiler = CudaCompiler(self._device.architecture)
+        ptx, symbols = compiler.ptx(instance.source, instance.options, instance.names)
+        counted = with_counters(ptx, self._device.architecture)
+        data = counted.text.encode() + b"\0"
+        own = {name: symbol for name, symbol in symbols.items() if name != symbol}
+        binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
+        worker = self._context.worker
+        found: bytes | Failure = worker.prepare(self._problem) or worker.run(
+            variable_after_run, binary, self._problem, VARIABLE, timeout_s=self._context.timeout_s
+        )
+        if isinstance(found, Failure):
+            raise SetupError(f"{found.status.value}: {found.detail}")
+        return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
+
+    def _launch_ms(self) -> float | None:
+        """The time of the same launches of empty kernels."""
+        self._stage("timing empty launches")
+        word = {"cuda": 'extern "C" __global__ void', "opencl": "__kernel void"}.get(self._task.dialect)
+        if word is None or self._task.spec.source.suffix == ".py":
+            self._missing.append("empty launches were not timed: that needs CUDA C++ or OpenCL C")
+            return None
+        launches = self._problem.launches
+        names = list(dict.fromkeys(step.entry for step in launches))
+        source = "".join(f"{word} empty_{place}() {{}}\n" for place in range(len(names)))
+        empty = tuple(
+            replace(step, entry=f"empty_{names.index(step.entry)}", arguments=()) for step in launches
+        )
+        compiled = self._context.pool.submit(source, ()).result()
+        try:
+            if isinstance(compiled, Failure):
+                raise SetupError(compiled.detail)
+            return self._time_ms(compiled, empty)
+        except SetupError as error:
+            self._missing.append(f"empty launches were not timed: {error}")
+            return None
+
+    def _transfer_ms(self) -> float | None:
+        """The time of copying inputs to the device and results back, from pageable memory."""
+        self._stage("timing transfers")
+        given, returned = self._transferred()
+        size_bytes = max(1, min(_MAX_TRANSFER_BYTES, max(given, returned)))
+        found: tuple[float, float] | Failure = self._context.worker.run(
+            transfer_ms, size_bytes, timeout_s=self._context.timeout_s
+        )
+        if isinstance(found, Failure):
+            self._missing.append(f"transfers were not timed: {found.detail}")
+            return None
+        return found[0] * given / size_bytes + found[1] * returned / size_bytes
+
+    def _transferred(self) -> tuple[int, int]:
+        """Bytes that a call brings to the device and takes back."""
+        call = self._task.spec.call
+        used = [one for one in self._problem.arrays if one.name in self._problem.used]
+        given = [one for one in used if (one.name in call.inputs if call else one.role in ("in", "inout"))]
+        back = [one for one in used if (one.name in call.returns if call else one.role in ("out", "inout"))]
+        return sum(map(_bytes_of, given)), sum(map(_bytes_of, back))
+
+    def _variants_ms(self) -> dict[str, float]:
+        """The times of the variants that the source knows, at the same occupancy."""
+        found = {}
+        for name in VARIANTS:
+            if not re.search(rf"\b{name}\b", self._task.source.text):
+                continue
+            self._stage(f"timing {name}")
+            try:
+                binary = self._compiled(f"#define {name} 1\n{self._instance.source}")
+                found[name] = self._time_ms(binary, self._as_occupied(binary))
+            except SetupError as error:
+                self._missing.append(f"{name}: {error}")
+        if not found:
+            self._missing.append(f"the source has no variants ({' and '.join(VARIANTS)})")
+        return found
+
+    def _as_occupied(self, binary: Binary) -> tuple[Launch, ...]:
+        """The launches of a variant that needs less of a multiprocessor, with as many blocks on it."""
+        where = ARCHITECTURES.get(self._device.architecture)
+        if where is None or self._held is None or self._task.dialect != "cuda":
+            return self._problem.launches
+        extra = self._extra_bytes(where, self._held.blocks, binary)
+        return self._problem.launches if extra is None else self._enlarged(extra)
+
+    def _ladder(self, binary: Binary, run_ms: float) -> Iterator[LadderStep]:
+        """Times with fewer and fewer blocks on a multiprocessor, by shared memory that nothing uses."""
+        where, held = ARCHITECTURES.get(self._device.architecture), self._held
+        if where is None or held is None or self._task.dialect != "cuda":
+            self._missing.append("no occupancy ladder: it needs dynamic shared memory, which only CUDA has")
+            return
+        warps = ceil(prod(self._main.block) / WARP)
+        yield LadderStep(held.blocks, held.warps, held.share, run_ms)
+        fewer = {round(held.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, held.blocks}
+        for blocks in sorted(fewer, reverse=True):
+            self._stage(f"timing {blocks} blocks on a multiprocessor")
+            extra = self._extra_bytes(where, blocks, binary)
+            if extra is None:
+                continue
+            try:
+                time_ms = self._time_ms(binary, self._enlarged(extra))
+            except SetupError as error:
+                self._missing.append(f"{blocks} blocks on a multiprocessor: {error}")
+                return
+            yield LadderStep(blocks, blocks * warps, blocks * warps / where.warps, time_ms)
+
+    def _extra_bytes(self, where: Architecture, blocks: int, binary: Binary) -> int | None:
+        """Shared memory to add to a block so that just so many are resident; None if there is no amount."""
+        threads, registers = prod(self._main.block), binary.registers or 1
+        used = (binary.shared_bytes or 0) + self._main.shared_bytes
+        unit = where.shared_memory_unit_bytes
+        room = where.shared_bytes // blocks // unit * unit - where.reserved_shared_bytes
+        extra = min(room, where.shared_bytes_per_block) - used
+        if extra <= 0 or occupancy(where, threads, registers, used + extra).blocks != blocks:
+            return None
+        return extra
+
+    def _enlarged(self, extra_bytes: int) -> tuple[Launch, ...]:
+        return tuple(
+            replace(step, shared_bytes=step.shared_bytes + extra_bytes) if step == self._main else step
+            for step in self._problem.launches
+        )
+
+    def _machine_code(self, binary: Binary) -> MachineCode | None:
+        """Facts of the largest launch's machine code; None where it cannot be read."""
+        program = find_disassembler()
+        if self._task.dialect != "cuda" or program is None:
+            what = (
+                "no CUDA device" if program else "nvdisasm is not installed; it comes with the CUDA toolkit"
+            )
+            self._missing.append(f"machine code was not read: {what}")
+            return None
+        try:
+            found = read_machine_code(binary.data, program)
+        except SetupError as error:
+            self._missing.append(f"machine code was not read: {error}")
+            return None
+        return found.get(binary.symbol(self._main.entry))
+
+    def _without_profiler(self) -> list[str]:
+        """What a profiler would add, if it cannot be used."""
+        try:
+            find_profiler("ncu", self._task.address)
+        except InputError as error:
+            return [f"no hardware counters: {str(error).removeprefix('--profile ncu: ')}"]
+        return ["hardware counters: `autotune run --profile ncu` shows those of Nsight Compute"]
+
+    def _timed(self, cache: Path | None) -> list[tuple[Config, float]]:
+        """Configurations of this problem with times: those of the journal, else those of the cache."""
+        path = default_journal(self._task)
+        with suppress(InputError):
+            trials = read_trials(path) if path.is_file() else []
+            if found := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
+                return found
+        problem = self._space.problem
+        place = (self._device.slug, self._task.spec.kernel, problem.sizes, problem.dtype, problem.data)
+        for root in read_roots(cache):
+            entry = read_entry(root, *place)
+            if entry is not None:
+                return list(entry.measured)
+        return []
+
+    def _stage(self, text: str) -> None:
+        self._context.observer.stage(Stage(text))
+
+
+def _ladder_text(ladder: tuple[LadderStep, ...]) -> str:
+    if len(ladder) < 2:
+        return ""
+    last, first = ladder[-1], ladder[0]
+    return (
+        f"; with {last.warps} instead of {first.warps} warps on a multiprocessor it takes "
+        f"{last.time_ms / first.time_ms:.2f} times as long"
+    )
+
+
+def _array_bytes(problem: ProblemInstance) -> list[tuple[str, int]]:
+    return [(one.role, _bytes_of(one)) for one in problem.arrays if one.name in problem.used]
+
+
+def _bytes_of(array: Array) -> int:
+    return prod(array.shape) * numpy_dtype(array.dtype).itemsize

@@ -1,0 +1,56 @@
+"""The options that name one configuration of a space."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from autotune.cli import options as opt
+from autotune.core.records import Config
+from autotune.core.text import hint
+from autotune.errors import InputError
+
+if TYPE_CHECKING:
+    from autotune.tuning.task import TuningTask
+
+
+def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add the options; `verb` is what the command does with the configuration."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--config",
+        metavar="A=1,B=x",
+        action="append",
+        help=f"{verb} this configuration; parameters that are left out have the default's value",
+    )
+    which.add_argument("--landmark", metavar="NAME", help=f"{verb} a landmark of the space")
+    which.add_argument(
+        "--default",
+        action="store_true",
+        help=f"{verb} the space's default (without any of these three: the tuned best, else the default)",
+    )
+
+
+def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
+    """The configuration that the options name, and what it is; raises InputError if it is not valid."""
+    config, origin = _named(parsed, task)
+    if reasons := task.space.why_invalid(config):
+        raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
+    return config, origin
+
+
+def _named(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
+    """The configuration that the options name, and what it is."""
+    from autotune.tuning.task import tuned_best
+
+    if parsed.config is not None:
+        return opt.config(",".join(parsed.config), task.spec), "as given"
+    if parsed.landmark is not None:
+        landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
+        if parsed.landmark not in landmarks:
+            raise InputError(
+                f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
+            )
+        return landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
+    best = None if parsed.default else tuned_best(task, parsed.cache)
+    return (task.spec.default, "the default") if best is None else (best, "the tuned best")

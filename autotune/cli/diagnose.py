@@ -1,0 +1,124 @@
+"""Find out what bounds a configuration: memory, arithmetic, latency, divergence, launches and so on.
+
+The configuration is verified and timed. Then it runs again with counters in it, at lower occupancy, without
+its arithmetic or its memory accesses, and as empty launches; no profiler is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from autotune.cli import options as opt
+from autotune.cli._choice import add_choice, chosen_config
+from autotune.cli.output import emit, wrapped
+from autotune.core.records import Config
+from autotune.core.text import size_text
+from autotune.core.trials import Budget
+
+if TYPE_CHECKING:
+    from autotune.analysis.diagnose import Diagnosis
+
+EXAMPLE = "autotune diagnose spaces/reduce.yaml --landmark reduce4_interleaved"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune diagnose`."""
+    opt.add_target(parser)
+    add_choice(parser, "diagnose")
+    parser.add_argument(
+        "--transfers",
+        action="store_true",
+        help="judge a call whose inputs come from the host and whose results go back",
+    )
+    opt.add_run(parser)
+    opt.add_cache(parser, "where to look for the tuned best and for ceilings")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Diagnose the configuration and print the verdict with its evidence."""
+    from autotune.analysis.diagnose import diagnose, open_diagnosis
+    from autotune.cli.progress import SearchProgress, verbosity
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.task import bind_target
+
+    get_ready(parsed.device, parsed.workers)
+    task = bind_target(opt.target(parsed))
+    config, origin = chosen_config(parsed, task)
+    options = opt.run_options(parsed, budget=Budget())
+    with SearchProgress(verbosity(parsed)) as progress, open_diagnosis(task, options, progress) as context:
+        found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
+    emit(diagnosis_json(found) if parsed.json else wrapped(diagnosis_text(found), 11))
+
+
+def diagnosis_text(found: Diagnosis) -> str:
+    """The verdict first, then the evidence, one kind on a line."""
+    return "\n".join(
+        [
+            f"{found.kernel} on {found.device}, {size_text(found.sizes)}, {found.dtype}, {found.origin}:",
+            f"  {found.config}",
+            f"verdict    {found.bound}: {found.reason}",
+            f"time       {found.time_ms:.4g} ms",
+            *_evidence(found),
+            *(f"change     {line}" for line in found.advice),
+            *(f"missing    {line}" for line in found.missing),
+        ]
+    )
+
+
+def _evidence(found: Diagnosis) -> Iterator[str]:
+    from autotune.analysis.bottleneck import use_text
+
+    yield from (f"use        {use_text(use)}" for use in found.uses)
+    if found.launch_ms is not None:
+        yield f"launches   {found.launches}; empty ones take {found.launch_ms:.4g} ms"
+    if found.transfer_ms is not None:
+        yield f"transfers  {found.transfer_ms:.4g} ms to and from pageable memory of the host"
+    held = found.occupancy
+    if held is not None:
+        yield (
+            f"occupancy  {held.share:.0%}, limited by {held.limit}; "
+            f"{found.resident_warps} warps on a multiprocessor"
+        )
+    if found.ladder:
+        steps = ", ".join(f"{step.occupancy:.0%} {step.time_ms:.4g} ms" for step in found.ladder)
+        yield f"ladder     {steps}"
+    for name, time_ms in found.variants_ms.items():
+        yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / found.time_ms:.0%})"
+    if found.littles_law is not None:
+        yield f"in flight  {found.littles_law}"
+    counts = found.counts
+    if counts is not None:
+        yield (
+            f"executed   {counts.instructions:,.0f} instructions of warps, with {counts.active_lanes:.1f} "
+            f"threads active, {counts.sectors:,.0f} sectors of which they ask for {counts.sector_use:.0%}, "
+            f"{counts.shared_passes:,.0f} passes of shared memory ({counts.conflict_degree:.2f} times the "
+            f"least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
+        )
+    code = found.machine_code
+    if code is not None:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())
+        loop = ", ".join(f"{count} {kind}" for kind, count in code.loop_kinds.items())
+        bits = ", ".join(
+            f"{kind} of {width} bits: {count}" for (kind, width), count in code.access_bits.items()
+        )
+        yield f"code       {code.instructions} instructions: {kinds}"
+        if loop:
+            yield f"loop       {loop}"
+        if bits:
+            yield f"accesses   {bits}"
+
+
+def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
+    """The same for scripts, as JSON values."""
+    code = found.machine_code
+    bits = {f"{kind} {width}": count for (kind, width), count in code.access_bits.items()} if code else {}
+    return {
+        **asdict(replace(found, uses=(), machine_code=None, config=Config({}))),
+        "config": dict(found.config),
+        "uses": [{**asdict(use), "share": use.share} for use in found.uses],
+        "machine_code": {**asdict(replace(code, access_bits={})), "access_bits": bits} if code else None,
+    }

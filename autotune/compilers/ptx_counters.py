@@ -1,0 +1,367 @@
+"""Count what a kernel executes, without a profiler: its PTX with counters in it, and what they mean.
+
+Every basic block gets two counters: of the warps that run it, and of their active threads. Every access to
+memory gets one: of the sectors of global memory that a warp touches, of the passes that a warp's access takes
+in the banks of shared memory, or of the different words that a warp's atomics add to.
+
+The driver translates the counted PTX. Machine code may have fewer instructions than PTX (addresses are folded
+into accesses), so that counts of integer operations are an upper bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+VARIABLE = "autotune_counts"
+COUNTER_BYTES = 8
+PIPES = ("float32", "float64", "special", "integer")  # units of a multiprocessor
+SECTOR_BYTES = 32
+
+_MAX_PTX = {"sm_1": "8.7"}  # Blackwell needs it; what is counted here needs nothing newer than 8.0
+_USUAL_PTX = "8.0"
+_LABEL = re.compile(r"^\s*([$\w]+):")
+_INSTRUCTION = re.compile(r"^\s*(@!?%\w+\s+)?([a-z][\w.:]*)\s*([^;]*);")
+_ADDRESS = re.compile(r"\[([^\]+]+)(?:\+(-?\d+))?\]")
+_WIDTH = re.compile(r"[a-z](\d+)$")
+_FUNCTION = re.compile(r"^\s*(?:\.visible\s+|\.weak\s+)*\.(?:entry|func)\b", re.MULTILINE)
+_SECTOR_SHIFT, _WORD_SHIFT = 5, 2
+_BANK_BYTES = 128  # of all banks together
+
+# Operations by what they start with and the type they end with: the pipe and how often it is used. The first
+# row that matches counts. An integer of 64 bits takes two operations of 32.
+_COSTS: tuple[tuple[re.Pattern[str], Mapping[str, float]], ...] = tuple(
+    (re.compile(pattern), costs)
+    for pattern, costs in (
+        (r"(mov|cvta|ld|st|bra|ret|call|exit|abs|neg|pragma|not\.pred|and\.pred|or\.pred|xor\.pred)\b", {}),
+        (r"cvt\.[us](32|64)\.[us](32|64)$", {}),
+        (r"(sin|cos|ex2|lg2|tanh|rsqrt|rcp|sqrt)\.approx.*f(16x2|16|32)$", {"special": 1}),
+        (r"(div\.(approx|full)).*f32$", {"special": 1, "float32": 1}),
+        (r"(rcp|sqrt|div)\.r.*f32$", {"special": 1, "float32": 8}),
+        (r"(rcp|rsqrt)\.approx.*f64$", {"special": 1}),
+        (r"(rcp|sqrt|div)\.r.*f64$", {"special": 1, "float64": 10}),
+        (r"setp.*f64$", {"float64": 1}),
+        (r"set.*f32$|selp|slct", {"integer": 1}),
+        (r"(fma|mad|add|sub|mul|min|max)\..*(f32|f16|f16x2|bf16|bf16x2)$", {"float32": 1}),
+        (r"(fma|mad|add|sub|mul|min|max)\..*f64$", {"float64": 1}),
+        (r"(popc|clz|brev|bfind)\.", {"special": 1}),
+        (r"(div|rem)\.[us]32$", {"integer": 12, "special": 1}),
+        (r"(div|rem)\.[us]64$", {"integer": 60, "special": 2}),
+        (r"(mul|mad)\.(lo|hi)\.[us]64$", {"integer": 4}),
+        (r"(add|sub|min|max|shl|shr|and|or|xor|not|setp|sad|bfe|bfi|mad|mul)\..*[usb]64$", {"integer": 2}),
+        (
+            r"(add|sub|addc|subc|mul|mul24|mad|mad24|madc|min|max|shl|shr|shf|and|or|xor|not|lop3)\b",
+            {"integer": 1},
+        ),
+        (
+            r"(setp|set|bfe|bfi|prmt|sad|dp4a|dp2a|cvt|cnot|shfl|vote|match|activemask|redux)\b",
+            {"integer": 1},
+        ),
+    )
+)
+
+
+@dataclass(frozen=True)
+class MemoryAccess:
+    """One instruction that accesses memory, and the place of its counter; None if it has none."""
+
+    space: str  # "global", "shared" or "local"
+    kind: str  # "load", "store" or "atomic"
+    bytes: int  # of a thread
+    counter: int | None
+
+
+@dataclass(frozen=True)
+class BasicBlock:
+    """Instructions that run one after the other: uses of each pipe, accesses, barriers."""
+
+    counter: int  # of warps; the next one is of threads
+    instructions: int
+    uses: Mapping[str, float]
+    accesses: tuple[MemoryAccess, ...]
+    barriers: int
+    tensor: int
+
+
+@dataclass(frozen=True)
+class CountedPtx:
+    """PTX with counters, and the blocks that they belong to; `counters` is how many there are."""
+
+    text: str
+    blocks: tuple[BasicBlock, ...]
+    counters: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one run of a plan executes, by warps: one active thread costs as much as all of them."""
+
+    instructions: float
+    active_lanes: float  # of 32, mean over instructions
+    pipe_lanes: Mapping[str, float]  # uses of each pipe, 32 for each warp
+    global_load_bytes: float  # that threads ask for
+    global_store_bytes: float
+    sectors: float  # of 32 bytes, of loads and stores
+    shared_accesses: float  # of warps
+    shared_passes: float
+    min_shared_passes: float  # without bank conflicts
+    atomics: float  # of threads, on global memory
+    atomic_words: float  # different ones within each warp
+    shared_atomics: float
+    local_bytes: float
+    barriers: float
+    tensor: float
+    bytes_per_thread_in_flight: float  # loaded from global memory by the block that loads most
+
+    @property
+    def conflict_degree(self) -> float:
+        """Passes of shared memory over those without bank conflicts; 1 without shared memory."""
+        return self.shared_passes / self.min_shared_passes if self.min_shared_passes else 1.0
+
+    @property
+    def sector_use(self) -> float:
+        """Share of the moved sectors' bytes that threads ask for; above 1 where threads share them."""
+        return (self.global_load_bytes + self.global_store_bytes) / (SECTOR_BYTES * self.sectors or 1.0)
+
+
+def with_counters(ptx: str, architecture: str) -> CountedPtx:
+    """Put counters into PTX.
+
+    Args:
+        ptx: As NVRTC writes it.
+        architecture: Of the device, such as "sm_90"; newer than "sm_75", for passes are counted with redux.
+    """
+    version = next(
+        (version for name, version in _MAX_PTX.items() if re.match(f"{name}\\d\\d", architecture)), _USUAL_PTX
+    )
+    counting = _Counting()
+    lines = list(counting.counted(ptx.rstrip("\0").splitlines()))
+    declaration = f".visible .global .align 8 .b8 {VARIABLE}[{COUNTER_BYTES * max(1, counting.counters)}];"
+    text = "\n".join(lines).replace(".address_size 64", f".address_size 64\n{declaration}", 1)
+    text = re.sub(r"^\.version .*$", f".version {version}", text, count=1, flags=re.MULTILINE)
+    return CountedPtx(text + "\n", tuple(counting.blocks), counting.counters)
+
+
+def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
+    """What the counters' values after a run mean."""
+    total: dict[str, float] = dict.fromkeys(
+        ("instructions", "lanes", "barriers", "tensor", "load", "store", "sectors", "local"), 0.0
+    )
+    total |= dict.fromkeys(("accesses", "passes", "least", "atomics", "words", "shared_atomics"), 0.0)
+    pipes = dict.fromkeys(PIPES, 0.0)
+    most_bytes, in_flight = 0.0, 0.0
+    for block in counted.blocks:
+        warps, threads = values[block.counter], values[block.counter + 1]
+        total["instructions"] += warps * block.instructions
+        total["lanes"] += threads * block.instructions
+        total["barriers"] += warps * block.barriers
+        total["tensor"] += warps * block.tensor
+        for pipe, uses in block.uses.items():
+            pipes[pipe] += 32 * warps * uses
+        loaded = sum(one.bytes for one in block.accesses if (one.space, one.kind) == ("global", "load"))
+        if threads * loaded > most_bytes:
+            most_bytes, in_flight = threads * loaded, loaded
+        for access in block.accesses:
+            counted_here = 0 if access.counter is None else values[access.counter]
+            _add(total, access, warps, threads, counted_here)
+    return Counts(
+        instructions=total["instructions"],
+        active_lanes=total["lanes"] / total["instructions"] if total["instructions"] else 32.0,
+        pipe_lanes=pipes,
+        global_load_bytes=total["load"],
+        global_store_bytes=total["store"],
+        sectors=total["sectors"],
+        shared_accesses=total["accesses"],
+        shared_passes=total["passes"],
+        min_shared_passes=total["least"],
+        atomics=total["atomics"],
+        atomic_words=total["words"],
+        shared_atomics=total["shared_atomics"],
+        local_bytes=total["local"],
+        barriers=total["barriers"],
+        tensor=total["tensor"],
+        bytes_per_thread_in_flight=in_flight,
+    )
+
+
+def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int, counted: int) -> None:
+    """Add the runs of one access to the totals; without a counter it touches as little as it can."""
+    if access.space == "local":
+        total["local"] += threads * access.bytes
+    elif access.kind == "atomic":
+        total["atomics" if access.space == "global" else "shared_atomics"] += threads
+        total["words"] += counted if access.space == "global" else 0
+    elif access.space == "global":
+        total[access.kind] += threads * access.bytes
+        total["sectors"] += counted if access.counter is not None else threads * access.bytes / SECTOR_BYTES
+    else:
+        least = warps * max(1, 32 * access.bytes // _BANK_BYTES)
+        total["accesses"] += warps
+        total["passes"] += counted if access.counter is not None else least
+        total["least"] += min(least, counted) if access.counter is not None else least
+
+
+class _Counting:
+    """Goes through PTX line by line, adds counters and remembers what they count."""
+
+    def __init__(self) -> None:
+        self.blocks: list[BasicBlock] = []
+        self.counters = 0
+
+    def counted(self, lines: Sequence[str]) -> Iterator[str]:
+        block: list[tuple[str, str]] = []  # operations and operands since the last counter
+        accesses: list[MemoryAccess] = []
+        depth, is_function, is_start = 0, False, False
+        counter = 0
+        for line in lines:
+            code = line.partition("//")[0]
+            is_function = is_function or _FUNCTION.match(code) is not None
+            match = _INSTRUCTION.match(code)
+            opens = code.count("{") - code.count("}") if match is None else 0
+            if depth == 0 and opens > 0 and is_function:
+                is_start = True
+            if (_LABEL.match(code) and depth) or (depth == 1 and opens < 0):
+                self._close(counter, block, accesses, depth)
+                block, accesses, is_start = [], [], depth + opens > 0
+            depth += opens
+            is_function = is_function and not (depth == 0 and code.strip() in ("}", ";"))
+            if match is None or depth == 0 or match[2].startswith("."):
+                yield line
+                continue
+            if is_start:
+                counter = self._take(2)
+                yield _BLOCK.format(variable=VARIABLE, at=counter * COUNTER_BYTES)
+                is_start = False
+            operation, operands = match[2], match[3]
+            access = _access(operation, operands)
+            if access is not None:
+                space, kind, size, address = access
+                probe = None if match[1] or address is None else _probe(space, kind, size, address)
+                place = self._take(1) if probe is not None else None
+                if probe is not None and place is not None:
+                    yield probe.format(variable=VARIABLE, at=place * COUNTER_BYTES)
+                accesses.append(MemoryAccess(space, kind, size, place))
+            block.append((operation, operands))
+            yield line
+            if operation.startswith(("bra", "brx", "call")):
+                self._close(counter, block, accesses, depth)
+                block, accesses, is_start = [], [], True
+
+    def _take(self, count: int) -> int:
+        first, self.counters = self.counters, self.counters + count
+        return first
+
+    def _close(
+        self, counter: int, block: list[tuple[str, str]], accesses: list[MemoryAccess], depth: int
+    ) -> None:
+        if not block:
+            return
+        uses: dict[str, float] = {}
+        for operation, _ in block:
+            for pipe, cost in _costs(operation).items():
+                uses[pipe] = uses.get(pipe, 0.0) + cost
+        names = [operation for operation, _ in block]
+        executed = [name for name in names if not name.startswith(("mov", "cvta", "ld.param", "cvt.u64.u32"))]
+        self.blocks.append(
+            BasicBlock(
+                counter,
+                len(executed),
+                uses,
+                tuple(accesses),
+                sum(name.startswith(("bar.", "barrier")) for name in names),
+                sum("mma" in name for name in names),
+            )
+        )
+
+
+def _costs(operation: str) -> Mapping[str, float]:
+    return next((costs for pattern, costs in _COSTS if pattern.match(operation)), {})
+
+
+def _access(operation: str, operands: str) -> tuple[str, str, int, tuple[str, int] | None] | None:
+    """Space, kind, bytes of a thread and address of an access to memory; None for any other operation."""
+    words = operation.split(".")
+    if operation.startswith("cp.async.c"):
+        size = int(operands.replace(" ", "").split(",")[2]) if operands.count(",") >= 2 else 0
+        return "global", "load", size, _address(operands, last=True)
+    kinds = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
+    if words[0] not in kinds or "param" in words or "const" in words or "async" in words:
+        return None
+    space = next(
+        (word for word in words if word in ("global", "local") or word.startswith("shared")), "global"
+    )
+    width = _WIDTH.search(words[-1])
+    vector = next((int(word[1]) for word in words if re.fullmatch(r"v[248]", word)), 1)
+    size = vector * int(width[1]) // 8 if width else 4
+    return space.partition(":")[0], kinds[words[0]], size, _address(operands)
+
+
+def _address(operands: str, last: bool = False) -> tuple[str, int] | None:
+    found = _ADDRESS.findall(operands)
+    if not found:
+        return None
+    base, offset = found[-1 if last else 0]
+    return base.strip(), int(offset or 0)
+
+
+def _probe(space: str, kind: str, size: int, address: tuple[str, int]) -> str | None:
+    """The code that counts what a warp's access touches."""
+    base, offset = address
+    wide = not (base.startswith("%r") and not base.startswith("%rd"))
+    head = (_WIDE if wide else _NARROW).replace("BASE", base).replace("OFFSET", str(offset))
+    if space == "global":
+        shift = _WORD_SHIFT if kind == "atomic" else _SECTOR_SHIFT
+        return _wrapped(head + _DISTINCT.replace("SHIFT", str(shift)))
+    if space != "shared" or kind == "atomic":
+        return None
+    width = max(4, min(16, size))
+    groups = _BANK_BYTES // width
+    code = _DISTINCT.replace("SHIFT", str(width.bit_length() - 1)) + _PASSES.replace(
+        "GROUPS", str(groups - 1)
+    )
+    return _wrapped(head + code)
+
+
+def _wrapped(code: str) -> str:
+    whole = _OPEN + code + _CLOSE
+    return whole.replace("{", "{{").replace("}", "}}").replace("AT", "{variable}+{at}")
+
+
+_BLOCK = """\t{{ .reg .b32 at_m, at_l; .reg .b64 at_n; .reg .pred at_p;
+\tactivemask.b32 at_m;
+\tmov.u32 at_l, %lanemask_lt;
+\tand.b32 at_l, at_l, at_m;
+\tsetp.eq.u32 at_p, at_l, 0;
+\tpopc.b32 at_m, at_m;
+\tcvt.u64.u32 at_n, at_m;
+\t@at_p red.global.add.u64 [{variable}+{at}], 1;
+\t@at_p red.global.add.u64 [{variable}+{at}+8], at_n; }}"""
+_OPEN = """\t{ .reg .b32 at_m, at_l, at_k, at_f; .reg .b64 at_a; .reg .pred at_p, at_q;
+\tactivemask.b32 at_m;
+\tmov.u32 at_l, %lanemask_lt;
+"""
+_WIDE = "\tmov.u64 at_a, BASE;\n\tadd.s64 at_a, at_a, OFFSET;\n"
+_NARROW = "\tmov.u32 at_k, BASE;\n\tadd.s32 at_k, at_k, OFFSET;\n\tcvt.u64.u32 at_a, at_k;\n"
+# at_p: first of the warp at its place; at_k: how many places there are
+_DISTINCT = """\tshr.u64 at_a, at_a, SHIFT;
+\tmatch.any.sync.b64 at_k, at_a, at_m;
+\tand.b32 at_k, at_k, at_l;
+\tsetp.eq.u32 at_p, at_k, 0;
+\tvote.sync.ballot.b32 at_k, at_p, at_m;
+\tpopc.b32 at_k, at_k;
+"""
+# the most different places in one group of banks; threads that are not the first at theirs stay apart
+_PASSES = """\tcvt.u32.u64 at_k, at_a;
+\tand.b32 at_k, at_k, GROUPS;
+\tmov.u32 at_f, %laneid;
+\tadd.u32 at_f, at_f, 64;
+\tselp.b32 at_k, at_k, at_f, at_p;
+\tmatch.any.sync.b32 at_k, at_k, at_m;
+\tpopc.b32 at_k, at_k;
+\tredux.sync.max.u32 at_k, at_k, at_m;
+"""
+_CLOSE = """\tand.b32 at_l, at_l, at_m;
+\tsetp.eq.u32 at_q, at_l, 0;
+\tcvt.u64.u32 at_a, at_k;
+\t@at_q red.global.add.u64 [AT], at_a; }"""

@@ -1,0 +1,66 @@
+"""Twelve kernels that are bound by one thing each: the diagnosis names it, without a profiler."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from autotune.analysis.bottleneck import Bound
+from autotune.analysis.ceilings import measure_ceilings
+from autotune.analysis.diagnose import diagnose, open_diagnosis
+from autotune.core.records import Config
+from autotune.devices import backend
+from autotune.errors import MissingExtra
+from autotune.hardware.ceilings import FILE, ceilings_text
+from autotune.serving.cache import store_beside
+from autotune.tuning.context import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+
+pytestmark = pytest.mark.gpu
+
+SPACE = Path(__file__).parent / "bounds" / "bounds.yaml"
+BOUNDS = {
+    "dram": Bound.DRAM,
+    "l2": Bound.L2,
+    "shared": Bound.SHARED,
+    "float32": Bound.FLOAT32,
+    "float64": Bound.FLOAT64,
+    "special": Bound.SPECIAL,
+    "integer": Bound.INTEGER,
+    "latency": Bound.LATENCY,
+    "atomics": Bound.ATOMICS,
+    "divergence": Bound.DIVERGENCE,
+    "launch": Bound.LAUNCH,
+    "transfer": Bound.TRANSFER,
+}
+
+
+def _has_gpu():
+    try:
+        return bool(backend("cuda").list_devices())
+    except MissingExtra:
+        return False
+
+
+@pytest.mark.skipif(not _has_gpu(), reason="no NVIDIA GPU on this machine")
+def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
+    task = bind_target(Target(SPACE, "cuda:0"))
+    # without nominal figures: the others follow from the data sheet
+    needed = ("read of", "atomics", "latency of memory")
+    ceilings = list(
+        measure_ceilings(
+            task.address, task.device, lambda _: None, lambda probe: probe.name.startswith(needed)
+        )
+    )
+    text = ceilings_text(ceilings, datetime.now(UTC).isoformat())
+    store_beside(tmp_path, task.device, FILE, text)
+    options = Options(cache=tmp_path, journal=tmp_path / "diagnose.jsonl")
+    found = {}
+    with open_diagnosis(task, options, Unobserved()) as context:
+        for kind in BOUNDS:
+            config = Config({"KIND": kind, "BLOCK_SIZE": 256})
+            one = diagnose(context, config, cache=tmp_path, with_transfers=kind == "transfer")
+            assert one.counts is not None, one.missing
+            found[kind] = one.bound
+    assert found == BOUNDS

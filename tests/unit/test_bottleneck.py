@@ -1,0 +1,129 @@
+"""The verdict follows from the evidence."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.analysis.bottleneck import Bound, Times, Work, advice_from, littles_law, uses, verdict
+from autotune.compilers.ptx_counters import Counts
+from autotune.hardware.ceilings import Ceiling
+from tests.space_example import GPU
+
+DEVICE = replace(GPU, architecture="sm_90", compute_units=100, cache_bytes=2**20)
+CEILINGS = {
+    name: Ceiling(name, "", value, {}, {})
+    for name, value in {
+        "memory read": 4e12,
+        "memory copy": 3e12,
+        "read of 4,096 bytes": 8e12,
+        "shared memory": 128e11,
+        "float32 multiply-add": 64e12,
+        "float64 multiply-add": 32e12,
+        "int32 multiply-add": 32e12,
+        "atomics to one counter": 1e9,
+        "atomics to many counters": 1e12,
+        "latency of memory": 8e-7,
+    }.items()
+}
+IDLE = Counts(
+    instructions=1e6,
+    active_lanes=32.0,
+    pipe_lanes=dict.fromkeys(("float32", "float64", "special", "integer"), 0.0),
+    global_load_bytes=1e6,
+    global_store_bytes=0.0,
+    sectors=31250.0,
+    shared_accesses=0.0,
+    shared_passes=0.0,
+    min_shared_passes=0.0,
+    atomics=0.0,
+    atomic_words=0.0,
+    shared_atomics=0.0,
+    local_bytes=0.0,
+    barriers=0.0,
+    tensor=0.0,
+    bytes_per_thread_in_flight=16.0,
+)
+
+
+def judged(bytes_moved=1e3, array_bytes=2e6, *, launch_ms=0.001, transfer_ms=None, **counted):
+    """The verdict on a run of 1 ms."""
+    counts = replace(IDLE, **counted)
+    work = Work(bytes_moved, array_bytes, 0.0, None, "float32", counts)
+    found = uses(DEVICE, CEILINGS, work, 1.0)
+    return verdict(Times(1.0, launch_ms, transfer_ms), found, counts)
+
+
+def pipes(**lanes):
+    return IDLE.pipe_lanes | lanes
+
+
+@pytest.mark.parametrize(
+    ("bound", "evidence"),
+    [
+        (Bound.DRAM, {"bytes_moved": 3.8e9}),
+        (Bound.L2, {"array_bytes": 5e5, "sectors": 7e9 / 32, "global_load_bytes": 7e9}),
+        (Bound.SHARED, {"shared_passes": 9e7, "min_shared_passes": 9e6, "shared_accesses": 9e6}),
+        (Bound.FLOAT32, {"pipe_lanes": pipes(float32=30e9)}),
+        (Bound.FLOAT64, {"pipe_lanes": pipes(float64=15e9)}),
+        (Bound.SPECIAL, {"pipe_lanes": pipes(special=3.8e9, float32=8e9)}),
+        (Bound.INTEGER, {"pipe_lanes": pipes(integer=15e9)}),
+        (Bound.ATOMICS, {"atomics": 5e8, "atomic_words": 5e8}),
+        (Bound.ATOMICS, {"atomics": 9e5, "atomic_words": 9e5 / 32}),
+        (Bound.DIVERGENCE, {"pipe_lanes": pipes(float32=30e9), "active_lanes": 4.0}),
+        (Bound.LATENCY, {}),
+        (Bound.LAUNCH, {"launch_ms": 0.8, "bytes_moved": 3.8e9}),
+        (Bound.TRANSFER, {"transfer_ms": 9.0, "bytes_moved": 3.8e9}),
+        (Bound.BALANCED, {"bytes_moved": 3.8e9, "pipe_lanes": pipes(float32=30e9)}),
+    ],
+)
+def test_the_most_used_resource_is_named(bound, evidence):
+    found, reason = judged(**evidence)
+    assert found is bound, reason
+    assert any(letter.isdigit() for letter in reason)
+
+
+def test_accesses_that_waste_sectors_are_bound_by_memory():
+    found, reason = judged(
+        array_bytes=1e9, sectors=3.9e9 / 32, global_load_bytes=3.9e9 / 8, bytes_moved=4.8e8
+    )
+    assert found is Bound.DRAM
+    assert "of each 32 bytes moved, threads ask for 4" in reason
+
+
+def test_without_counts_the_variants_decide():
+    variants = {"MEMORY_ONLY": 0.95, "COMPUTE_ONLY": 0.3}
+    work = Work(1e3, 1e3, 0.0, None, "float32", None)
+    found, reason = verdict(Times(1.0, 0.001, None, variants), uses(DEVICE, CEILINGS, work, 1.0), None)
+    assert found is Bound.MEMORY
+    assert "95%" in reason
+    assert verdict(Times(1.0), (), None)[0] is Bound.UNKNOWN
+
+
+def test_without_ceilings_the_nominal_ones_count():
+    work = Work(1e3, 1e3, 0.0, None, "float32", replace(IDLE, pipe_lanes=pipes(float64=1e9)))
+    used = {use.bound: use for use in uses(DEVICE, {}, work, 1.0)}
+    assert not used[Bound.FLOAT64].is_measured
+    assert used[Bound.FLOAT64].ceiling == pytest.approx(64 * 100 * 1980e6)
+    assert Bound.L2 not in used  # nobody says what it could be
+
+
+def test_littles_law_says_how_many_warps_would_do():
+    law = littles_law(DEVICE, CEILINGS, warps=16, bytes_per_thread=16.0)
+    assert law.needed_bytes == pytest.approx(8e-7 * 4e12 / 100)
+    assert law.held_bytes == 16 * 32 * 16
+    assert law.enough_warps == 63  # 32,000 bytes by 512 of each
+    assert littles_law(DEVICE, {}, 16, 16.0) is None
+
+
+def test_advice_is_what_changing_one_parameter_did():
+    config = {"A": 1, "B": 2}
+    timed = [
+        ({"A": 2, "B": 2}, 1.5),
+        ({"A": 4, "B": 2}, 0.9),
+        ({"A": 4, "B": 4}, 0.1),
+        ({"A": 1, "B": 3}, 1.01),
+    ]
+    assert advice_from(config, timed, 1.0) == (
+        "A=1: 4 takes 10.0% less, 2 takes 50.0% more",
+        "B=2: 3 takes 1.0% more",
+    )

@@ -1,0 +1,122 @@
+"""Counters in PTX: where they go, and what their values mean."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from autotune.compilers.ptx_counters import VARIABLE, counts_of, with_counters
+from autotune.errors import MissingExtra
+
+PTX = """\
+.version 9.5
+.target sm_90
+.address_size 64
+
+.visible .entry work(
+	.param .u64 work_param_0
+)
+.maxntid 256, 1, 1
+{
+	.reg .pred 	%p<2>;
+	.reg .f32 	%f<4>;
+	.reg .b32 	%r<4>;
+	.reg .b64 	%rd<4>;
+	.shared .align 4 .b8 cells[1024];
+
+	ld.param.u64 	%rd1, [work_param_0];
+	cvta.to.global.u64 	%rd2, %rd1;
+	mov.u32 	%r1, 0;
+
+$L__BB0_1:
+	.pragma "nounroll";
+	ld.global.v4.f32 	{%f0, %f1, %f2, %f3}, [%rd2+16];
+	fma.rn.f32 	%f0, %f1, %f2, %f3;
+	mul.lo.s64 	%rd3, %rd2, %rd2;
+	st.shared.f32 	[%r1+4], %f0;
+	bar.sync 	0;
+	add.s32 	%r1, %r1, 1;
+	setp.lt.s32 	%p1, %r1, 8;
+	@%p1 bra 	$L__BB0_1;
+
+	rcp.approx.ftz.f32 	%f1, %f0;
+	red.global.add.u32 	[%rd2], 1;
+	st.global.f32 	[%rd2+8], %f1;
+	ret;
+}
+"""
+
+
+def test_every_block_and_access_has_its_counters():
+    counted = with_counters(PTX, "sm_90")
+    start, loop, end = counted.blocks
+    assert counted.counters == 3 * 2 + 4  # two for a block, one for an access to memory
+    assert f".visible .global .align 8 .b8 {VARIABLE}[80];" in counted.text
+    assert ".version 8.0" in counted.text  # what the driver of an older toolkit reads, too
+    assert start.uses == {}
+    assert loop.uses == {"float32": 1, "integer": 4 + 1 + 1} and loop.barriers == 1
+    assert [(one.space, one.kind, one.bytes) for one in loop.accesses] == [
+        ("global", "load", 16),
+        ("shared", "store", 4),
+    ]
+    assert end.uses == {"special": 1}
+    assert [(one.space, one.kind) for one in end.accesses] == [("global", "atomic"), ("global", "store")]
+    pragma = counted.text.index(".pragma")
+    assert counted.text.index("$L__BB0_1:") < pragma < counted.text.index("activemask", pragma)
+
+
+def test_counts_are_of_warps_and_their_threads():
+    counted = with_counters(PTX, "sm_90")
+    values = [0] * counted.counters
+    start, loop, end = counted.blocks
+    for block, warps, threads in ((start, 2, 64), (loop, 16, 256), (end, 2, 64)):
+        values[block.counter : block.counter + 2] = [warps, threads]
+    load, shared = loop.accesses
+    atomic, store = end.accesses
+    values[load.counter], values[shared.counter] = 128, 64
+    values[atomic.counter], values[store.counter] = 2, 2
+    found = counts_of(counted, values)
+    assert found.pipe_lanes == {
+        "float32": 16 * 32,
+        "float64": 0,
+        "special": 2 * 32,
+        "integer": 16 * 6 * 32,
+    }
+    assert found.global_load_bytes == 256 * 16 and found.global_store_bytes == 64 * 4
+    assert found.sectors == 128 + 2
+    assert found.conflict_degree == 4.0  # each store of a warp in four passes
+    assert (found.atomics, found.atomic_words) == (64, 2)
+    assert found.bytes_per_thread_in_flight == 16
+    assert found.barriers == 16
+    assert 16 < found.active_lanes < 24  # half of the loop's, all of the others'
+
+
+def test_counted_kernels_of_the_project_are_valid_ptx(tmp_path):
+    assembler = shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
+    if assembler is None:
+        pytest.skip("ptxas is not installed")
+    try:
+        from autotune.compilers.nvrtc import CudaCompiler
+
+        compiler = CudaCompiler("sm_90")
+    except (ImportError, MissingExtra):
+        pytest.skip("NVRTC is not installed")
+    source = """
+    extern "C" __global__ void work(float *data, int *counters, int n) {
+        __shared__ float cells[64];
+        cells[threadIdx.x] = data[threadIdx.x];
+        __syncthreads();
+        for (int i = 0; i < n; i++) {
+            if (threadIdx.x % 3 == i % 3) cells[threadIdx.x] += sinf(cells[(i * 7 + threadIdx.x) % 64]);
+            atomicAdd(&counters[i], 1);
+            __syncwarp();
+        }
+        data[threadIdx.x] = cells[threadIdx.x];
+    }"""
+    counted = with_counters(compiler.ptx(source, ())[0], "sm_90")
+    (tmp_path / "counted.ptx").write_text(counted.text)
+    command = [assembler, "-arch=sm_90", tmp_path / "counted.ptx", "-o", tmp_path / "counted.cubin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    kinds = {(one.space, one.kind) for block in counted.blocks for one in block.accesses}
+    assert {("global", "load"), ("global", "atomic"), ("shared", "load"), ("shared", "store")} <= kinds
