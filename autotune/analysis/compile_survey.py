@@ -17,6 +17,7 @@ from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.triton_binary import completed, unpack
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, cold_environment
@@ -188,7 +189,11 @@ def _check_limits(
     config: Config, binary: Binary, launches: tuple[Launch, ...], architecture: Architecture
 ) -> Checked:
     """Check a compiled configuration against the limits of an architecture."""
-    kernels = read_resources(binary.data)
+    if triton := unpack(binary):
+        launches = tuple(completed(step, triton[step.entry]) for step in launches)
+        kernels = {one.symbol: read_resources(one.cubin)[one.symbol] for one in triton.values()}
+    else:
+        kernels = read_resources(binary.data)
     missing = [step.entry for step in launches if binary.symbol(step.entry) not in kernels]
     if missing:
         detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary
 from autotune.errors import MissingExtra
@@ -13,6 +14,7 @@ from autotune.errors import MissingExtra
 if TYPE_CHECKING:
     from autotune.compilers.nvcc import NvccCompiler
     from autotune.compilers.nvrtc import CudaCompiler
+    from autotune.compilers.triton_compiler import TritonCompiler
 
 _UNDEFINED = re.compile(
     r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\'|'
@@ -38,8 +40,8 @@ class Compiler(Protocol):
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile for the compiler's device; raises CompileError with the log.
 
-        `names` are those of C++ that will be looked up in the binary: kernels, instances of templates,
-        variables. A compiler of another language ignores them.
+        `names` will be looked up in the binary: of C++, kernels, instances of templates and variables; of
+        Triton, kernels with what they are compiled for. A compiler of another language ignores them.
         """
         ...
 
@@ -49,11 +51,17 @@ def undefined_names(log: str) -> list[str]:
     return list(dict.fromkeys(word for match in _UNDEFINED.findall(log) for word in match if word))
 
 
-def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler:
-    """Open a compiler for an NVIDIA architecture, `nvrtc` or `nvcc`; needs no GPU.
+def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler | TritonCompiler:
+    """Open a compiler for an NVIDIA architecture, `nvrtc`, `nvcc` or `triton`; needs no GPU.
 
-    Raises MissingExtra without NVRTC, and SetupError without nvcc.
+    Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
     """
+    if kind == TRITON:
+        try:
+            from autotune.compilers.triton_compiler import TritonCompiler
+        except ImportError:
+            raise MissingExtra("triton", "triton") from None
+        return TritonCompiler(architecture)
     try:
         from autotune.compilers.nvcc import NvccCompiler
         from autotune.compilers.nvrtc import CudaCompiler

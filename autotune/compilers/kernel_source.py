@@ -15,6 +15,7 @@ from pathlib import Path
 from autotune.compilers.cuda_headers import is_cuda_header
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
+from autotune.core.triton_source import device_part, is_triton
 from autotune.errors import InputError
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
@@ -83,7 +84,9 @@ class _Reader:
 
     def read(self, path: Path, *, is_conditional: bool = False) -> str:
         text = _content(path)
-        return text if path.suffix == ".py" else self.place(text, path, is_conditional=is_conditional)
+        if path.suffix == ".py":
+            return device_part(text, path, self._folders) if is_triton(text) else text
+        return self.place(text, path, is_conditional=is_conditional)
 
     def place(self, text: str, path: Path, *, is_conditional: bool = False) -> str:
         self._open.append(path.resolve())
@@ -146,10 +149,14 @@ def _guarded(text: str) -> str:
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     """The text a compiler gets: a definition per macro, narrow types where they are used, then the source.
 
+    A source in Triton stays as it is: its kernels take the values as constants.
+
     A macro with the name of a template parameter of the source is left out: it would replace that parameter,
     whose value the launch plan's entry gives.
     """
     if source.path.suffix == ".py":
+        if is_triton(source.text):
+            return source.text
         head = "".join(f"{name} = {_python(value, macros)}\n" for name, value in macros.items())
     else:
         lists = _TEMPLATE.findall(source.text)

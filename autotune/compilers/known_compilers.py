@@ -24,6 +24,7 @@ from autotune.processes.files import replace_file, user_folder
 if TYPE_CHECKING:
     from autotune.compilers.nvcc import NvccCompiler
     from autotune.compilers.nvrtc import CudaCompiler
+    from autotune.compilers.triton_compiler import TritonCompiler
 
 # Variables that decide which compiler is found.
 _VARIABLES = (
@@ -64,7 +65,7 @@ class LazyCompiler:
         return CachedCompiler(self._compiler, self._binaries).compile(source, options, names)
 
     @cached_property
-    def _compiler(self) -> CudaCompiler | NvccCompiler:
+    def _compiler(self) -> CudaCompiler | NvccCompiler | TritonCompiler:
         compiler = cuda_compiler(self._architecture, self._kind)
         if compiler.identity is not None and compiler.files:
             known = KnownCompiler(compiler.identity, compiler.name)
@@ -90,7 +91,10 @@ def _recall(architecture: str, kind: str) -> KnownCompiler | None:
 def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterable[Path]) -> None:
     """Keep what is known of a compiler, with the files it depends on; errors of the disk are ignored."""
     own = Path(__file__).parent  # another version of autotune may choose other options or headers
-    listed = [*map(str, files), *(str(own / f"{name}.py") for name in ("nvrtc", "nvcc", "cuda_headers"))]
+    listed = [
+        *map(str, files),
+        *(str(own / f"{name}.py") for name in ("nvrtc", "nvcc", "cuda_headers", "triton_compiler")),
+    ]
     with suppress(OSError):
         path = _path(architecture, kind)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -44,6 +44,15 @@ _ENTRY = re.compile(
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
 CUDA_COMPILERS = ("nvrtc", "nvcc")
+TRITON = "triton"  # the compiler of kernels in Triton
+TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+_TRITON_TYPES = {
+    **{f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
+}
+_TRITON_ALIGNMENT = (
+    16  # bytes of an address, and the multiple of a number, for which Triton compiles other code
+)
 MAX_REPEAT = 10_000  # launches of one step
 DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)})
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
@@ -185,21 +194,36 @@ def _number(name: str, text: str, found: Any, dtype: str) -> int | float:
     return value
 
 
-def launches(plan: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[Launch, ...]:
+def launches(
+    plan: Sequence[LaunchSpec], values: Mapping[str, Any], specs: Iterable[ArgumentSpec] = ()
+) -> tuple[Launch, ...]:
     """Evaluate a launch plan; grid and block always have three dimensions.
 
-    Raises ExpressionError if an extent is not a whole number of at least one, or for too many repetitions.
+    Args:
+        plan: The launches.
+        values: Of the names that expressions read.
+        specs: The kernel's arguments, for whose types Triton compiles.
+
+    Raises:
+        ExpressionError: An extent is not a whole number of at least one, there are too many repetitions, or
+            an argument cannot be passed.
     """
-    found = [launch for step in plan if parse(step.when)(values) for launch in _repeated(step, values)]
+    is_triton = any(step.constants for step in plan)
+    passed = {one.name: one for one in arguments(specs, values, values["DTYPE"])} if is_triton else {}
+    found = [
+        launch for step in plan if parse(step.when)(values) for launch in _repeated(step, values, passed)
+    ]
     if found and found[0].programmatic:  # nothing of the plan is before it
         found[0] = replace(found[0], programmatic=False)
     return tuple(found)
 
 
-def _repeated(step: LaunchSpec, values: Mapping[str, Any]) -> tuple[Launch, ...]:
+def _repeated(
+    step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]
+) -> tuple[Launch, ...]:
     """The launches of one step, every other one with two arrays exchanged."""
     launch = Launch(
-        entry=entry_name(step.entry, values),
+        entry=_triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
         grid=_extent(step.grid, values),
         block=_extent(step.block, values),
         shared_bytes=integer(parse(step.shared_bytes), values),
@@ -247,6 +271,27 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     return text[:start] + _WORD.sub(value_of, text[start:])
+
+
+def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:
+    """What a Triton kernel is compiled for: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
+    kinds = [repr(_triton_type(passed[name])) for name in step.arguments]
+    constants = [f"{name}={values[name]!r}" for name in step.constants]
+    return f"{step.entry}({', '.join(kinds + constants)})"
+
+
+def _triton_type(argument: Argument) -> str:
+    """An argument's type, with what Triton compiles for: `:16` for a multiple, `=1` for the number 1."""
+    kind = _TRITON_TYPES.get(argument.dtype)
+    if kind is None:
+        raise ExpressionError(f"argument {argument.name}: Triton has no type {argument.dtype}")
+    if argument.value is None:
+        return f"*{kind}" if argument.offset_bytes % _TRITON_ALIGNMENT else f"*{kind}:{_TRITON_ALIGNMENT}"
+    if not isinstance(argument.value, int) or argument.dtype == "bool":
+        return kind
+    if argument.value == 1:
+        return f"{kind}=1"
+    return kind if argument.value % _TRITON_ALIGNMENT else f"{kind}:{_TRITON_ALIGNMENT}"
 
 
 def symbol_names(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | Argument]) -> tuple[str, ...]:

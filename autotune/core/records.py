@@ -164,8 +164,9 @@ class CallSpec:
 class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
-    It runs `repeat` times, every other time with the two arrays of `swap` exchanged. The other fields are as
-    in `Launch`; those that are empty were not given.
+    It runs `repeat` times, every other time with the two arrays of `swap` exchanged. A Triton kernel is
+    compiled for the values of the names in `constants`. The other fields are as in `Launch`; those that are
+    empty were not given.
     """
 
     entry: str
@@ -180,6 +181,7 @@ class LaunchSpec:
     cooperative: str = ""
     cluster: tuple[str, ...] = ()
     programmatic: str = ""
+    constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ class Address:
 
 
 BACKENDS = {
-    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable"), "cuda.core", "cuda"),
-    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable"), "pycuda", "pycuda"),
+    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", "triton"), "cuda.core", "cuda"),
+    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", "triton"), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", None),
 }

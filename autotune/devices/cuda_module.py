@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from autotune.compilers.triton_binary import UNUSED, TritonKernel, completed, missing, unpack
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.cuda_memory import DriverError, call, driver
@@ -28,11 +29,21 @@ class Module:
     def __init__(self, binary: Binary, index: int) -> None:
         self._index = index
         self._binary = binary
-        self._library = ctypes.c_void_p()
         self._unload = driver().cuLibraryUnload
+        self._triton = unpack(binary)
+        images = {entry: one.cubin for entry, one in self._triton.items()} or {"": binary.data}
+        self._libraries: dict[str, ctypes.c_void_p] = {}
         none = (None, None, 0)
-        call("cuLibraryLoadData", ctypes.byref(self._library), binary.data, *none, *none)
+        for entry, image in images.items():
+            self._libraries[entry] = ctypes.c_void_p()
+            call("cuLibraryLoadData", ctypes.byref(self._libraries[entry]), image, *none, *none)
         self._kernels: dict[tuple[object, ...], ctypes.c_void_p] = {}
+
+    def triton(self, step: Launch) -> TritonKernel | None:
+        """What Triton compiled for a launch; None in a program of another language. Raises LaunchError."""
+        if self._triton and step.entry not in self._triton:
+            raise LaunchError(missing(step.entry, list(self._triton)))
+        return self._triton.get(step.entry)
 
     def kernel(self, step: Launch) -> ctypes.c_void_p:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
@@ -41,7 +52,8 @@ class Module:
             kernel = ctypes.c_void_p()
             symbol = self._binary.symbol(step.entry).encode()
             try:
-                call("cuLibraryGetKernel", ctypes.byref(kernel), self._library, symbol)
+                library = self._libraries[step.entry if self._triton else ""]
+                call("cuLibraryGetKernel", ctypes.byref(kernel), library, symbol)
             except DriverError as error:
                 raise LaunchError(f"no kernel {step.entry!r} in the binary ({error})") from None
             try:
@@ -67,7 +79,7 @@ class Module:
                 "cuLibraryGetGlobal",
                 ctypes.byref(address),
                 ctypes.byref(size_bytes),
-                self._library,
+                self._libraries[""],
                 symbol,
             )
         except DriverError as error:
@@ -75,8 +87,9 @@ class Module:
         return address.value, size_bytes.value
 
     def __del__(self) -> None:
-        if self._library:
-            self._unload(self._library)
+        for library in self._libraries.values():
+            if library:
+                self._unload(library)
 
 
 class _Attribute(ctypes.Structure):
@@ -110,6 +123,11 @@ class KernelLaunch:
     ) -> None:
         """Prepare all that the driver reads, so that a call does little; an `int` is an address."""
         self._module = module
+        triton = module.triton(step)
+        if triton is not None:
+            values = dict(zip(step.arguments, arguments, strict=True)) | {UNUSED: np.uint64(0)}
+            step = completed(step, triton)
+            arguments = [values[name] for name in step.arguments]
         self._kernel = module.kernel(step)
         self._bytes = [_bytes_of(value) for value in arguments]
         self._pointers = (ctypes.c_void_p * max(1, len(self._bytes)))(*map(ctypes.addressof, self._bytes))

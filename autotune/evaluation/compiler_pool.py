@@ -114,7 +114,7 @@ class CompilerPool:
 
 
 def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable[[], Compiler]:
-    """Return the function with which a child opens a device's compiler; `kind` is nvrtc or nvcc, for CUDA.
+    """Return the function with which a child opens a device's compiler; `kind` is that of `cuda_compiler`.
 
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """

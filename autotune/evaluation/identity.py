@@ -95,7 +95,10 @@ def _argument_text(item: FilledArgument) -> str:
 
 def workload_sha256(spec: SpaceSpec) -> str:
     """A hash of what a time depends on in a space file besides the configuration: inputs and launches."""
-    launches = [asdict(step) for step in spec.launch]
+    launches = [
+        {name: value for name, value in asdict(step).items() if value or name != "constants"}
+        for step in spec.launch
+    ]
     options = [{kind: dict(of_kind) for kind, of_kind in spec.compiler_options.items()}, spec.compiler]
     parts = [_listed_arguments(spec), list(spec.derived.items()), launches, options]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

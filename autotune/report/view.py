@@ -347,7 +347,7 @@ def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
 
 def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[int, int] | None:
     """Threads of a block and dynamic shared bytes of the launch with the most threads."""
-    launches = plan.launches(steps, values)
+    launches = plan.launches([replace(step, constants=()) for step in steps], values)
     main = max(launches, key=lambda one: _product(one.grid) * _product(one.block), default=None)
     return None if main is None else (_product(main.block), main.shared_bytes)
 

@@ -18,6 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from autotune.compilers.known_compilers import lazy_compiler
+from autotune.compilers.triton_binary import UNUSED, completed, missing, unpack
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.cuda_module import (
@@ -100,15 +101,28 @@ class Module:
 
     def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
         self._binary = binary
-        self._handle = ctypes.c_void_p()
+        self._triton = unpack(binary)
+        images = {entry: one.cubin for entry, one in self._triton.items()} or {"": binary.data}
+        self._handles = {entry: ctypes.c_void_p() for entry in images}
         with _inside(context):
-            _check("the binary", _driver().cuModuleLoadData(ctypes.byref(self._handle), binary.data))
+            for entry, image in images.items():
+                status = _driver().cuModuleLoadData(ctypes.byref(self._handles[entry]), image)
+                _check("the binary", status)
+
+    def completed(self, step: Launch) -> Launch:
+        """A launch with what Triton's compiler decided, if that made the program; raises LaunchError."""
+        if not self._triton:
+            return step
+        if step.entry not in self._triton:
+            raise LaunchError(missing(step.entry, list(self._triton)))
+        return completed(step, self._triton[step.entry])
 
     def function(self, step: Launch) -> ctypes.c_void_p:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
         found = ctypes.c_void_p()
         symbol = self._binary.symbol(step.entry).encode()
-        _check(step.entry, _driver().cuModuleGetFunction(ctypes.byref(found), self._handle, symbol))
+        handle = self._handles[step.entry if self._triton else ""]
+        _check(step.entry, _driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
         if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
             status = _driver().cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
             _check(f"{step.entry}: {step.shared_bytes} bytes of dynamic shared memory", status)
@@ -122,7 +136,7 @@ class Module:
         address, room_bytes = ctypes.c_uint64(), ctypes.c_size_t()
         symbol = self._binary.symbol(name).encode()
         found = ctypes.byref(address), ctypes.byref(room_bytes)
-        _check(name, _driver().cuModuleGetGlobal_v2(*found, self._handle, symbol))
+        _check(name, _driver().cuModuleGetGlobal_v2(*found, self._handles[""], symbol))
         if size_bytes > room_bytes.value:
             raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes.value}")
         return address
@@ -149,7 +163,8 @@ class _Prepared:
 
     def __init__(self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int) -> None:
         self._plan, self._context, self._stream = plan, context, ctypes.c_void_p(stream)
-        self._functions = [_handle(program.function(step).value) for step in plan.launches]
+        self._launches = [program.completed(step) for step in plan.launches]
+        self._functions = [_handle(program.function(step).value) for step in self._launches]
         self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
         self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
 
@@ -200,6 +215,7 @@ class _Prepared:
             name: ctypes.c_uint64.from_buffer(slots, 8 * place) for place, name in enumerate(plan.given)
         }
         values |= {name: ctypes.c_uint64(address) for name, address in addresses.items()}
+        values[UNUSED] = ctypes.c_uint64()
         for name, value in plan.scalars.items():
             values[name] = ctypes.create_string_buffer(value.tobytes(), value.nbytes)
         views = []
@@ -221,7 +237,7 @@ class _Prepared:
         ]
         operations += [
             self._launch(step, function, [values[name] for name in step.arguments])
-            for step, function in zip(plan.launches, self._functions, strict=True)
+            for step, function in zip(self._launches, self._functions, strict=True)
         ]
         return _Packed(operations, slots, views, values)
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
 from autotune.runtime.call_maker import Call, CallMaker, Request
@@ -281,8 +282,8 @@ def load_kernel(
         dtype: The element type; None takes that of the arrays.
         min_match: The lowest tier that may be served.
         cache: The folder of results; None for the usual ones.
-        source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl` in
-            the current folder, else the one that comes with autotune.
+        source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl`, for
+            Triton `.py`, in the current folder, else the one that comes with autotune.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
         on_miss: "tune" searches, in a process of its own, problems of calls for which the cache has no EXACT
@@ -318,10 +319,12 @@ def find_source(
     folders = [Path(folder) for folder in include_dirs]
     if source is not None:
         return read_source(Path(source), folders)
-    tuned = newest_record(kernel, cache).source
+    record = newest_record(kernel, cache)
+    tuned = record.source
+    suffixes = (".py",) if record.compiler == TRITON else _SUFFIXES
     places = (Path("kernels"), packaged("kernels"))
     found = [Path(os.path.normpath(Path(root, tuned))) for root in read_roots(cache)] if tuned else []
-    found += [folder / f"{kernel}{suffix}" for folder in places for suffix in _SUFFIXES]
+    found += [folder / f"{kernel}{suffix}" for folder in places for suffix in suffixes]
     for path in found:
         if path.is_file():
             return read_source(path, folders)

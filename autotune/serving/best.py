@@ -159,7 +159,9 @@ class Best(Mapping[str, Value]):
         Raises InputError for a missing or unknown size, for sizes that the configuration is not valid for,
         and for a plan that depends on an unknown device.
         """
-        return self._evaluate(sizes, lambda values: launches(self.record.launch, values))
+        return self._evaluate(
+            sizes, lambda values: launches(self.record.launch, values, self.record.arguments)
+        )
 
     def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], _T]) -> _T:
         sizes = whole_sizes(self.record.kernel, sizes)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from autotune.core import json_values as values
 from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.json_values import Damaged, Read
-from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, is_entry, is_option
+from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, TRITON, is_entry, is_option
 from autotune.core.light_typing import Any, TypeVar
 from autotune.core.records import (
     ArgumentSpec,
@@ -56,6 +56,7 @@ _LATER_KEYS = frozenset(
         "cooperative",
         "cluster",
         "programmatic",
+        "constants",
         "of",
         "offset",
         "variants",
@@ -253,7 +254,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "arguments": values.list_of(values.name),
         **dict.fromkeys(("shared_bytes", "when"), values.text),
         **dict.fromkeys(("repeat", "stream", "cooperative", "programmatic"), values.text),
-        "swap": values.list_of(values.name),
+        **dict.fromkeys(("swap", "constants"), values.list_of(values.name)),
         "cluster": _texts,
     },
     Provenance: {
@@ -292,7 +293,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "compiler_options": values.mapping_of(values.mapping_of(values.text, _option), values.name),
         "default": _config,
         "entries": values.list_of(_object(Entry)),
-        "compiler": values.choice(CUDA_COMPILERS),
+        "compiler": values.choice((*CUDA_COMPILERS, TRITON)),
         "call": _object(CallSpec),
         "source": values.text,
         "variants": values.list_of(_variants),

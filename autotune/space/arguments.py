@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.core.c_types import C_TYPES, SCALARS, integer_limits, struct_fields
-from autotune.core.launch_plan import ARGUMENT_ROLES, is_entry
+from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
 from autotune.core.text import hint
+from autotune.core.triton_source import TritonParameter
 from autotune.space.structures import read_fields, read_struct_value
 from autotune.space.yaml_document import Element
 
@@ -64,10 +65,27 @@ def read_arguments(
 
 
 def read_launches(
-    section: Element, arguments: Sequence[ArgumentSpec], names: Collection[str], dialect: str
+    section: Element,
+    arguments: Sequence[ArgumentSpec],
+    names: Collection[str],
+    dialect: str,
+    triton: Mapping[str, Sequence[TritonParameter]],
 ) -> tuple[LaunchSpec, ...]:
-    """Read the launch plan; expressions may read `names`. Raises SpaceError."""
+    """Read the launch plan.
+
+    Args:
+        section: Of the space file.
+        arguments: The kernel's.
+        names: What expressions may read.
+        dialect: That of the source.
+        triton: The kernels of a source in Triton, with their parameters.
+
+    Raises:
+        SpaceError: The plan is wrong.
+    """
     known = {argument.name: argument for argument in arguments}
+    if dialect == TRITON:
+        return tuple(_triton_launch(element, known, names, triton) for element in section.items())
     return tuple(_launch(element, known, names, dialect) for element in section.items())
 
 
@@ -216,18 +234,62 @@ def _check_fill(
                 raise element.error(f"expected numbers from {lowest} to {highest}, as {dtype} holds")
 
 
-def _launch(
-    element: Element, arguments: Mapping[str, ArgumentSpec], names: Collection[str], dialect: str
+def _triton_launch(
+    element: Element,
+    arguments: Mapping[str, ArgumentSpec],
+    names: Collection[str],
+    kernels: Mapping[str, Sequence[TritonParameter]],
 ) -> LaunchSpec:
-    entries = element.record(
-        ("entry", "grid", "block", "arguments"), ("shared_bytes", "when", "swap", "cluster", *_ATTRIBUTES)
+    """A launch of a Triton kernel, whose compiler decides the block and the shared memory."""
+    entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat", "stream"))
+    passed = _passed(entries, arguments)
+    entry = entries["entry"].choice(kernels)
+    taken = [one.name for one in kernels[entry] if not one.is_constant]
+    if len(taken) != len(passed):
+        raise entries["arguments"].error(
+            f"{entry} takes ({', '.join(taken)}) besides its constants; "
+            f"the launch passes ({', '.join(passed)})"
+        )
+    for one in kernels[entry]:
+        if one.is_constant and one.name not in names and not one.has_default:
+            raise element.error(
+                f"{entry} needs {one.name} as a tl.constexpr; declare a parameter, a size or a derived name"
+            )
+    constants = tuple(one.name for one in kernels[entry] if one.is_constant and one.name in names)
+    constants += tuple(name for name in TRITON_OPTIONS if name in names)
+    if not constants:
+        raise element.error(f"{entry} has nothing to tune: no tl.constexpr, and no num_warps in the space")
+    return LaunchSpec(
+        entry=entry,
+        grid=_extent(entries["grid"], names),
+        block=("32 * num_warps" if "num_warps" in names else "128",),  # Triton's default: 4 warps
+        arguments=passed,
+        when=entries["when"].expression(names) if "when" in entries else "True",
+        swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
+        repeat=entries["repeat"].expression(names) if "repeat" in entries else "",
+        stream=entries["stream"].expression(names) if "stream" in entries else "",
+        constants=constants,
     )
+
+
+def _passed(entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec]) -> tuple[str, ...]:
+    """The names of the arguments of a launch."""
     passed = tuple(item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
         if name not in arguments:
             raise item.error(f"no argument is called {name!r}{hint(name, arguments)}")
         if arguments[name].symbol:
             raise item.error(f"{name} is copied to {arguments[name].symbol}; a launch does not pass it")
+    return passed
+
+
+def _launch(
+    element: Element, arguments: Mapping[str, ArgumentSpec], names: Collection[str], dialect: str
+) -> LaunchSpec:
+    entries = element.record(
+        ("entry", "grid", "block", "arguments"), ("shared_bytes", "when", "swap", "cluster", *_ATTRIBUTES)
+    )
+    passed = _passed(entries, arguments)
     return LaunchSpec(
         entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
         grid=_extent(entries["grid"], names),
@@ -237,6 +299,7 @@ def _launch(
         when=entries["when"].expression(names) if "when" in entries else "True",
         swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
         cluster=_extent(entries["cluster"], names) if "cluster" in entries else (),
+        constants=(),
         **{name: entries[name].expression(names) for name in _ATTRIBUTES if name in entries},
     )
 

@@ -118,7 +118,7 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     for step in spec.launch:
         optional = (step.repeat, step.stream, step.cooperative, step.programmatic)
         expressions += (*step.grid, *step.block, step.shared_bytes, step.when, *step.cluster)
-        expressions += filter(None, optional)
+        expressions += (*filter(None, optional), *step.constants)
     for argument in spec.arguments:
         expressions += (*argument.shape, argument.value or "0")
     used = set(_WORD.findall(code)).union(*(parse(text).names for text in expressions))

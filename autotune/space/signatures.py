@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.json_values import is_name
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
 from autotune.core.text import count_text, hint
 from autotune.space.space import Space
@@ -48,6 +49,8 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
         space: The bound space.
         code: The source without comments and strings.
     """
+    if space.spec.dialect == TRITON:  # checked when the space is read
+        return
     arguments = {argument.name: argument for argument in space.spec.arguments}
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
         plans = [

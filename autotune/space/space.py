@@ -198,11 +198,12 @@ class Space:
 
     def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:
         """The launches of a configuration, in order; raises ExpressionError for an extent below 1."""
-        return plan.launches(self.spec.launch, self.launch_values(config, sizes))
+        return plan.launches(self.spec.launch, self.launch_values(config, sizes), self.spec.arguments)
 
     def symbol_names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
-        """The C++ names that launches look up in a binary; none in dialects without C++ names."""
-        return plan.symbol_names(launches, self.spec.arguments) if self.spec.dialect == "cuda" else ()
+        """The names that launches look up in a binary; none in dialects whose names are the source's."""
+        has_names = self.spec.dialect in ("cuda", plan.TRITON)
+        return plan.symbol_names(launches, self.spec.arguments) if has_names else ()
 
     def macros(self, config: Mapping[str, Value]) -> dict[str, Value]:
         """The macros to define when compiling a configuration."""

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
-from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, is_option
+from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, TRITON, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
+from autotune.core.triton_source import TritonParameter, kernels
 from autotune.errors import SpaceError
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
 from autotune.space.call import read_call
@@ -27,7 +28,7 @@ from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
-DIALECTS = ("portable", "cuda", "opencl", "python")
+DIALECTS = ("portable", "cuda", "opencl", "python", TRITON)
 DTYPES = ("float32",)  # of a space that names none
 REFERENCE, TRUSTED = "reference", "trusted"  # values of verify.full
 COMPILER_DIALECTS = ("cuda", "opencl", "python")
@@ -169,13 +170,19 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         default=default,
         landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=read_launches(top["launch"], arguments, {*names, *functions.values}, dialect),
+        launch=read_launches(
+            top["launch"],
+            arguments,
+            {*names, *functions.values},
+            dialect,
+            _triton_kernels(top, root) if dialect == TRITON else {},
+        ),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
-        compiler=top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0],
+        compiler=_compiler(top, dialect),
         include_dirs=_folders(top["include_dirs"]) if "include_dirs" in top else (),
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
         contrast=_expressions(top["contrast"].mapping(), names) if "contrast" in top else {},
@@ -217,6 +224,30 @@ def _file(element: Element) -> Path:
     if not path.is_file():
         raise element.error(f"no such file: {path} (paths are relative to the space file)")
     return path
+
+
+def _compiler(top: Mapping[str, Element], dialect: str) -> str:
+    if dialect != TRITON:
+        return top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0]
+    for key in ("compiler", "compiler_options"):
+        if key in top:
+            raise top[key].error(
+                "is for CUDA C++ and OpenCL C; options of Triton are parameters or derived names"
+            )
+    return TRITON
+
+
+def _triton_kernels(top: Mapping[str, Element], root: Element) -> Mapping[str, tuple[TritonParameter, ...]]:
+    if "source" not in top:
+        raise root.error("a kernel in Triton is a file: name it as source")
+    path = _file(top["source"])
+    try:
+        found = kernels(path.read_text(encoding="utf-8"), path)
+    except (OSError, UnicodeDecodeError):
+        raise top["source"].error(f"{path}: cannot be read as text; expected a file in Python") from None
+    if not found:
+        raise top["source"].error(f"{path}: has no function under @triton.jit")
+    return found
 
 
 def _folders(element: Element) -> tuple[Path, ...]:

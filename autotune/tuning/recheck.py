@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from autotune import __version__
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Failure, Measurement, Objective, Status, Trial
@@ -70,7 +71,8 @@ def _races(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Fa
     """What the race detector finds on devices without a sanitizer."""
     detector = None if context.sanitizer or context.skips_sanitizer else find_race_detector()
     failures = {}
-    for done, config in enumerate(configs if detector and context.task.dialect != "python" else (), 1):
+    is_c = not {"python", TRITON} & {context.task.dialect, context.task.spec.dialect}
+    for done, config in enumerate(configs if detector and is_c else (), 1):
         context.observer.stage(Stage("looking for races", done, len(configs)))
         instance = context.maker.make(config)
         failure = detector and detector.check(instance.source, instance.checks or (instance.problem,))

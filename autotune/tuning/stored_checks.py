@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
@@ -41,11 +42,16 @@ def check_configurations(context: TuningContext, configs: Sequence[Config]) -> d
 
 def checks_text(context: TuningContext) -> str:
     """What `check_configurations` does on this device, for the provenance of results."""
-    schedules = f"{len(SCHEDULES)} schedules" if context.task.dialect in _DIALECTS else "no schedules"
+    schedules = f"{len(SCHEDULES)} schedules" if _has_schedules(context) else "no schedules"
     done = f"data {', '.join(DATA_SETS)}; {schedules}"
     if context.skips_sanitizer:
         return f"{done}, --no-sanitizer"
     return ", ".join([done, *(TOOLS if context.sanitizer else ["no sanitizer"])])
+
+
+def _has_schedules(context: TuningContext) -> bool:
+    """Whether a kernel's threads can be run in another order: those of Triton are its compiler's."""
+    return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
@@ -129,7 +135,7 @@ def with_other_schedules(
     A build that the compiler refuses, or that does not start or end, says nothing about the configuration:
     the changes may be the cause.
     """
-    if context.task.dialect not in _DIALECTS:
+    if not _has_schedules(context):
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in instances]
     compilations = [_submit(context, instances[config], seed) for config, seed in builds]

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Tier
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import USUAL, CallConditions
@@ -199,7 +200,11 @@ def _require_dialect(spec: SpaceSpec, address: Address) -> None:
             f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, but device {address} "
             f"takes {' or '.join(map(repr, accepted))}; it needs a device of {' or '.join(takers)}: "
             "`autotune devices` lists those of this machine"
-            + (", `autotune feasible` compiles for GPUs that are not here" if spec.dialect == "cuda" else "")
+            + (
+                ", `autotune feasible` compiles for GPUs that are not here"
+                if spec.dialect in ("cuda", TRITON)
+                else ""
+            )
         )
 
 

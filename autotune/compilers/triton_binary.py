@@ -1,0 +1,77 @@
+"""The binary of a Triton kernel: a cubin for each way in which a space launches it, with what a launch needs.
+
+Triton compiles a kernel for the types of its arguments, and for what is known of their values: a number that
+is a multiple of 16 gives faster code. So one configuration has several cubins if its problem sizes differ in
+that. The compiler also decides what a launch plan gives elsewhere: shared memory and the threads of a block.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from autotune.core.records import Launch
+from autotune.core.trials import Binary
+
+_MAGIC = b"autotune triton\n"
+UNUSED = "unused pointer"  # stands for the hidden pointers of a kernel; no argument has this name
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """One cubin, and what its compiler decided.
+
+    `passed` has the places of the launch plan's arguments that the kernel takes; a number that equals 1 is
+    compiled into it. After these it takes `hidden` pointers to scratch memory that it does not use.
+    """
+
+    symbol: str
+    warps: int
+    shared_bytes: int  # dynamic
+    cluster: int  # blocks that run one program together
+    passed: tuple[int, ...]
+    hidden: int
+    cubin: bytes = b""
+
+
+def pack(kernels: Mapping[str, TritonKernel]) -> bytes:
+    """The content of a binary with these kernels, by the entries of launches."""
+    heads = {
+        entry: asdict(replace(kernel, cubin=b"")) | {"cubin": len(kernel.cubin)}
+        for entry, kernel in kernels.items()
+    }
+    head = json.dumps(heads).encode()
+    return _MAGIC + head + b"\n" + b"".join(kernel.cubin for kernel in kernels.values())
+
+
+def unpack(binary: Binary) -> dict[str, TritonKernel]:
+    """The kernels of a binary by the entries of launches; none if it is a plain cubin."""
+    if not binary.data.startswith(_MAGIC):
+        return {}
+    end = binary.data.index(b"\n", len(_MAGIC))
+    place, found = end + 1, {}
+    for entry, head in json.loads(binary.data[len(_MAGIC) : end]).items():
+        size = head.pop("cubin")
+        cubin = binary.data[place : place + size]
+        found[entry] = TritonKernel(**head | {"passed": tuple(head["passed"]), "cubin": cubin})
+        place += size
+    return found
+
+
+def completed(step: Launch, kernel: TritonKernel) -> Launch:
+    """A launch with what the compiler decided: a grid of a Triton kernel counts programs."""
+    programs, y, z = step.grid
+    return replace(
+        step,
+        grid=(programs * kernel.cluster, y, z),
+        block=(32 * kernel.warps, 1, 1),
+        shared_bytes=kernel.shared_bytes,
+        cluster=(kernel.cluster, 1, 1),
+        arguments=(*(step.arguments[place] for place in kernel.passed), *[UNUSED] * kernel.hidden),
+    )
+
+
+def missing(entry: str, known: Sequence[str]) -> str:
+    """Why a binary cannot run a launch that it was not compiled for."""
+    return f"the binary was not compiled for {entry}; it has {'; '.join(known)}"

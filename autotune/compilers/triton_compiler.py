@@ -1,0 +1,189 @@
+"""Compile Triton kernels to cubins, which needs neither GPU nor driver."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import triton
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.triton_binary import TritonKernel, pack
+from autotune.core.trials import Binary
+from autotune.errors import CompileError
+
+_WARP = 32
+_ALIGNED = ":16"
+_SIZES = {"i1": 1, "bf16": 2}  # of types whose names do not give their bits
+_PARAMETERS = re.compile(r"\.entry\s+\w+\s*\((.*?)\)", re.DOTALL)
+_PARAMETER_TYPE = re.compile(r"\.param\s+\.[a-z](\d+)\b[^,]*?(\[\d+\])?\s*(?:,|$)")
+
+
+class TritonCompiler:
+    """Compiles for one architecture, such as "sm_90".
+
+    A source is the device part of a Python file. A name is an entry such as `add('*fp32:16', 'i32',
+    BLOCK=128, num_warps=4)`: the types of the arguments, `:16` where they are multiples of 16, and `=1` where
+    they are 1; the constants of the kernel; options of Triton.
+    """
+
+    def __init__(self, architecture: str) -> None:
+        number = re.sub(r"\D", "", architecture)
+        self._target = GPUTarget("cuda", int(number), _WARP)
+        library = Path(triton.__file__).parent / "_C" / "libtriton.so"
+        self.files = (library, Path(triton.__file__))
+        self.name = f"Triton {triton.__version__}"  # in stored results
+        status = library.stat()
+        self.identity: str | None = (
+            f"{self.name} {status.st_size}/{status.st_mtime_ns} {architecture} fp_fusion"
+        )
+
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
+        """Compile the kernels of these entries; raises CompileError with Triton's message."""
+        began = time.perf_counter()
+        module = _load(source)
+        found = {}
+        with tempfile.TemporaryDirectory(prefix="autotune-triton-") as folder, knobs.cache.scope():
+            knobs.cache.dir = folder
+            for name in names:
+                found[name] = _compiled(module, name, self._target)
+        used = [read_resources(one.cubin)[one.symbol] for one in found.values()]
+        data = pack(found)
+        return Binary(
+            data,
+            hashlib.sha256(data).hexdigest(),
+            "",
+            (time.perf_counter() - began) * 1e3,
+            registers=max((one.registers for one in used), default=None),
+            spill_bytes=max((one.spill_bytes for one in used), default=None),
+            shared_bytes=max((one.shared_bytes for one in found.values()), default=None),
+            symbols={name: kernel.symbol for name, kernel in found.items()},
+        )
+
+
+def _load(source: str) -> ModuleType:
+    """The source as a module whose text Triton can read; raises CompileError."""
+    name = f"autotune_triton_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    file = f"<{name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    module = sys.modules[name] = ModuleType(name)
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except Exception as error:  # noqa: BLE001 - whatever the user's file raises
+        del sys.modules[name]
+        raise CompileError(f"the kernel's file cannot be run: {type(error).__name__}: {error}") from None
+    return module
+
+
+def _compiled(module: ModuleType, entry: str, target: GPUTarget) -> TritonKernel:
+    called, types, values = _parsed(entry)
+    function = getattr(module, called, None)
+    if not isinstance(function, triton.JITFunction):
+        raise CompileError(f"the source has no kernel {called!r} under @triton.jit")
+    parameters = function.params
+    constants = {one.name: values[one.name] for one in parameters if one.name in values}
+    options = {name: value for name, value in values.items() if name not in constants}
+    left = [one for one in parameters if one.name not in constants and not one.is_constexpr]
+    if unset := [one.name for one in parameters if _is_unset(one, constants)]:
+        raise CompileError(f"no value for {', '.join(unset)}, which {called} needs as a constant")
+    if len(left) != len(types):
+        names = ", ".join(one.name for one in left)
+        raise CompileError(f"{called} takes ({names}); the launch plan passes {len(types)} arguments")
+    constants |= {one.name: one.default for one in parameters if one.is_constexpr} | constants
+    signature, attributes, passed = dict.fromkeys(constants, "constexpr"), {}, []
+    for place, (one, given) in enumerate(zip(left, types, strict=True)):
+        kind, sign, value = given.partition("=")
+        kind, is_aligned, _ = kind.partition(_ALIGNED)
+        if sign and not one.do_not_specialize:
+            signature[one.name], constants[one.name] = "constexpr", int(value)
+            continue
+        signature[one.name] = kind.replace("*", "*k") if one.is_const else kind
+        passed.append((place, kind))
+        if is_aligned and not (one.do_not_specialize or one.do_not_specialize_on_alignment):
+            attributes[(one.num,)] = [["tt.divisibility", 16]]
+    ordered = {one.name: signature[one.name] for one in parameters}
+    source = ASTSource(function, ordered, constexprs=constants, attrs=attributes)
+    try:
+        compiled = triton.compile(source, target=target, options={"enable_fp_fusion": True} | options)
+    except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
+        raise CompileError(_message(error)) from None
+    return _kernel(compiled, passed)
+
+
+def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:
+    return parameter.is_constexpr and not parameter.has_default and parameter.name not in constants
+
+
+def _parsed(entry: str) -> tuple[str, list[str], dict[str, Any]]:
+    """An entry's function, types and values."""
+    call = ast.parse(entry, mode="eval").body
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    values = {item.arg or "": ast.literal_eval(item.value) for item in call.keywords}
+    return call.func.id, [ast.literal_eval(item) for item in call.args], values
+
+
+def _kernel(compiled: Any, passed: Sequence[tuple[int, str]]) -> TritonKernel:
+    """What a launch needs; raises CompileError if the kernel's parameters are not what is passed."""
+    facts, cubin = compiled.metadata, compiled.asm["cubin"]
+    sizes = _parameter_bytes(compiled.asm["ptx"])
+    expected = [_type_bytes(kind) for _, kind in passed]
+    hidden = sizes[len(expected) :]
+    if sizes[: len(expected)] != expected or any(size != 8 for size in hidden):
+        raise CompileError(
+            f"the kernel has parameters of {sizes} bytes, its arguments have {expected}; "
+            "are the dtypes of the space those of the kernel?"
+        )
+    for kind in ("global", "profile"):
+        if size := getattr(facts, f"{kind}_scratch_size", 0):
+            raise CompileError(
+                f"the kernel asks for {size} bytes of {kind} scratch memory for each block, which autotune "
+                "does not provide; pointers need none, descriptors made in the kernel do"
+            )
+    return TritonKernel(
+        symbol=facts.name,
+        warps=facts.num_warps,
+        shared_bytes=facts.shared,
+        cluster=facts.num_ctas,
+        passed=tuple(place for place, _ in passed),
+        hidden=len(hidden),
+        cubin=cubin,
+    )
+
+
+def _parameter_bytes(ptx: str) -> list[int]:
+    """The sizes of a kernel's parameters in PTX."""
+    match = _PARAMETERS.search(ptx)
+    texts = match[1].split(",\n") if match and match[1].strip() else []
+    found = [_PARAMETER_TYPE.search(text) for text in texts]
+    return [int(one[1]) // 8 * int((one[2] or "[1]")[1:-1]) if one else 0 for one in found]
+
+
+def _type_bytes(kind: str) -> int:
+    if kind.startswith("*"):
+        return 8
+    return _SIZES.get(kind) or int(re.sub(r"\D", "", kind)) // 8
+
+
+def _message(error: Exception) -> str:
+    """Triton's message with those of its causes, which say more."""
+    texts, cause = [], error
+    while cause is not None:
+        text = f"{type(cause).__name__}: {str(cause).strip()}"
+        if text not in texts:
+            texts.append(text)
+        cause = cause.__cause__  # type: ignore[assignment]
+    return "\n".join(texts)

@@ -1,0 +1,115 @@
+"""Every Triton space compiles for NVIDIA GPUs that are not here, and launches pass what kernels take."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="needs the extra triton")
+
+from autotune.compilers.base import cuda_compiler
+from autotune.compilers.kernel_source import read_source
+from autotune.compilers.occupancy import why_refused
+from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.triton_binary import completed, unpack
+from autotune.core.launch_plan import TRITON, symbol_names
+from autotune.errors import CompileError
+from autotune.hardware.architectures import architecture
+from autotune.space import bind, load_space, problem_of
+from tests.sampled_configurations import sampled
+
+FILES = sorted((Path(__file__).parents[2] / "spaces").glob("triton_*.yaml"))
+PAIRWISE = 1  # configurations of each space, beside its landmarks
+
+
+def compiled(space, config, *all_sizes):
+    """The launches for each set of sizes, and one binary for all."""
+    launches = [step for sizes in all_sizes or [{}] for step in space.launches(config, sizes)]
+    compiler = cuda_compiler(space.device.architecture, TRITON)
+    return launches, compiler.compile(read_source(space.spec.source).text, (), symbol_names(launches, ()))
+
+
+def require_launchable(space, config):
+    launches, binary = compiled(space, config)
+    kernels = unpack(binary)
+    assert {step.entry for step in launches} == kernels.keys()
+    for step in launches:
+        kernel = kernels[step.entry]
+        used = read_resources(kernel.cubin)[kernel.symbol]
+        place = architecture(space.device.architecture)
+        step = completed(step, kernel)
+        assert why_refused(place, step, used.registers, used.shared_bytes, used.max_threads) is None
+    assert binary.registers and binary.shared_bytes is not None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_landmarks_and_a_sample_compile_for_sm_90(path):
+    spec = load_space(path)
+    sample = sampled(spec, architecture("sm_90").device, PAIRWISE)
+    for config in sample[0].known[:: max(1, len(sample[0].known) - 1)]:  # the default and the last landmark
+        require_launchable(sample[0].space, config)
+    for part in sample:
+        for config in part.pairwise:
+            compiled(part.space, config)
+
+
+@pytest.mark.parametrize("name", ["sm_80", "sm_100"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_default_compiles_for_other_architectures(path, name):
+    spec, device = load_space(path), architecture(name).device
+    require_launchable(bind(spec, device, problem_of(spec, device)), spec.default)
+
+
+def softmax():
+    spec, device = load_space(FILES[0].with_name("triton_softmax.yaml")), architecture("sm_90").device
+    return bind(spec, device, problem_of(spec, device))
+
+
+def test_one_binary_has_a_kernel_for_each_way_in_which_sizes_are_known():
+    space = softmax()
+    sizes = [{"m": 64, "n": 64}, {"m": 64, "n": 63}, {"m": 1, "n": 64}, {"m": 128, "n": 128}]
+    launches, binary = compiled(space, space.spec.default, *sizes)
+    kernels = unpack(binary)
+    assert [kernels[step.entry].passed for step in launches] == [
+        (0, 1, 2, 3),
+        (0, 1, 2, 3),
+        (0, 1, 3),  # the number 1 is compiled in
+        (0, 1, 2, 3),
+    ]
+    assert launches[0].entry == launches[3].entry  # multiples of 16 are all that is known
+    assert len(kernels) == 3
+    assert len({kernel.cubin for kernel in kernels.values()}) == 3
+
+
+def test_the_same_source_gives_the_same_binary():
+    space = softmax()
+    assert compiled(space, space.spec.default)[1].sha256 == compiled(space, space.spec.default)[1].sha256
+
+
+@pytest.mark.parametrize(
+    ("source", "entry", "reason"),
+    [
+        ("import nothing_of_this_name\n@jit\ndef f(): pass", "f()", "the kernel's file cannot be run"),
+        ("f = 1", "f('i32')", "no kernel 'f' under @triton.jit"),
+        ("", "f('*fp32:16', 'i32', BLOCK=64)", "takes .x.; the launch plan passes 2"),
+        ("", "f('*fp32:16')", "no value for BLOCK"),
+        ("", "f('*fp32:16', BLOCK=63)", "power of 2"),
+        ("", "f('*fp32:16', BLOCK=64, num_warps=3)", "power of 2"),
+    ],
+)
+def test_what_does_not_compile_is_refused_with_its_reason(source, entry, reason):
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x, BLOCK: tl.constexpr):\n"
+        "    tl.store(x + tl.arange(0, BLOCK), 1.0)\n"
+    )
+    with pytest.raises(CompileError, match=reason):
+        cuda_compiler("sm_90", TRITON).compile(source or text, (), (entry,))
+
+
+def test_arguments_of_another_size_are_refused():
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x, n: tl.int64, B: tl.constexpr):\n"
+        "    tl.store(x + tl.arange(0, B), n)\n"
+    )
+    compiler = cuda_compiler("sm_90", TRITON)
+    (kernel,) = unpack(compiler.compile(text, (), ("f('*i64:16', 'i64', B=64)",))).values()
+    assert (kernel.passed, kernel.warps, kernel.cluster) == ((0, 1), 4, 1)
