@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from pathlib import Path
 
 import numpy as np
@@ -155,9 +156,46 @@ class ReplayEvaluator:
         ]
 
 
-def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int) -> Run:
-    """Run one search until it has evaluated `budget` configurations or returns."""
+class ParallelReplay(ReplayEvaluator):
+    """A stream of `parallel` devices: a trial ends as long after its submission as it took when recorded."""
+
+    def __init__(self, recorded: Recorded, budget: int, parallel: int) -> None:
+        super().__init__(recorded, budget)
+        self.parallel = parallel
+        self._now_s = 0.0
+        self._under_way: list[tuple[float, int]] = []  # when each row ends, as a heap
+        self._begun: set[int] = set()
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Begin to evaluate recorded configurations that are new, as far as the budget covers them."""
+        self.requests += len(configs)
+        for row in map(self._recorded.space.index, configs):
+            if row is not None and row not in self._begun and len(self._begun) < self._budget:
+                self._begun.add(row)
+                heappush(self._under_way, (self._now_s + self._recorded.costs_s[row], row))
+
+    def collect(self) -> list[Trial]:
+        """The trial that ends next; raises BudgetSpent after the last one."""
+        if not self._under_way:
+            raise BudgetSpent
+        self._now_s, row = heappop(self._under_way)
+        self.rows[row] = None
+        return [self._recorded.trials[row]]
+
+
+def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, parallel: int = 1) -> Run:
+    """Run one search until it has evaluated `budget` configurations or returns.
+
+    Args:
+        recorded: The space.
+        searcher: What proposes configurations.
+        budget: The most evaluations.
+        seed: That of the search.
+        parallel: How many evaluations are under way at the same time.
+    """
     evaluate = ReplayEvaluator(recorded, budget)
+    if parallel > 1:
+        evaluate = ParallelReplay(recorded, budget, parallel)
     began = time.perf_counter()
     with suppress(BudgetSpent):
         searcher.search(recorded.space, evaluate, seed=seed)

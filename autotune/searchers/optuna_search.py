@@ -17,8 +17,9 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.searchers.base import Evaluate
+from autotune.searchers.base import Evaluate, stream
 from autotune.searchers.exhaustive import BATCH, evaluate_rows
 from autotune.space import Space
 
@@ -85,15 +86,21 @@ class OptunaSearch:
             study = optuna.create_study(sampler=sampler, directions=["minimize"] * settings.objectives)
         batch = settings.startup or settings.batch
         worst: list[float] | None = None
-        while free.count:
-            count = min(batch, free.count)
-            asked = [(study.ask(sampler.distributions), sampler.row) for _ in range(count)]
-            trials = evaluate([space.config(row) for _, row in asked])
+        evaluations = stream(evaluate)
+        asked: dict[Config, optuna.Trial] = {}  # under way
+        while free.count or asked:
+            fresh = {}
+            for _ in range(min(max(batch, evaluations.parallel) - len(asked), free.count)):
+                optuna_trial = study.ask(sampler.distributions)
+                fresh[space.config(sampler.row)] = optuna_trial
+            asked |= fresh
+            evaluations.submit(list(fresh))
+            trials = evaluations.collect()
             found = [_objective_values(trial, settings.objectives) for trial in trials]
             known = [values for values in (worst, *found) if values is not None]
             worst = [max(column) for column in zip(*known, strict=True)] if known else None
-            for (optuna_trial, _), values in zip(asked, found, strict=True):
-                _tell(study, optuna_trial, values, worst)
+            for trial, values in zip(trials, found, strict=True):
+                _tell(study, asked.pop(trial.config), values, worst)
             batch = settings.batch
 
 

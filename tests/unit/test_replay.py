@@ -88,6 +88,15 @@ def test_a_replay_is_repeatable_and_keeps_to_the_budget(recorded):
     assert search(recorded, "exhaustive", 1000).rows == tuple(range(300))
 
 
+@pytest.mark.parametrize(("engine", "strategy"), [("surrogate", None), ("optuna", "tpe")])
+def test_searches_with_several_evaluations_under_way_repeat_none_and_keep_to_the_budget(engine, strategy):
+    small = prepare(recording([float(x) for x in np.random.default_rng(3).random(40)]))
+    whole = replay(small, make_searcher(engine, strategy), budget=1000, seed=1, parallel=7)
+    assert sorted(whole.rows) == list(range(40)) and whole.requests == 40
+    part = replay(small, make_searcher(engine, strategy), budget=25, seed=1, parallel=7)
+    assert part.rows == whole.rows[:19] + part.rows[19:] and len(set(part.rows)) == 25
+
+
 def test_random_search_scores_nothing_and_the_optimum_at_once_everything(recorded):
     at_random = [search(recorded, "random", 200, seed) for seed in range(40)]
     assert abs(efficiency(recorded, at_random).p) < 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ LIKELY_FAILURE = 0.15  # failure probability of what then comes last
 FAILURE_NOISE = 0.05
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
 MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
+_PENDING = -1
 HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -46,15 +48,21 @@ class Model:
         history: History,
         last: Hyperparameters,
         rng: np.random.Generator,
+        pending: Sequence[int] = (),
     ) -> None:
-        """Fit both processes to a history in which at least two trials have a time."""
+        """Fit both processes to a history in which at least two trials have a time.
+
+        `pending` are rows that were proposed and have no trial yet.
+        """
         training = training_sample(
             np.argsort(history.log_ms, kind="stable"), MAX_TRAINING, rng
         )  # failures last
-        required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS)])
+        under_way = np.array(pending, np.intp)
+        required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS), under_way])
         self.rows = candidate_set(rows, axes, required, rng)
         self._positions = positions_of(rows[self.rows], axes)
         self._tried = np.isin(self.rows, history.rows)
+        # of each point of the process for times, where its trial is in the history; _PENDING before it ends
         self._trials = [int(trial) for trial in training if not history.failed[trial]]
 
         prediction = transfer.predict(self.rows, self._positions)
@@ -69,6 +77,8 @@ class Model:
                 chosen = with_sources
         self._prediction, self._scale, self._offset = chosen.prediction, chosen.scale, chosen.offset
         self._time = Posterior(chosen.kernel, self._positions, chosen.prediction.basis, points)
+        for point in self._points(under_way):
+            self._begin(point)
 
         self._failures = history.failed[training].astype(float)
         self._failure: Posterior | None = None
@@ -99,17 +109,24 @@ class Model:
             score[~left if left.any() else self._tried] = -np.inf
             point = int(np.argmax(score))
             chosen.append(point)
-            self._tried[point] = True
-            self._time.add(point)
+            self._begin(point)
         return [int(self.rows[point]) for point in chosen]
 
     def update(self, history: History, count: int) -> None:
-        """Condition on the last `count` trials, which were proposed last."""
-        self._trials += range(len(history) - count, len(history))
-        if self._failure is not None:
-            for point in self._points(history.rows[-count:]):
+        """Condition on the last `count` trials, of rows that were proposed."""
+        first = len(history) - count
+        for trial, point in enumerate(self._points(history.rows[first:]), first):
+            self._trials[self._time.points.index(point)] = trial
+            if self._failure is not None:
                 self._failure.add(point)
-            self._failures = np.append(self._failures, history.failed[-count:].astype(float))
+        if self._failure is not None:
+            self._failures = np.append(self._failures, history.failed[first:].astype(float))
+
+    def _begin(self, point: int) -> None:
+        """Expect of a point what the others predict, until its trial ends."""
+        self._tried[point] = True
+        self._time.add(point)
+        self._trials.append(_PENDING)
 
     def sample_best(self, history: History, draws: int, rng: np.random.Generator) -> Floats:
         """Draw the log of the best untried candidate's time over the best time so far.
@@ -140,10 +157,14 @@ class Model:
 
     def _expectations(self, history: History) -> tuple[Floats, Floats]:
         """Scaled log time and log cost of every candidate, from one solution of the same system."""
-        log_ms, log_cost = history.log_ms[self._trials], history.log_cost[self._trials]
+        trials = np.array(self._trials)
+        log_ms, log_cost = (
+            np.where(trials == _PENDING, np.nan, values[trials])
+            for values in (history.log_ms, history.log_cost)
+        )
         points = np.array(self._time.points)
         residuals = log_ms / self._scale - self._prediction.mean[points] - self._offset
-        failed = np.isnan(log_ms)  # since the fit
+        failed = np.isnan(log_ms)  # since the fit, or not ended yet
         known = ~np.isnan(log_cost) & ~failed
         mean_cost = log_cost[known].mean() if known.any() else 0.0
         costs = np.where(known, log_cost - mean_cost, 0.0)

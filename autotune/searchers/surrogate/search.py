@@ -8,7 +8,8 @@ from itertools import islice
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from autotune.searchers.base import Evaluate, SourceResults
+from autotune.core.records import Config
+from autotune.searchers.base import Evaluate, SourceResults, stream
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
 from autotune.searchers.surrogate.history import History
@@ -67,8 +68,9 @@ class _Run:
         rng: np.random.Generator,
     ) -> None:
         self._space = space
-        self._evaluate = evaluate
+        self._stream = stream(evaluate)
         self._batch = batch
+        self._pending: dict[Config, int] = {}  # rows under way
         self._rng = rng
         self._axes = axes_of(space.parameters)
         self._transfer = TransferModel(space, self._axes, sources, rng)
@@ -82,10 +84,11 @@ class _Run:
         unlikely = 0  # models in a row
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._try(self._design(self._batch))
+                self._try(self._design(self._room(self._batch)))
                 continue
             fitted_to = len(history)
-            model = Model(space.rows, self._axes, self._transfer, history, hyperparameters, self._rng)
+            data = space.rows, self._axes, self._transfer, history
+            model = Model(*data, hyperparameters, self._rng, list(self._pending.values()))
             hyperparameters = model.hyperparameters
             if stop_when_unlikely:
                 probability, _ = improvement(model, history)
@@ -93,18 +96,25 @@ class _Run:
                 if unlikely == MODELS_TO_STOP:
                     return
             while len(history) < GROWTH * fitted_to:
-                # small batches in the beginning, when every result changes the model
-                rows = model.propose(min(self._batch, max(1, len(history) // 2)), history)
-                if not rows:
+                # few in the beginning, when every result changes the model
+                rows = model.propose(self._room(len(history) // 2), history)
+                if not rows and not self._pending:
                     break
-                self._try(rows)
-                model.update(history, len(rows))
+                model.update(history, self._try(rows))
 
-    def _try(self, rows: Sequence[int]) -> None:
-        for start in range(0, len(rows), self._batch):
-            part = rows[start : start + self._batch]
-            trials = self._evaluate([self._space.config(row) for row in part])
-            self._history.add(part, trials)
+    def _room(self, wanted: int) -> int:
+        """How many more configurations to try at once, where `wanted` would do for one device."""
+        parallel = self._stream.parallel
+        return max(0, min(max(self._batch, parallel), max(parallel, wanted)) - len(self._pending))
+
+    def _try(self, rows: Sequence[int]) -> int:
+        """Begin to try some rows, and wait for trials; return how many have ended."""
+        configs = [self._space.config(row) for row in rows]
+        self._pending |= zip(configs, rows, strict=True)
+        self._stream.submit(configs)
+        trials = self._stream.collect()
+        self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
+        return len(trials)
 
     def _initial_design(self) -> list[int]:
         """The best of the sources; without models of them, a design that covers the space."""
@@ -119,7 +129,8 @@ class _Run:
 
     def _design(self, count: int) -> list[int]:
         """Rows that are far from each other and from all that was tried."""
-        space, tried = self._space, self._history.rows
+        space = self._space
+        tried = np.append(self._history.rows, np.array(list(self._pending.values()), np.intp))
         if len(space) <= 4 * DESIGN_SAMPLE:
             free = np.setdiff1d(np.arange(len(space)), tried)
             sample = self._rng.choice(free, min(len(free), DESIGN_SAMPLE), replace=False)
