@@ -133,9 +133,9 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         return None
 
 
-def evaluate(name: str, item: WorkItem, timeout_s: float) -> Evaluated:
-    """Evaluate a work item on the device of this Dask worker; `name` is the plugin's."""
-    return _host(name).evaluate(item, timeout_s)
+def evaluate(name: str, items: Sequence[WorkItem], timeout_s: float) -> list[Evaluated]:
+    """Evaluate work items on the device of this Dask worker; `name` is the plugin's."""
+    return [_host(name).evaluate(item, timeout_s) for item in items]
 
 
 def call_worker(name: str, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -30,6 +30,7 @@ NO_ENERGY = "the device has no energy counter; search for time instead"
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
 
+RunKey = tuple[str, str]
 OnTrial = Callable[[Trial], None]
 _RUNNING = Stage("verifying and timing")
 _CHOOSING = Stage("choosing what to try next")
@@ -52,6 +53,11 @@ class Running:
     ready: Ready
     instance: KernelInstance
     binary: Binary
+
+    @property
+    def key(self) -> RunKey:
+        """Configurations with the same key run the same binary with the same launches and arguments."""
+        return _run_key(self.instance, _short(self.binary))
 
 
 class Evaluator:
@@ -80,7 +86,7 @@ class Evaluator:
         self._timeout_s = timeout_s
         self._on_trial, self._on_stage = on_trial, on_stage
         self._scoring = scoring or Scoring(maker.space, Objective.TIME)
-        self._binaries: dict[tuple[str, str], Trial] = {}
+        self._binaries: dict[RunKey, Trial] = {}
         self._charged = 0
         self._started = self._lap_began = time.perf_counter()
         self._pending: Running | None = None  # what runs on the device
@@ -341,8 +347,7 @@ def _short(binary: Binary) -> str:
     return binary.sha256[:16]
 
 
-def _run_key(instance: KernelInstance, binary_sha256: str) -> tuple[str, str]:
-    """Configurations with the same key run the same binary with the same launches and arguments."""
+def _run_key(instance: KernelInstance, binary_sha256: str) -> RunKey:
     return binary_sha256, instance.runs
 
 

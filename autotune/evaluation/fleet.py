@@ -26,7 +26,7 @@ from autotune.evaluation.device_host import (
 )
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 
-QUEUED = 2  # work items per device: one runs and one waits, so that no device waits for this process
+QUEUED = 2  # tasks per device: one runs and one waits, so that no device waits for this process
 MAX_ALONE_S = 60.0  # without any device, before the search ends
 _ASKED_AGAIN_S = 5.0
 
@@ -50,25 +50,28 @@ class Fleet:
 
     @property
     def slots(self) -> int:
-        """How many work items keep all devices busy."""
+        """How many tasks keep all devices busy."""
         return QUEUED * max(1, len(self.devices))
 
-    def submit(self, item: WorkItem, timeout_s: float) -> distributed.Future:
-        """Send a work item to whichever device is free next; `results` takes the future."""
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> distributed.Future:
+        """Send work items to whichever device is free next, as one task; `results` takes the future."""
         name = self._setting.name
         return self._client.submit(
             evaluate,
             name,
-            item,
+            items,
             timeout_s,
             key=f"trial-{self._setting.search}-{next(self._numbers)}",
             resources={name: 1},
             pure=False,
         )
 
-    def results(self, futures: Sequence[distributed.Future]) -> list[Evaluated]:
-        """The outcomes of futures that are done; what the setup raises passes through."""
-        found = dict.fromkeys(futures, _LOST)
+    def results(self, futures: Sequence[distributed.Future]) -> list[Sequence[Evaluated] | None]:
+        """The outcomes of tasks that are done, None for one whose workers were lost again and again.
+
+        What the setup raises passes through.
+        """
+        found: dict[distributed.Future, Sequence[Evaluated] | None] = dict.fromkeys(futures)
         for future in futures:
             if future.status == "error" and not isinstance(future.exception(), distributed.KilledWorker):
                 raise future.exception()
@@ -116,9 +119,7 @@ class Fleet:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
 
 
-_LOST = Evaluated(
-    Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", by_machine=True)), "", 0.0
-)
+LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", by_machine=True))
 
 
 class RemoteWorker:

@@ -15,11 +15,14 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Trial
 from autotune.errors import BudgetSpent
 from autotune.evaluation.compiler_pool import Compilation
-from autotune.evaluation.evaluator import COMPILE_AHEAD, Evaluator, Ready, Running
-from autotune.evaluation.fleet import Fleet
+from autotune.evaluation.device_host import Evaluated
+from autotune.evaluation.evaluator import COMPILE_AHEAD, Evaluator, Ready, RunKey, Running
+from autotune.evaluation.fleet import LOST, Fleet
 from autotune.evaluation.work_item import WorkItem
 
+TASK_S = 0.05  # short work items are sent together, so that a task takes about as long
 _PATIENCE_S = 5.0  # without an event, before the fleet is checked
+_SMOOTHING = 0.1
 _MEASURING = Stage("measuring on several devices")
 
 
@@ -33,7 +36,10 @@ class ParallelEvaluator(Evaluator):
         self._waiting: deque[Config] = deque()  # to be compiled
         self._compiling: dict[Future[Compilation], Ready] = {}
         self._compiled: deque[Ready] = deque()  # to be run
-        self._running: dict[distributed.Future, Running] = {}
+        self._outgoing: list[tuple[Running, WorkItem]] = []  # the next task
+        self._running: dict[distributed.Future, list[Running]] = {}
+        self._twins: dict[RunKey, list[Ready]] = {}  # of what runs: the same binary and launches
+        self._cost_s = TASK_S  # of a work item, on average
         self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
         self._under_way: set[Config] = set()  # all of these
         self._ended: list[Trial] = []  # to be collected
@@ -87,9 +93,7 @@ class ParallelEvaluator(Evaluator):
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead + self._fleet.slots:
             self._compile(self._begin(self._waiting.popleft()))
         while self._compiled and len(self._running) < self._fleet.slots:
-            ready = self._compiled.popleft()
-            assert ready.compilation is not None
-            self._submit(ready, ready.compilation.result())
+            self._send_task()
         if self._compiling or self._running:
             self._take_events()
 
@@ -100,11 +104,29 @@ class ParallelEvaluator(Evaluator):
             self._compiling[ready.compilation] = ready
             ready.compilation.add_done_callback(self._events.put)
 
+    def _send_task(self) -> None:
+        """Send what is compiled: as much as takes TASK_S, but no more than a fair share."""
+        share = len(self._compiled) // (self._fleet.slots - len(self._running))
+        count = max(1, min(share, int(TASK_S / self._cost_s)))
+        while self._compiled and len(self._outgoing) < count:
+            ready = self._compiled.popleft()
+            assert ready.compilation is not None
+            self._submit(ready, ready.compilation.result())
+        task, self._outgoing = self._outgoing, []
+        if task:
+            future = self._fleet.submit([item for _, item in task], self._item_timeout_s)
+            self._running[future] = [running for running, _ in task]
+            future.add_done_callback(self._events.put)
+            self._on_stage(_MEASURING)
+
     def _run(self, running: Running, item: WorkItem) -> None:
-        future = self._fleet.submit(item, self._item_timeout_s)
-        self._running[future] = running
-        future.add_done_callback(self._events.put)
-        self._on_stage(_MEASURING)
+        """Put it into the next task, unless the same binary and launches run already."""
+        twins = self._twins.get(running.key)
+        if twins is None:
+            self._twins[running.key] = []
+            self._outgoing.append((running, item))
+        else:
+            twins.append(running.ready)
 
     def _take_events(self) -> None:
         """Wait for an event, and take all that have happened."""
@@ -121,9 +143,14 @@ class ParallelEvaluator(Evaluator):
                 self._compiled.append(self._compiling.pop(event))
             elif event in self._running:
                 done.append(event)
-        for future, evaluated in zip(done, self._fleet.results(done), strict=True):
-            running = self._running.pop(future)
-            self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
+        for future, results in zip(done, self._fleet.results(done), strict=True):
+            task = self._running.pop(future)
+            for running, evaluated in zip(
+                task, results or [Evaluated(LOST, "", 0.0)] * len(task), strict=True
+            ):
+                self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
+                self._compiled.extendleft(self._twins.pop(running.key))
+                self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
 
     def _stop(self) -> None:
         """Let what runs end, drop what does not run yet, and raise BudgetSpent."""
@@ -132,6 +159,7 @@ class ParallelEvaluator(Evaluator):
         self._compiled.clear()
         while self._running:
             self._take_events()
+        self._compiled.clear()
         self._under_way.clear()
         raise BudgetSpent
 
