@@ -39,11 +39,13 @@ def run(parsed: argparse.Namespace) -> None:
     path: Path = parsed.kernel
     if path.is_dir():
         raise InputError(f"{path}: Is a directory; expected a kernel source")
+    if path.suffix in (".py", ".yaml", ".yml"):
+        raise InputError(f"{path}: expected a kernel source, such as {path.stem}.cu or {path.stem}.cl")
     name = re.sub(r"\W", "_", path.stem)
     name = f"kernel_{name}" if name[0].isdigit() or name == "device" else name
     space, reference = path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py")
     if taken := [str(file) for file in (space, reference) if file.exists()]:
-        raise InputError(f"{' and '.join(taken)}: exists and is never overwritten; move it away first")
+        raise InputError(f"{' and '.join(taken)}: there already, and never overwritten; move it away first")
     made, complaint = _scaffold(path, name, parsed.entry)
     try:
         for file, text in ((space, made.space), (reference, made.reference)):

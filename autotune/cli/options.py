@@ -46,6 +46,8 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
             )
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
+        if name in found:
+            raise InputError(f"--size {text}: {name} is given twice; --sweep takes a range of sizes")
         found[name] = int(digits)
     return found
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from autotune.compilers.cuda_headers import is_cuda_header
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
+from autotune.core.text import nearest
 from autotune.core.triton_source import device_part, is_triton
 from autotune.errors import InputError
 
@@ -33,6 +34,7 @@ _NARROW = (
 _HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 _GUARD = re.compile(
     r"\A(?:\s|//[^\n]*|/\*.*?\*/)*#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b", re.DOTALL
@@ -60,6 +62,11 @@ def source_of_text(text: str, name: str) -> SourceText:
     return SourceText(Path(name), whole, hashlib.sha256(whole.encode()).hexdigest())
 
 
+def portable_names() -> set[str]:
+    """The macros that `portable.h` defines."""
+    return set(_DEFINITION.findall(_content(packaged("kernels") / "portable.h")))
+
+
 def include_dir() -> str:
     """The folder of `portable.h`, for the include path of a production build."""
     return packaged_folder("kernels")
@@ -68,8 +75,10 @@ def include_dir() -> str:
 def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
     """Read a kernel file and inline what it includes from its own folder or from `include_dirs`.
 
-    Raises InputError when it or one of its includes cannot be read.
+    Raises InputError when it or one of its includes cannot be read, and when it is empty.
     """
+    if not _content(path).strip():
+        raise InputError(f"{path}: the file is empty; expected a kernel source")
     text = _Reader((*include_dirs,)).read(path)
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
 
@@ -100,10 +109,11 @@ class _Reader:
             if target is None:
                 if match[1] is None or conditional or is_cuda_header(match[1]):
                     return match[0]
-                folders = " nor in ".join(map(str, (*self._folders, packaged("kernels"))))
+                places = (*self._folders, packaged("kernels"))
+                near = nearest(match[1], (file.name for folder in places for file in folder.glob("*.h*")))
                 raise InputError(
-                    f'{path}: #include "{match[1]}" is neither in its folder nor in {folders}; '
-                    "name the header's folder in include_dirs"
+                    f'{path}: #include "{match[1]}" is neither in its folder nor in '
+                    f"{' nor in '.join(map(str, places))}; name the header's folder in include_dirs{near}"
                 )
             is_there = target.resolve() in {*self._placed, *self._open}
             body = "" if is_there else self.read(target, is_conditional=conditional)

@@ -108,7 +108,8 @@ def as_integer(result: Any, text: str) -> int:
     if isinstance(result, float) and result.is_integer():
         result = int(result)
     if isinstance(result, bool) or not isinstance(result, int):
-        raise ExpressionError(f"{text!r} gives {result!r}, expected a whole number")
+        mend = "; ceil_div(A, B) divides and rounds up" if isinstance(result, float) and "/" in text else ""
+        raise ExpressionError(f"{text!r} gives {result!r}, expected a whole number{mend}")
     return result
 
 

@@ -109,5 +109,8 @@ def choose(
         if name in (str(address), address.backend, info.name.lower(), info.slug):
             return address, info
     names = [name for address, info in devices for name in (str(address), info.name)]
-    what = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
+    if name.partition(":")[0] in BACKENDS:
+        what = f"{text}: this machine has no such device (`autotune doctor` says why)"
+    else:
+        what = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
     raise InputError(f"{what}{hint(text, {*names, *others})}")

@@ -148,7 +148,7 @@ class OpenCLDevice(HostComparisonMixin):
         kernel = program.get(launch.entry)
         if kernel is None:
             raise LaunchError(
-                f"the source has no kernel {launch.entry!r}; it has {', '.join(sorted(program))}"
+                f"the source has no kernel {launch.entry!r}; it has {', '.join(sorted(program)) or 'none'}"
             )
         if reason := needs_cuda(launch):
             raise LaunchError(reason)

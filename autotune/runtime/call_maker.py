@@ -265,7 +265,7 @@ class CallMaker:
             return Hidden(name, size_bytes, scalar_of(argument.dtype, call.kept[name]).tobytes())
         if name in call.copies:
             return Hidden(name, size_bytes, copy_of=call.copies[name])
-        raise InputError(f"{self._expected(argument)}, found none")
+        raise InputError(f"{self._expected(argument)}, found none; pass it, too")
 
     def _scalar(self, argument: Argument, value: Any) -> np.generic:
         """Convert a number to the argument's type; raises InputError if the type cannot hold it."""

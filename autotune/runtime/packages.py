@@ -144,7 +144,10 @@ class TorchPackage(CudaPackage):
     def view(self, array: Any) -> View:
         """Check a tensor."""
         if not array.is_cuda:
-            raise ValueError(f"is on the device {array.device}; copy it to a GPU with .cuda()")
+            raise ValueError(
+                f"is on the device {array.device}; copy it to a GPU with .cuda(), or pass .numpy() to run "
+                "on the CPU"
+            )
         if not array.is_contiguous():
             raise ValueError("is not contiguous")
         if array.requires_grad and self._has_gradients():
@@ -356,7 +359,7 @@ def package_of(array: object) -> Package:
             "torch.as_tensor(x, device='cuda')"
         )
     kind = type(array).__qualname__
-    raise InputError(f"expected arrays on a GPU: of cupy, torch, pycuda, cuda.core or pyopencl; found {kind}")
+    raise InputError(f"expected arrays of torch, cupy, pycuda, cuda.core, pyopencl or numpy; found {kind}")
 
 
 # What reading an array may raise that is not what it seems to be, and a look-up of a call that is new.

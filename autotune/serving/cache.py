@@ -44,7 +44,10 @@ def objective_root(root: str, objective: str) -> str:
 def record_path(root: str, folder: str, kernel: str) -> str:
     """The file with a kernel's results on a device; raises InputError if the name cannot be a kernel's."""
     if kernel == _DEVICE or not is_name(kernel):
-        raise InputError(f"{kernel!r} cannot be a kernel: expected an identifier other than {_DEVICE!r}")
+        raise InputError(
+            f"{kernel!r} cannot be a kernel: expected letters, digits and underscores, as after `kernel:` in "
+            f"its space file, and not {_DEVICE!r}"
+        )
     return f"{root}/{folder}/{kernel}.json"
 
 

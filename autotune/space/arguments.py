@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from autotune.core.c_types import C_TYPES, SCALARS, integer_limits, struct_fields
 from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
-from autotune.core.text import hint
+from autotune.core.text import hint, nearest
 from autotune.core.triton_source import TritonParameter
 from autotune.space.structures import read_fields, read_struct_value
 from autotune.space.yaml_document import Element
@@ -54,6 +54,8 @@ def read_arguments(
             argument = _scalar(element, names)
         elif "of" in keys:
             argument = _view(element, names, arguments)
+        elif not {"shape", "role"} & keys.keys():
+            raise element.error("expected the `value` of a number, or the `shape` and `role` of an array")
         else:
             argument = _array(element, dtypes, names, arguments, dialect)
         if argument.name in arguments:
@@ -181,10 +183,13 @@ def _symbol(element: Element, role: str, dialect: str) -> str:
 def _fill(element: Element) -> Fill:
     if element.is_scalar and element.text() == INPUTS:
         return Fill(INPUTS, ())
+    known = f"a fill is {INPUTS} or one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}"
+    if element.is_scalar:
+        raise element.error(known)
     entries = element.mapping()
     kind, content = next(iter(entries.items()))
     if kind not in FILLS or len(entries) > 1:
-        raise content.error(f"a fill is {INPUTS} or one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}")
+        raise content.error(f"{known}{nearest(kind, FILLS)}")
     if kind == "file":
         path = content.path.parent / content.text()
         if DATA not in content.text() and not path.is_file():

@@ -14,9 +14,11 @@ from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.text import bare_code, bare_lines, nearest
 from autotune.errors import ExpressionError
+from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches
 from autotune.space.space import Space
+from autotune.space.spec import SpaceSpec
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
@@ -99,6 +101,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     return (
         *_signatures(space, source if is_python else code),
         *_unused_parameters(space, code),
+        *_unlisted_values(space),
         *_unknown_macros(space, source, code),
         *_untried_edges(space),
     )
@@ -109,9 +112,8 @@ def _signatures(space: Space, code: str) -> Iterator[Finding]:
         yield Finding("signature", entry, detail)
 
 
-def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
-    """Parameters that nothing but constraints reads."""
-    spec = space.spec
+def _expressions(spec: SpaceSpec) -> list[str]:
+    """The expressions of the launch plan, arguments, options and derived names."""
     expressions = [*spec.derived.values()]
     for options in spec.compiler_options.values():
         expressions += options.values()
@@ -121,7 +123,19 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
         expressions += (*filter(None, optional), *step.constants)
     for argument in spec.arguments:
         expressions += (*argument.shape, argument.value or "0")
-    used = set(_WORD.findall(code)).union(*(parse(text).names for text in expressions))
+    return expressions
+
+
+def _unlisted_values(space: Space) -> Iterator[Finding]:
+    """Comparisons of a parameter with a text or a number that it never is."""
+    for text in (*(one.text for one in space.spec.constraints), *_expressions(space.spec)):
+        if detail := unlisted_value(text, space.parameters):
+            yield Finding("unlisted_value", text, detail.removeprefix("; "))
+
+
+def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
+    """Parameters that nothing but constraints reads."""
+    used = set(_WORD.findall(code)).union(*(parse(text).names for text in _expressions(space.spec)))
     for parameter in space.parameters:
         if parameter.name not in used:
             places = "the source, the launch plan, an argument, an option or a derived name"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -9,6 +10,7 @@ from autotune.core.expressions import parse
 from autotune.core.json_values import is_name, is_word
 from autotune.core.launch_plan import DTYPE_MACROS, RESERVED_NAMES, macro_name
 from autotune.core.records import Parameter, Value
+from autotune.core.text import hint, nearest
 from autotune.space.yaml_document import Element
 
 
@@ -88,6 +90,18 @@ def _domain(element: Element) -> tuple[Value, ...]:
     return tuple(values)
 
 
+def unlisted_value(text: str, parameters: Iterable[Parameter]) -> str:
+    """What an expression compares a parameter with in vain, as the end of a message; empty if nothing."""
+    domains = {parameter.name: parameter.values for parameter in parameters}
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        match node:
+            case ast.Compare(ast.Name(name), [ast.Eq() | ast.NotEq()], [ast.Constant(value)]):
+                listed = domains.get(name, (value,))
+                if value not in listed and (isinstance(value, str) or isinstance(listed[0], str)):
+                    return f"; {name} is never {value!r}{hint(str(value), map(str, listed))}"
+    return ""
+
+
 _SERIES = re.compile(r"(range|powers_of_two)\((-?\d{1,9}), *(-?\d{1,9})(?:, *(-?\d{1,9}))?\)")
 MAX_VALUES = 10_000  # of one parameter that is given as a series
 
@@ -97,9 +111,13 @@ def _series(element: Element) -> tuple[Value, ...]:
     text = str(element.value("a list of values"))
     found = _SERIES.fullmatch(text.strip())
     if found is None or (found[1] == "powers_of_two" and found[4]):
+        listed = re.fullmatch(r"\[?([\w ,.-]+)\]?", text)
+        quotes = " without quotes" if element.node.style else ""  # type: ignore[attr-defined]
+        near = nearest(text.partition("(")[0], ("range", "powers_of_two"))
+        mend = f"; write [{listed[1]}]{quotes}" if listed else near
         raise element.error(
             "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
-            f"found {text!r}" + (f"; write [{text}]" if text.isalnum() else "")
+            f"found {text!r}{mend}"
         )
     first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
     numbers: Sequence[int] = range(first, last, step) if step else ()

@@ -9,6 +9,7 @@ from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, SpaceError
 from autotune.space.enumeration import LIMITS, Rows, Rule, Scope, TooManyRows, count_rows, enumerate_rows
 from autotune.space.limits import device_limits
+from autotune.space.parameters import unlisted_value
 from autotune.space.spec import SpaceSpec
 
 
@@ -65,7 +66,8 @@ class Rules:
                 return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
         for constraint, rule in zip(self._spec.constraints, self._constraints, strict=True):
             if rule.share(LIMITS) == 0:
-                return constraint.line, f"nothing satisfies {constraint.text!r}; relax it, or add values"
+                mend = unlisted_value(constraint.text, self._spec.parameters) or "; relax it, or add values"
+                return constraint.line, f"nothing satisfies {constraint.text!r}{mend}"
         allowed = count_rows(self._spec.parameters, self._required())
         if allowed != 0:
             count = "configurations" if allowed is None else f"{allowed:,}"

@@ -70,7 +70,17 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
         found += orders if all(orders) else []  # a second launch may swap two arrays
         if not is_python and not any(found):
             found = [_wrong_types(space, parameters, passed) for passed in plans]
+        found[:0] = [] if is_python else [_hidden(space, parameters)]
         yield from ((entry, what) for what in list(filter(None, found))[:1])
+
+
+def _hidden(space: Space, parameters: Sequence[_Parameter]) -> str | None:
+    """A name in the source that a macro of the space replaces."""
+    macros = {parameter.name for parameter in space.parameters}
+    name = next((item.name for item in parameters if item.name in macros), None)
+    return (
+        name and f"{name} is a parameter of this kernel and of the space, whose macro replaces it: rename one"
+    )
 
 
 def _wrong_count(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:

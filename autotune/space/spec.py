@@ -222,7 +222,8 @@ def _examples(root: Element) -> dict[str, str]:
 def _file(element: Element) -> Path:
     path = Path(os.path.normpath(element.path.parent / element.text()))
     if not path.is_file():
-        raise element.error(f"no such file: {path} (paths are relative to the space file)")
+        what = "a folder, not a file" if path.is_dir() else "no such file"
+        raise element.error(f"{what}: {path} (paths are relative to the space file)")
     return path
 
 

@@ -6,10 +6,9 @@ and 010 is ten.
 
 from __future__ import annotations
 
-import ast
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,12 +19,12 @@ import yaml
 from autotune.core.expressions import parse, unknown_names
 from autotune.core.json_values import is_name
 from autotune.core.records import Value
-from autotune.core.text import hint, nearest
+from autotune.core.text import hint
 from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.space.yaml_advice import expression_advice, name_advice, yaml_problem
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
-_MAX_SHOWN = 40  # letters of a value that a message repeats
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
@@ -68,7 +67,7 @@ class Element:
             entry = self._key(key)
             name = entry.text()
             if name in entries:
-                raise entry.error(f"this key appears twice (first on line {entries[name].line})")
+                raise entry.error(f"this key appears twice (first on line {entries[name].line}); remove one")
             entries[name] = Element(node, self.path, entry.line, entry.place)
         if not entries and not may_be_empty:
             raise self.error("expected at least one entry, found none")
@@ -100,6 +99,8 @@ class Element:
         """The elements of a list; an empty list is an error."""
         if not isinstance(self.node, yaml.SequenceNode):
             mend = f"; write [{self.node.value}]" if self.is_scalar and self.node.value else ""
+            if self.node.start_mark and self.node.start_mark.line < self.node.end_mark.line:
+                mend = "; begin every entry with a dash and a space"
             raise self.error(f"expected a list, found {self._found()}{mend}")
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
@@ -110,6 +111,8 @@ class Element:
 
     def value(self, expected: str = "a number, true, false or a name") -> Value:
         """A finite number, a boolean or a text."""
+        if self.node.tag.startswith("!"):
+            raise self.error("a ! begins a tag in YAML; put the whole value in quotes, and write `not` for !")
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.error(f"expected {expected}, found {self._found()}")
         value = _scalar(self.node)
@@ -128,7 +131,9 @@ class Element:
         """A C identifier in ASCII."""
         name = self.text()
         if not is_name(name):
-            raise self.error(f"expected a name of letters, digits and underscores, found {name!r}")
+            plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+            mend = f"; write {plain}" if is_name(plain) else ""
+            raise self.error(f"expected a name of letters, digits and underscores, found {name!r}{mend}")
         return name
 
     def choice(self, known: Collection[str]) -> str:
@@ -149,21 +154,22 @@ class Element:
         """A whole number."""
         value = self.value("a whole number")
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.error(f"expected a whole number, found {value!r}")
+            mend = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
+            raise self.error(f"expected a whole number, found {value!r}{mend}")
         return value
 
     def expression(self, known: Collection[str]) -> str:
         """The text of an expression; one that does not parse or reads other names is an error."""
+        if isinstance(self.node, yaml.MappingNode):
+            raise self.error("expected an expression, found a mapping; quote an expression with a colon")
         text = str(self.value("an expression")).strip()
         try:
             expression = parse(text)
         except ExpressionError as error:
-            raise self.error(f"{error}{_advice(text)}") from None
+            raise self.error(f"{error}{expression_advice(text)}") from None
         if unknown := unknown_names(expression, known):
             name = unknown[0]
-            near, is_text = nearest(name, known), _is_compared(name, text)
-            mend = f'; a text needs quotes: "{name}"' if is_text and not near else hint(name, known)
-            raise self.error(f"unknown name {name!r} in {text!r}{mend}")
+            raise self.error(f"unknown name {name!r} in {text!r}{name_advice(name, text, known)}")
         return text
 
     def _key(self, key: yaml.Node) -> Element:
@@ -177,40 +183,6 @@ class Element:
         if isinstance(self.node, yaml.SequenceNode):
             return "a list"
         return repr(self.node.value[:60]) if self.node.value else "nothing"
-
-
-# What other languages write, and what it is here; found outside quotes.
-_OPERATORS = (
-    (re.compile(r"&&"), "write `and` for &&"),
-    (re.compile(r"\|\|"), "write `or` for ||"),
-    (re.compile(r"!(?!=)"), "write `not` for !"),
-    (re.compile(r"\?[^:]*:"), "write `A if CONDITION else B` for CONDITION ? A : B"),
-    (re.compile(r"(?<![=!<>])=(?!=)"), "write == to compare"),
-)
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-
-
-def _advice(text: str) -> str:
-    """How to mend what is no expression, as the end of a message."""
-    bare = _QUOTED.sub("''", text)
-    if mends := [mend for pattern, mend in _OPERATORS if pattern.search(bare)]:
-        return f"; {', '.join(mends)}"
-    if text.count("(") != text.count(")"):  # YAML splits a list in [ ] at every comma
-        return "; quote an expression that contains a comma"
-    return ""
-
-
-def _is_compared(name: str, text: str) -> bool:
-    """Whether an expression tests equality with a name, as with a text that lacks its quotes."""
-    tests = [node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Compare)]
-    operands = [
-        part
-        for test in tests
-        if any(isinstance(operator, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for operator in test.ops)
-        for operand in (test.left, *test.comparators)
-        for part in (operand.elts if isinstance(operand, ast.Tuple | ast.List) else [operand])
-    ]
-    return any(isinstance(part, ast.Name) and part.id == name for part in operands)
 
 
 def read_document(path: Path) -> tuple[Element, bytes]:
@@ -231,7 +203,7 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
-        line, problem = _problem(error, text.splitlines())
+        line, problem = yaml_problem(error, text.splitlines())
         raise SpaceError(f"{path}:{line}: not valid YAML: {problem}") from None
     except yaml.YAMLError as error:
         raise SpaceError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
@@ -243,39 +215,6 @@ def read_document(path: Path) -> tuple[Element, bytes]:
             "`autotune new KERNEL.cu` writes a first one"
         )
     return Element(node, path, node.start_mark.line + 1), data
-
-
-def _problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int, str]:
-    """The line of what is no YAML, and what it is; parsers stop only after a bracket that is missing."""
-    line = error.problem_mark.line + 1 if error.problem_mark else 1
-    problem, context = str(error.problem), str(error.context)
-    if "'\\t'" in problem:
-        return line, "a tab; indent with spaces"
-    opened = {"while parsing a flow sequence": "[", "while parsing a flow mapping": "{"}.get(context)
-    if opened and error.context_mark and "but got" in problem:
-        return (
-            error.context_mark.line + 1,
-            f"is the {opened} closed, with a comma between all entries? {problem}",
-        )
-    if "mapping values are not allowed" in problem:
-        return _missing_colon(lines, line) or (line, "a colon inside a value; put the value in quotes")
-    if "could not find expected ':'" in problem:
-        return line, f"{problem}; is there a space after every colon?"
-    return line, problem
-
-
-def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:
-    """The entry without a colon after its key that ends before a line, which is where a parser stops."""
-    for number in range(min(line - 1, len(lines)), 0, -1):
-        text = lines[number - 1].partition(" #")[0].strip()
-        if not text or text.startswith("#"):
-            continue
-        if re.search(r":(\s|$)", text) or not (found := re.fullmatch(r"(\w+)(\s.*)?", text)):
-            return None
-        key, value = found[1], found[2] or ""
-        shown = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}..."
-        return number, f"`{key}{shown}` has no colon after its key; write `{key}:{shown}`"
-    return None
 
 
 def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:

@@ -15,6 +15,7 @@ from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Tier
 from autotune.core.stages import OnStage, Stage, unobserved
+from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallConditions
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
@@ -121,15 +122,21 @@ def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
 def locate(space: Path) -> Path:
     """The path of a space file, which may be named as one of the package's: `reduce`.
 
-    Raises InputError for a kernel's source, which is an easy mistake.
+    Raises InputError for a kernel's source, which is an easy mistake, and for a file that is not there.
     """
     if space.suffix in _KERNEL_SUFFIXES:
         raise InputError(f"{space}: this is a kernel, not a space; write one with: autotune new {space}")
-    own = packaged("spaces") / f"{space}.yaml"
+    spaces = packaged("spaces")
     try:
-        return own if not space.exists() and own.is_file() else space
+        if space.exists():
+            return space
+        known = {file.name: file for file in space.parent.glob("*.yaml")}
+        known |= {file.stem: file for file in spaces.glob("*.yaml")}
     except OSError:  # no file could have this name; reading it reports the error
         return space
+    if str(space) in known:
+        return known[str(space)]
+    raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, known)}")
 
 
 def bind_target(target: Target, on_stage: OnStage = unobserved) -> TuningTask:

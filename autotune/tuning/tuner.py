@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.compilers.base import undefined_names
+from autotune.compilers.kernel_source import portable_names
 from autotune.core.launch_plan import arguments
 from autotune.core.records import Config
 from autotune.core.text import hint, nearest, size_text
@@ -251,6 +252,11 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
 def _suspects(task: TuningTask, trial: Trial) -> str:
     """What else than the kernel may be at fault for its failure, as the end of a message."""
     if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
+        if undefined[0] in portable_names():
+            source = task.spec.source.name
+            return (
+                f'; {undefined[0]} comes from portable.h: write #include "portable.h" at the top of {source}'
+            )
         near = nearest(undefined[0], task.space.macros(task.spec.default))
         return f"; if {undefined[0]} is a macro, add it to the parameters of {task.spec.path.name}{near}"
     if trial.status is not Status.WRONG_RESULT:

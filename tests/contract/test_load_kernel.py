@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
     )
     mixed = complaint(x, np.zeros(8, np.int32))
     assert mixed.startswith("rows: out: a numpy array is not on the device; copy it there first")
-    assert "expected arrays on a GPU" in complaint()
+    assert "expected arrays of torch, cupy," in complaint()
 
 
 def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):

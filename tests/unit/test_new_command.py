@@ -95,7 +95,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     (folder.path / taken).write_text("mine")
     before = folder.files()
     done = folder.run("new", "blend.cu")
-    assert done.returncode == 2 and f"{taken}: exists" in done.stderr
+    assert done.returncode == 2 and f"{taken}: there already" in done.stderr
     assert folder.files() == before
 
 
@@ -103,7 +103,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     ("name", "text", "message"),
     [
         ("none.cu", None, "none.cu: cannot be read: No such file or directory; expected a kernel source"),
-        ("empty.cu", "", "empty.cu: no kernel found"),
+        ("empty.cu", "", "empty.cu: the file is empty; expected a kernel source"),
         ("lost.cu", '#include "lost.h"\n' + PORTABLE, '#include "lost.h" is neither in its folder'),
     ],
 )

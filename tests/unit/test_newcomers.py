@@ -1,4 +1,4 @@
-"""Forty mistakes of a first hour: what is said about each is recorded in `tests/golden/newcomers.txt`.
+"""Mistakes of a first hour: what is said about each is recorded in `tests/golden/newcomers.txt`.
 
 A message names the file, the place, what was expected and what to do. Read the file after a change:
 `python -m tests.unit.test_newcomers` writes it again.
@@ -38,13 +38,24 @@ MISTAKES = {
     # YAML
     "a tab": yaml("  BLOCK_SIZE: [", "\tBLOCK_SIZE: ["),
     "a colon that is missing": yaml("BLOCK_SIZE: [", "BLOCK_SIZE ["),
+    "a space that is missing": yaml("BLOCK_SIZE: [", "BLOCK_SIZE:["),
     "a bracket that is missing": yaml("512]", "512"),
+    "indented too little": yaml("  BLOCK_SIZE: [", "BLOCK_SIZE: ["),
+    "indented too far": yaml("  WORK_PER_THREAD: [", "   WORK_PER_THREAD: ["),
+    "a space that does not break": yaml("  BLOCK_SIZE: [", "\u00a0 BLOCK_SIZE: ["),
     "an empty file": yaml(None, ""),
     "a key twice": yaml("kernel: axpy", "kernel: axpy\nkernel: axpy"),
     "a misspelt key": yaml("verify:", "verfy:"),
     "a missing key": yaml("default: {BLOCK_SIZE", "landmarks: {BLOCK_SIZE"),
     "a kernel with a dash": yaml("kernel: axpy", "kernel: my-axpy"),
     # constraints
+    "a list without dashes": yaml("  - BLOCK_SIZE <=", "  BLOCK_SIZE <="),
+    "quotes of a word processor": yaml(CONSTRAINT, "ORDER == \u201cinterleaved\u201d"),
+    "a quote that is not closed": yaml(CONSTRAINT, "ORDER == 'interleaved"),
+    "a quote at the start": yaml(CONSTRAINT, '"interleaved" == ORDER'),
+    "! for not": yaml(CONSTRAINT, '!(ORDER == "interleaved")'),
+    "a condition of C": yaml(CONSTRAINT, "BLOCK_SIZE > 32 ? 1 : 0"),
+    "a value that is not listed": yaml(CONSTRAINT, 'ORDER == "interleavd"'),
     "= to compare": yaml(CONSTRAINT, 'ORDER = "interleaved"'),
     "|| for or": yaml(CONSTRAINT, "BLOCK_SIZE > 32 || WORK_PER_THREAD > 1"),
     "&& for and": yaml(CONSTRAINT, "BLOCK_SIZE > 32 && WORK_PER_THREAD > 1"),
@@ -54,6 +65,8 @@ MISTAKES = {
     "a limit that is not there": yaml("device.max_threads_per_block", "device.max_threads"),
     "nothing is valid": yaml(CONSTRAINT, "BLOCK_SIZE > 1024"),
     # parameters and the default
+    "a list in quotes": yaml("[32, 64, 128, 256, 512]", '"32, 64, 128"'),
+    "a misspelt series": yaml("[32, 64, 128, 256, 512]", "power_of_two(32, 512)"),
     "a number for a list": yaml("[32, 64, 128, 256, 512]", "256"),
     "names and numbers": yaml("[32, 64, 128, 256, 512]", "[64, 256, auto]"),
     "a default that is not listed": yaml("{BLOCK_SIZE: 256", "{BLOCK_SIZE: 192"),
@@ -65,13 +78,22 @@ MISTAKES = {
     # arguments and launches
     "a role that is none": yaml("role: out", "role: output"),
     "an input without a fill": yaml(", fill: {uniform: [-1, 1]}", ""),
+    "a misspelt fill": yaml("uniform", "unifrom"),
+    "a number without a value": yaml("dtype: float32, value: 2.5", "dtype: float32"),
+    "a size as a float": yaml("n: 67_108_864", "n: 1e6"),
+    "a grid of Python": yaml("ceil_div(n, BLOCK_SIZE * WORK_PER_THREAD)", "math.ceil(n / BLOCK_SIZE)"),
+    "a grid with fractions": ("double.yaml", "grid: [1]", "grid: [n / 16]", SEARCH),
     "a type of C": yaml("dtype: uint32", "dtype: unsigned int"),
     "a shape without brackets": yaml("shape: [n]", "shape: n"),
     "an argument that is not there": yaml("[x, y, result, a, n]}", "[x, y, out, a, n]}"),
     "a comma without quotes": yaml('"ceil_div(n, BLOCK_SIZE * WORK_PER_THREAD)"', "ceil_div(n, BLOCK_SIZE)"),
     "a size that is none": yaml("{n: 4095}", "{N: 4095}"),
+    "a folder for a source": yaml("source: axpy.cu", "source: ."),
     "a source elsewhere": yaml("source: axpy.cu", "source: src/axpy.cu"),
     # what the source says
+    "an empty source": ("double.py", None, "", SEARCH),
+    "a misspelt include": ("axpy.cu", "portable.h", "portble.h", ("search", "axpy.yaml")),
+    "a name twice": ("axpy.cu", "const float a,", "const float BLOCK_SIZE,", SPACE),
     "arguments in another order": yaml("[x, y, result, a, n]}", "[x, y, result, n, a]}"),
     "an argument too few": yaml("[x, y, result, a, n]}", "[x, y, result, n]}"),
     "an argument of another type": yaml("name: a, dtype: float32", "name: a, dtype: float64"),
@@ -86,6 +108,7 @@ MISTAKES = {
     # the reference
     "a reference without return": reference('y = 2 * inputs["x"]'),
     "a reference that raises": reference('return {"y": 2 * inputs["X"]}'),
+    "a reference of another type": reference('return {"y": [0.5] * sizes["n"]}'),
     "a reference of another shape": reference('return {"y": 2 * inputs["x"][1:]}'),
     "a reference under another name": ("reference.py", "def reference", "def expected", SEARCH),
     "a tolerance that is too strict": (
@@ -95,6 +118,10 @@ MISTAKES = {
     "a number that the reference does not have": ("double.yaml", "value: n}", "value: n - 1}", SEARCH),
     "a wrong result": ("double.py", "2 * x.view", "1 + 2 * x.view", SEARCH),
     # the command line
+    "a misspelt file": (None, None, None, ("search", "duble.yaml")),
+    "a size given twice": (None, None, None, (*SEARCH, "--size", "n=10", "--size", "n=20")),
+    "a file for a kernel's name": (None, None, None, ("best", "double.yaml", "-d", "fake")),
+    "a space for a kernel": (None, None, None, ("new", "double.yaml")),
     "a kernel for a space": (None, None, None, ("search", "axpy.cu")),
     "a misspelt option": (None, None, None, (*SEARCH, "--bugdet", "20")),
     "a size without a number": (None, None, None, (*SEARCH, "--size", "1000")),
@@ -103,6 +130,11 @@ MISTAKES = {
     "a GPU that is not here": (None, None, None, (*SEARCH, "--device", "NVIDIA A100")),
     "a cache that is not there": (None, None, None, ("best", "axpy", "--cache", "cahce", "-d", "fake")),
 }
+
+
+def plain(text: str, path: Path) -> str:
+    """What is said without the folders of this machine."""
+    return text.replace(f"{path}/", "").replace(str(path), ".").replace(f"{ROOT}/", "")
 
 
 def said(case: str, path: Path) -> str:
@@ -121,14 +153,14 @@ def said(case: str, path: Path) -> str:
     if command:
         done = run_in_process(path, *command)
         assert done.returncode in (1, 2)
-        return done.stderr.strip().splitlines()[-1].replace(f"{path}/", "")
+        return plain(done.stderr.strip().splitlines()[-1], path)
     try:
         spec = load_space(path / "axpy.yaml")
         space = bind(spec, GPU, problem_of(spec, GPU))
     except SpaceError as error:
-        return str(error).replace(f"{path}/", "")
+        return plain(str(error), path)
     found = lint_source(space, spec.source.read_text())
-    return "\n".join(f"{one.place or 'axpy.yaml'}: {one}" for one in found).replace(f"{path}/", "")
+    return plain("\n".join(f"{one.place or 'axpy.yaml'}: {one}" for one in found), path)
 
 
 def record() -> str:
@@ -138,6 +170,25 @@ def record() -> str:
         with tempfile.TemporaryDirectory() as folder:
             parts.append(f"## {case}\n{said(case, Path(folder))}\n")
     return "\n".join(parts)
+
+
+def test_a_source_without_the_portable_header_is_told_to_include_it(tmp_path):
+    shutil.copytree(AXPY, tmp_path, dirs_exist_ok=True)
+    source = (AXPY / "axpy.cu").read_text().replace('#include "portable.h"', "")
+    (tmp_path / "axpy.cu").write_text(source)
+    done = run_in_process(tmp_path, "search", "axpy.yaml", "-d", "opencl", "--size", "n=64", "--budget", "1")
+    mend = 'KERNEL comes from portable.h: write #include "portable.h" at the top of axpy.cu'
+    assert done.returncode == 1 and done.stderr.rstrip().endswith(mend)
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_are_no_mistakes(tmp_path):
+    shutil.copytree(AXPY, tmp_path, dirs_exist_ok=True)
+    text = "\ufeff" + (AXPY / "axpy.yaml").read_text().replace("\n", "\r\n")
+    (tmp_path / "axpy.yaml").write_text(text, newline="")
+    found, plain = load_space(tmp_path / "axpy.yaml"), load_space(AXPY / "axpy.yaml")
+    assert (found.parameters, found.constraints, found.launch) == (
+        *(plain.parameters, plain.constraints, plain.launch),
+    )
 
 
 @pytest.mark.parametrize("case", MISTAKES)

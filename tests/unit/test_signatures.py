@@ -14,6 +14,10 @@ WRONG = {
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial",
         "plan passes (x, partial, n): 2 parameters and 3 arguments, n is too much",
     ),
+    "the name of a parameter of the space": (
+        "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, int BLOCK_SIZE",
+        "BLOCK_SIZE is a parameter of this kernel and of the space, whose macro replaces it: rename one",
+    ),
     "none at all": ("void", "the source has the parameters (), but"),
     "another order": (
         "GLOBAL DTYPE *partial, GLOBAL DTYPE *x, int n",

@@ -31,7 +31,7 @@ BAD_EDITS = [
         "2: dialect: unknown value 'cude'; did you mean cuda?",
     ),
     ("source: reduce.cu", "source: other.cu", "3: source: no such file: "),
-    ("reference: reduce.py", "reference: ..", "4: reference: no such file: "),
+    ("reference: reduce.py", "reference: ..", "4: reference: a folder, not a file: "),
     ("kernel: reduce", "kernel: 'reduce", "not valid YAML: "),
     ("  default: {n: 1", "\tdefault: {n: 1", "6: not valid YAML: a tab; indent with spaces"),
     ('ALGORITHM != "shuffle"', "ALGORITHM != shuffle", '; a text needs quotes: "shuffle"'),
