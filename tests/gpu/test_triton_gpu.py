@@ -1,0 +1,44 @@
+"""Triton kernels on a GPU: a small search of each space, and calls by `load_kernel` beside numpy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autotune import load_kernel
+from tests.conftest import Folder
+
+pytestmark = pytest.mark.gpu
+pytest.importorskip("triton", reason="needs the extra triton")
+
+SPACES = Path(__file__).parents[2] / "spaces"
+SIZES = {
+    "triton_reduce": {"n": 100_000},
+    "triton_matmul": {"m": 272, "n": 528, "k": 144},
+    "triton_softmax": {"m": 40, "n": 2000},
+    "triton_layer_norm": {"m": 40, "n": 2000},
+    "triton_attention": {"heads": 2, "n": 300, "d": 64},
+}
+
+
+@pytest.mark.parametrize("kernel", SIZES)
+def test_a_search_finds_a_right_configuration(kernel, folder: Folder):
+    sizes = [word for name, size in SIZES[kernel].items() for word in ("--size", f"{name}={size}")]
+    found = folder.run(
+        *("search", SPACES / f"{kernel}.yaml", "--device", "cuda:0", "--budget", "6", "--quiet"), *sizes
+    )
+    assert found.returncode == 0, found.stderr
+    assert "wrong" not in (found.stdout + found.stderr).lower()
+
+
+def test_a_loaded_kernel_computes_what_numpy_does(folder: Folder):
+    torch = pytest.importorskip("torch")
+    arguments = ("--size", "m=64", "--size", "n=64", "--dtype", "float32", "--budget", "4", "--quiet")
+    found = folder.run("search", SPACES / "triton_softmax.yaml", "--device", "cuda:0", *arguments)
+    assert found.returncode == 0, found.stderr
+    kernel = load_kernel("triton_softmax", cache=folder.path / "cache")
+    for rows, columns in ((64, 64), (64, 64), (63, 65), (1, 1)):
+        x = torch.randn(rows, columns, device="cuda")
+        np.testing.assert_allclose(
+            kernel(x).cpu().numpy(), torch.softmax(x, 1).cpu().numpy(), rtol=1e-5, atol=1e-7
+        )
