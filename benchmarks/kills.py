@@ -155,9 +155,9 @@ class Disturbed:
         while search.poll() is None and sum(self._killed.values()) < self._kills:
             with suppress(subprocess.TimeoutExpired):
                 search.wait(self._draw.uniform(0, 2 * self._every_s))
-            children = Path(f"/proc/{search.pid}/task/{search.pid}/children")
             with suppress(OSError):  # it has ended meanwhile
-                others = list(map(int, children.read_text().split()))
+                servers = _children(search.pid)
+                others = [*servers, *(child for server in servers for child in _children(server))]
                 if self._draw.random() < 0.2:
                     victim = search.pid
                 elif others:
@@ -180,6 +180,10 @@ class Disturbed:
         """The whole lines of the journal."""
         path = self._folder / "j.jsonl"
         return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def _children(pid: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 if __name__ == "__main__":

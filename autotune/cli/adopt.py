@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.tuning.context import get_ready
     from autotune.tuning.task import bind_target
 
-    get_ready(parsed.device, parsed.workers)
+    get_ready()
     options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
     with SearchProgress(verbosity(parsed)) as progress:
         task = bind_target(opt.target(parsed), progress.stage)

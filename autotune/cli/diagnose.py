@@ -45,7 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.tuning.context import get_ready
     from autotune.tuning.task import bind_target
 
-    get_ready(parsed.device, parsed.workers)
+    get_ready()
     task = bind_target(opt.target(parsed))
     config, origin = chosen_config(parsed, task)
     options = opt.run_options(parsed, budget=Budget())

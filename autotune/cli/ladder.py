@@ -42,7 +42,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.tuning.task import bind_target, tuned_best
     from autotune.tuning.tuner import ladder
 
-    get_ready(parsed.device, parsed.workers)
+    get_ready()
     with SearchProgress(verbosity(parsed)) as progress:
         task = bind_target(opt.target(parsed), progress.stage)
         best = tuned_best(task, parsed.cache)  # first, so that a damaged cache costs no time

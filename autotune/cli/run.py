@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.tuning.task import bind_target
     from autotune.tuning.tuner import profile_once, run_once
 
-    get_ready(parsed.device, parsed.workers)
+    get_ready()
     task = bind_target(opt.target(parsed))
     config, origin = chosen_config(parsed, task)
     if parsed.profile:

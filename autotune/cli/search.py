@@ -130,7 +130,7 @@ def run(parsed: argparse.Namespace) -> None:
         if parsed.devices:
             result = _search_devices(parsed, options, progress)
         else:
-            get_ready(parsed.device, parsed.workers)
+            get_ready()
             result = search(bind_target(opt.target(parsed), progress.stage), options, progress)
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
@@ -159,7 +159,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     ranges = opt.ranges(parsed.sweep)
     dtypes = list(dict.fromkeys(filter(None, (parsed.dtype or "").split(","))))
     with SearchProgress(verbosity(parsed)) as progress:
-        get_ready(parsed.device, parsed.workers)
+        get_ready()
         tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)
     if parsed.json:

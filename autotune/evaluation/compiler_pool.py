@@ -17,12 +17,12 @@ from autotune.compilers.base import Compiler, cuda_compiler, driver_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
-from autotune.devices import BACKENDS, Address, backend
+from autotune.devices import BACKENDS, COLD, Address, backend
 from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError
 from autotune.processes.child import Child
+from autotune.processes.fork_server import preload
 
 Compilation = Binary | Failure
-COMPILER_PROCESS = "compiler"  # the kind of process, for those started ahead
 
 
 class CompilerPool:
@@ -49,6 +49,7 @@ class CompilerPool:
         self._idle: SimpleQueue[Child] = SimpleQueue()
         self._lock = Lock()  # of the set of children, which does not change during `close`
         self._closing = False
+        preload((__name__,))
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
             self._idle.put(child)
@@ -68,9 +69,7 @@ class CompilerPool:
         self._threads.shutdown(wait=True)
 
     def _start(self) -> Child:
-        return Child(
-            _open, self._open_compiler, self._binaries, environment=self._environment, kind=COMPILER_PROCESS
-        )
+        return Child(_open, self._open_compiler, self._binaries, environment=self._environment)
 
     def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
@@ -120,7 +119,9 @@ def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable
     """
     if BACKENDS[address.backend].dialect == "cuda":
         cuda_compiler(device.architecture, kind)
+        preload(("autotune.compilers.nvrtc",))
         return partial(cuda_compiler, device.architecture, kind)
+    preload((BACKENDS[address.backend].module,), COLD)
     return partial(device_compiler, address)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import Address
+from autotune.devices import BACKENDS, COLD, Address
 from autotune.errors import (
     BrokenReference,
     ChildFailed,
@@ -20,14 +20,15 @@ from autotune.errors import (
     OutOfMemory,
     SetupError,
 )
+from autotune.evaluation import device_process
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place, run_work_item
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, retry_once
+from autotune.processes.fork_server import preload
 
 SETUP_TIMEOUT_S = 600.0
-DEVICE_PROCESS = "device"  # the kind of process, for those started ahead
 
 
 class DeviceWorker(Protocol):
@@ -98,6 +99,7 @@ class Worker:
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
+            preload((device_process.__name__, BACKENDS[self._address.backend].module), COLD)
             self._child = Child(
                 DeviceState,
                 self._address,
@@ -106,7 +108,6 @@ class Worker:
                 self._wrong,
                 self._kept,
                 environment=self._environment,
-                kind=DEVICE_PROCESS,
             )
             self._is_ready = self._has_searched = False
             self._runs = 0

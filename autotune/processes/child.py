@@ -1,16 +1,15 @@
 """A child process that holds one state and answers one call at a time, and that can always be killed.
 
-The child leads its own process group, dies with its parent (Linux), and is replaced, never repaired.
-Functions are sent by import path, values by pickle.
+The child leads its own process group, dies with its parent, and is replaced, never repaired. Functions are
+sent by import path, values by pickle.
 
-A process is started by command line, not by fork or by importing the caller's main module, so a script that
-uses autotune needs no `__main__` guard. Processes can be started before they are needed.
+A child is a fork of the fork server, not of its caller, and does not import the caller's main module. So a
+script that uses autotune needs no `__main__` guard.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import math
 import os
 import pickle
@@ -22,14 +21,18 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
+from multiprocessing.connection import Pipe
 from typing import Any, BinaryIO, TypeVar
 
 from autotune.errors import ChildDied, ChildFailed, ChildRaised, ChildTimeout
+from autotune.processes.fork_server import (
+    AnyConnection,
+    ForkedProcess,
+    fork,
+    set_variables,
+)
 
 _T = TypeVar("_T")
-_PR_SET_PDEATHSIG = 1
 _STDERR_TAIL_BYTES = 2000
 _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any length
 # Sent from outside: by the system when memory is short, by a batch system at its limit, by a user.
@@ -39,11 +42,9 @@ _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.S
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
-from importlib import import_module
+from multiprocessing.connection import Connection
 from autotune.processes.child import serve
-for name in {imports!r}:
-    import_module(name)
-serve({fd}, {parent})
+serve(Connection({pipe}))
 """
 
 
@@ -54,56 +55,17 @@ class _Raised:
     trace: str
 
 
-@dataclass(frozen=True)
-class _Process:
-    """A running process, the pipe to it, and the file of its output."""
-
-    popen: subprocess.Popen[bytes]
-    pipe: Connection[Any, Any]
-    output: BinaryIO
-
-
-def _start(imports: Sequence[str] = (), wrapper: Sequence[str] = ()) -> _Process:
-    """Start a process that imports these modules and waits; `wrapper` is a command line that runs it."""
-    output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-    ours, theirs = Pipe()
-    parent = 0 if wrapper else os.getpid()
-    boot = _BOOT.format(path=sys.path, imports=tuple(imports), fd=theirs.fileno(), parent=parent)
-    popen = subprocess.Popen(
+def _wrapped(wrapper: Sequence[str], pipe: int, output: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start a process under another program, by command line."""
+    boot = _BOOT.format(path=sys.path, pipe=pipe)
+    return subprocess.Popen(
         [*wrapper, sys.executable, "-c", boot],
-        pass_fds=[theirs.fileno()],
+        pass_fds=[pipe],
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
     )
-    theirs.close()
-    return _Process(popen, ours, output)
-
-
-_spares: dict[tuple[str, str], list[_Process]] = {}
-
-
-def keep_ready(kind: str, count: int, imports: Sequence[str]) -> None:
-    """Start processes ahead of their use by a `Child` of this kind; they import these modules and wait."""
-    _spares.setdefault((kind, str(Path.cwd())), []).extend(_start(imports) for _ in range(count))
-
-
-def _take(kind: str) -> _Process:
-    """Take a process that was kept ready for this kind of work in this folder, else start one."""
-    waiting = _spares.get((kind, str(Path.cwd())))
-    return waiting.pop() if waiting else _start()
-
-
-def discard_spares() -> None:
-    """Kill the processes that were kept ready and not taken."""
-    for waiting in _spares.values():
-        for process in waiting:
-            process.popen.kill()
-            process.popen.wait()
-            process.pipe.close()
-            process.output.close()
-    _spares.clear()
 
 
 class Child:
@@ -115,27 +77,36 @@ class Child:
         *arguments: Any,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
-        kind: str = "",
     ) -> None:
-        """Start the process, or take one that `keep_ready` started for this `kind` of work.
+        """Start the process, in the background.
 
         Args:
             factory: Makes the state, in the child.
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
-            kind: The kind of work, as given to `keep_ready`.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
-        process = _start(wrapper=wrapper) if wrapper else _take(kind)
-        self._process, self._pipe, self._errors = process.popen, process.pipe, process.output
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self._pipe, theirs = Pipe()
+        own = dict(environment or {})
+        changed: Mapping[str, str | None] = {}
+        self._process: subprocess.Popen[bytes] | ForkedProcess
+        if wrapper:
+            self._process = _wrapped(wrapper, theirs.fileno(), self._output)
+        else:
+            server = fork(theirs.fileno(), self._output.fileno())
+            changed = server.changed_variables()
+            self._process = ForkedProcess(server, self._pipe)
+        theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
-            self._pipe.send((dict(environment or {}), factory, arguments))
+            self._pipe.send((sys.path, {**changed, **own}))
+            self._pipe.send((factory, arguments))
 
     @property
-    def pid(self) -> int:
-        """The id of the process and of its group."""
+    def pid(self) -> int | None:
+        """The id of the process and of its group, once it has started; None if it could not be started."""
         return self._process.pid
 
     def call(
@@ -161,6 +132,8 @@ class Child:
     def answer(self) -> Any:
         """Wait for the call that was begun; raises as `call` does."""
         try:
+            if self.pid is None:
+                raise EOFError
             left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
             if not self._pipe.poll(left_s):
                 self.kill()
@@ -189,20 +162,23 @@ class Child:
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            os.killpg(self.pid, signal.SIGKILL)
-            self._process.wait()
+            self._kill_group()
             raise ChildTimeout(f"did not end within {timeout_s:g} s", by_machine=is_machine_busy()) from None
-        self._errors.seek(0)
-        return code, self._errors.read().decode(errors="replace")
+        self._output.seek(0)
+        return code, self._output.read().decode(errors="replace")
 
     def kill(self) -> None:
         """Kill the process group and wait for the child; does nothing if it is gone already."""
         if self._pipe.closed:  # its id may belong to another process by now
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        self._kill_group()
         self._pipe.close()
+
+    def _kill_group(self) -> None:
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
 
     def _death(self) -> ChildDied:
         """The error for a process that ended, with the last line that it printed."""
@@ -211,9 +187,9 @@ class Child:
         self.kill()
         code = self._process.returncode
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        end = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, end - _STDERR_TAIL_BYTES))
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        end = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, end - _STDERR_TAIL_BYTES))
+        lines = self._output.read().decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
         return ChildDied(f"the process ended ({how}){last}", by_machine=was_killed(code))
 
@@ -238,13 +214,12 @@ def is_machine_busy() -> bool:
     return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
-def serve(descriptor: int, parent: int) -> None:
+def serve(pipe: AnyConnection) -> None:
     """Run in the child: build the state, then answer calls until the pipe closes."""
-    _die_with_parent(parent)
-    pipe: Connection[Any, Any] = Connection(descriptor)
     try:
-        environment, factory, arguments = pipe.recv()
-        os.environ.update(environment)
+        sys.path[:], variables = pipe.recv()
+        set_variables(variables)
+        factory, arguments = pipe.recv()
         state, broken = _attempt(factory, *arguments)
         while True:
             function, arguments, options = pipe.recv()
@@ -259,13 +234,3 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> t
         return function(*arguments, **options), None
     except Exception as error:  # noqa: BLE001 - the job loop: whatever a job raises is its answer
         return None, _Raised(type(error).__name__, str(error), traceback.format_exc())
-
-
-def _die_with_parent(parent: int) -> None:
-    """Ask the system to kill this process when its parent dies, even by kill -9."""
-    if not parent:  # its parent is a wrapper, in the same process group
-        return
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)

@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property, partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial
-from autotune.devices import Address, cold_environment
+from autotune.devices import cold_environment
 from autotune.errors import InputError
-from autotune.evaluation.compiler_pool import COMPILER_PROCESS, CompilerPool, compiler_opener
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, KernelInstance, environment
@@ -33,10 +32,10 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
-from autotune.evaluation.worker import DEVICE_PROCESS, DeviceWorker, Worker
+from autotune.evaluation.worker import DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.processes.child import discard_spares, keep_ready
 from autotune.processes.files import user_folder
+from autotune.processes.fork_server import preload
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.space.spec import TRUSTED
 from autotune.tuning.options import Options
@@ -136,23 +135,9 @@ def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
     return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
 
 
-def get_ready(device: str | None, workers: int | None = None) -> None:
-    """Start the processes that a search on an NVIDIA GPU needs while files are still being read."""
-    may_use_cuda = device is None or device.startswith("cuda")
-    if may_use_cuda and _NVIDIA_DRIVER.exists() and find_spec("cuda.core") is not None:
-        _keep_worker_ready()
-        modules = ("autotune.evaluation.compiler_pool", "autotune.compilers.nvrtc")
-        keep_ready(COMPILER_PROCESS, workers or _compiler_processes("gpu"), modules)
-
-
-def keep_worker_ready(address: Address) -> None:
-    """Start the next device process of an NVIDIA GPU while the present one still works."""
-    if address.backend == "cuda":
-        _keep_worker_ready()
-
-
-def _keep_worker_ready() -> None:
-    keep_ready(DEVICE_PROCESS, 1, ("autotune.evaluation.device_process", "autotune.devices.cuda"))
+def get_ready() -> None:
+    """Import what the processes of a search need while files are still being read."""
+    preload(("autotune.evaluation.device_process", "autotune.evaluation.compiler_pool"))
 
 
 class Processes:
@@ -236,7 +221,6 @@ def _parallel_evaluator(fleet: Fleet, *arguments: Any, **options: Any) -> Evalua
 def open_processes(task: TuningTask, options: Options, observer: Observer) -> Iterator[Processes]:
     """Open the processes of a run, and close them at the end whatever happens."""
     with ExitStack() as opened:
-        opened.callback(discard_spares)
         yield Processes(task, options, observer, opened)
 
 

@@ -28,7 +28,6 @@ from autotune.tuning.context import (
     Processes,
     TuningContext,
     default_journal,
-    keep_worker_ready,
     open_context,
     open_processes,
     scoring_of,
@@ -136,7 +135,6 @@ def sweep(
             group.check(tasks[min(own)])
             for number, task in own.items():
                 group.try_candidates(task, found[number])
-            keep_worker_ready(first.address)  # the last rounds begin with a fresh one
             results += [group.conclude(task, found[number]) for number, task in own.items()]
             measured = [_measured_row(task, group.candidates, root) for task in own.values()]
             rows += measured

@@ -17,11 +17,12 @@ from autotune.core.records import Config, DeviceInfo, Tier
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallConditions
-from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
+from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, list_devices
 from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.hardware.names import known_gpu, slug, traits_of_name
 from autotune.processes.child import Child, retry_once
+from autotune.processes.fork_server import preload
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.serving.cache import folders, read_roots
 from autotune.serving.lookup import best_config
@@ -87,6 +88,7 @@ def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
 
 
 def _listed_devices(names: Iterable[str]) -> list[tuple[Address, DeviceInfo]]:
+    preload([BACKENDS[name].module for name in names], COLD)
     with scratch_folder() as scratch:
         child = Child(int, environment=cold_environment(scratch))
         try:

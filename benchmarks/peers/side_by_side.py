@@ -128,7 +128,7 @@ def compete(
     if parsed.only:
         try:
             if parsed.only == "autotune":
-                get_ready("cuda:0")  # as the command line does
+                get_ready()  # as the command line does
             task = bind_target(Target(space, "cuda:0", sizes(parsed)))
             print(json.dumps(tuners[parsed.only](task, parsed)))
         except AutotuneError as error:

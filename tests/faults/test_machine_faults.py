@@ -17,6 +17,7 @@ from autotune.evaluation import worker as worker_module
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
+from autotune.processes.fork_server import fork_server
 from autotune.tuning import task
 
 FAKE = Address("fake", 0)
@@ -140,7 +141,7 @@ def reference(inputs, sizes):
 
 
 def test_a_kill_while_devices_are_listed_is_made_good(monkeypatch):
-    """The first child of this process that comes into being meanwhile is killed."""
+    """The first child that comes into being meanwhile is killed."""
     monkeypatch.setattr(task, "_listed_devices", task._listed_devices.__wrapped__)  # not as listed before
     before, killed = _children(), []
 
@@ -157,7 +158,8 @@ def test_a_kill_while_devices_are_listed_is_made_good(monkeypatch):
 
 
 def _children():
-    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    server = fork_server().process.pid
+    return {int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()}
 
 
 class SleepyCompiler:

@@ -6,14 +6,17 @@ import gc
 import os
 import signal
 import subprocess
+import sys
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
+from autotune.devices import BACKENDS
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
-from autotune.processes.child import Child, _spares, discard_spares, keep_ready
+from autotune.processes.child import Child
+from autotune.processes.fork_server import fork_server, preload
 
 
 def add(state, number):
@@ -41,6 +44,10 @@ def leave(state, code):
 
 def variable(state, name):
     return os.environ[name]
+
+
+def loaded(state, names):
+    return [name in sys.modules for name in names]
 
 
 def fail(state):
@@ -132,27 +139,97 @@ def test_bytes_that_are_no_answer_end_the_child(child, text):
         child.call(scribble, text, timeout_s=20)
 
 
-def test_a_process_that_was_kept_ready_is_taken_once_by_its_kind(tmp_path, monkeypatch):
-    keep_ready("sums", 1, ["tests.unit.test_child"])
-    try:
-        (ready,) = [process.popen.pid for waiting in _spares.values() for process in waiting]
-        monkeypatch.chdir(tmp_path)  # a process of another folder would read other files
-        assert Child(int, kind="sums").pid != ready
-        monkeypatch.undo()
-        assert Child(int, kind="other").pid != ready
-        child = Child(int, 1, kind="sums", environment={"AUTOTUNE_TEST": "x"})
-        assert child.pid == ready and child.call(add, 1, timeout_s=30) == 2
-        assert child.call(variable, "AUTOTUNE_TEST", timeout_s=30) == "x"
-        assert Child(int, kind="sums").pid != ready
-    finally:
-        discard_spares()
+def folder_of(state):
+    return str(Path.cwd())
 
 
-def test_processes_that_nobody_took_end():
-    keep_ready("sums", 2, [])
-    pids = [process.popen.pid for waiting in _spares.values() for process in waiting]
-    discard_spares()
-    assert len(pids) == 2 and not any(map(_alive, pids))
+def open_drivers(state):
+    """The libraries of drivers that the process holds."""
+    maps = Path("/proc/self/maps").read_text()
+    return [name for name in ("libcuda.so", "libpocl.so", "libnvrtc.so") if name in maps]
+
+
+def test_a_child_has_the_present_folder_and_variables_of_its_parent(child, tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_TEST", "parent")
+    monkeypatch.delenv("HOME")
+    monkeypatch.chdir(tmp_path)
+    for own in ("parent", "own"):
+        other = Child(int, environment={} if own == "parent" else {"AUTOTUNE_TEST": own})
+        assert other.call(variable, "AUTOTUNE_TEST", timeout_s=30) == own
+        with pytest.raises(ChildRaised, match="HOME"):
+            other.call(variable, "HOME")
+        assert other.call(folder_of) == str(tmp_path)
+        other.kill()
+    assert child.call(variable, "HOME")  # it started before
+
+
+def test_children_share_what_was_loaded_and_no_driver(monkeypatch):
+    """A variable that holds during an import is not left behind; a driver must not be forked."""
+    modules = [entry.module for entry in BACKENDS.values()]
+    preload([*modules, "no.such.module"], {"AUTOTUNE_TEST": "during imports"})
+    child = Child(int)
+    assert child.call(loaded, ["autotune.devices.opencl", "numpy"], timeout_s=60) == [True, True]
+    assert child.call(open_drivers) == []
+    with pytest.raises(ChildRaised, match="AUTOTUNE_TEST"):
+        child.call(variable, "AUTOTUNE_TEST")
+    child.kill()
+
+
+def test_children_end_with_their_server_and_the_next_one_has_another(child):
+    assert child.call(add, 2) == 42
+    server = fork_server().process
+    os.kill(server.pid, signal.SIGKILL)
+    server.wait()
+    with pytest.raises(ChildDied, match="SIGKILL") as error:
+        child.call(add, 2)
+    assert error.value.by_machine
+    after = Child(int, 1)
+    assert after.call(add, 1, timeout_s=30) == 2 and fork_server().process.pid != server.pid
+    after.kill()
+
+
+def test_a_fork_of_the_caller_uses_no_server_of_its_parent(child):
+    """As in a program that uses multiprocessing."""
+    server = fork_server().process.pid
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        own = Child(int, 1)
+        os.write(writer, bytes([own.call(add, 1) == 2, fork_server().process.pid != server]))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(reader, 2) == b"\1\1"
+    assert child.call(add, 2) == 42
+
+
+PROGRAM = """
+import os, time
+from autotune.processes.child import Child
+from autotune.processes.fork_server import fork_server
+child = Child(int)
+children = [fork_server().process.pid, child.pid]
+if {copies}:
+    children.append(os.fork() or os._exit(time.sleep(60)))
+print(*children, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["alone", "copied"])
+def test_server_and_children_end_with_a_caller_that_is_killed(copies):
+    """Also if a copy of the caller keeps its end of the socket open."""
+    caller = subprocess.Popen([sys.executable, "-c", PROGRAM.format(copies=copies)], stdout=subprocess.PIPE)
+    pids = [int(word) for word in caller.stdout.readline().split()]
+    caller.kill()
+    caller.wait()
+    caller.stdout.close()
+    for _ in range(200):
+        if not any(map(_alive, pids[:2])):
+            break
+        time.sleep(0.02)
+    assert not any(map(_alive, pids[:2]))
+    for copy in pids[2:]:
+        os.kill(copy, signal.SIGKILL)
 
 
 def test_an_answer_that_is_garbage_is_the_end_of_the_child():
