@@ -33,11 +33,12 @@ def distance(one: Sizes, other: Sizes) -> float:
 class Config(Mapping[str, Value]):
     """One point of a space: parameter names to values, immutable and hashable."""
 
-    __slots__ = ("_hash", "_values")
+    __slots__ = ("_hash", "_key", "_values")
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = dict(values)
         self._hash = hash(frozenset(self._values.items()))
+        self._key = ""
 
     def __getitem__(self, name: str) -> Value:
         return self._values[name]
@@ -63,7 +64,9 @@ class Config(Mapping[str, Value]):
     @property
     def key(self) -> str:
         """Canonical text, independent of the order of the names."""
-        return json.dumps(self._values, sort_keys=True, separators=(",", ":"))
+        if not self._key:
+            self._key = json.dumps(self._values, sort_keys=True, separators=(",", ":"))
+        return self._key
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -26,7 +26,10 @@ from autotune.evaluation.journal_rows import decode_trial, encode_measurement, e
 from autotune.processes.files import hold
 
 VERSION = 1
+_MAX_KNOWN = 16  # journals that a reader remembers
 _Finals = dict[tuple[str, ...], dict[str, Measurement]]
+# From text and path to header, trials and the latest last round by key.
+ParseJournal = Callable[[str, Path], tuple[dict[str, Any], list[Trial], dict[str, Measurement]]]
 
 
 class Journal:
@@ -137,7 +140,9 @@ class Journal:
         if not lines:
             self._write({"journal": VERSION, **self._header, **self._notes})
             return
-        header, self.trials, self.finals = _rows(lines, self.path)
+        rows = _Rows()
+        rows.add(lines, self.path)
+        self.trials, self.finals = rows.trials, rows.finals
         if not any(trial.status is Status.OK for trial in self.trials.values()):
             # the default runs first, and it failed: nothing is lost, and the cause may be mended by now
             if self.trials:
@@ -145,7 +150,7 @@ class Journal:
             self.trials.clear()
             self._file.truncate(0)
             self._write({"journal": VERSION, **self._header, **self._notes})
-        elif edit := edit_of(header, self._header, self._notes, self.trials.values(), key_of):
+        elif edit := edit_of(rows.header, self._header, self._notes, self.trials.values(), key_of):
             self._continue_after(edit, keep)
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
@@ -191,7 +196,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 def read_last_round(path: Path) -> dict[str, Measurement]:
     """Read the measurements of the latest last round, by key; raises as `read_journal` does."""
-    return parse_whole_journal(_text(path), path)[2]
+    return parse_whole_journal(journal_text(path), path)[2]
 
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
@@ -199,7 +204,7 @@ def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
 
     Raises InputError when the file cannot be read and JournalError when it is not a journal.
     """
-    return parse_journal(_text(path), path)
+    return parse_journal(journal_text(path), path)
 
 
 def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
@@ -210,23 +215,35 @@ def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
 
 def parse_whole_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial], dict[str, Measurement]]:
     """Parse a journal's text into header, trials and the latest last round by key; errors name `path`."""
-    header, trials, finals = _parsed(text, path)
-    return header, list(trials.values()), next(reversed(finals.values()), {})
+    return JournalReader().parse(text, path)
 
 
-def _text(path: Path) -> str:
+class JournalReader:
+    """Parses journals that grow: of a text that goes on after one that was parsed, only the new rows."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, _Rows] = {}
+        self._lock = threading.Lock()
+
+    def parse(self, text: str, path: Path) -> tuple[dict[str, Any], list[Trial], dict[str, Measurement]]:
+        """As `parse_whole_journal`; may be called from several threads."""
+        with self._lock:
+            rows = self._known.pop(path, None)
+            if rows is None or not text.startswith(rows.text):
+                rows = _Rows()
+            rows.read(text, path)
+            self._known[path] = rows  # the latest is last
+            if len(self._known) > _MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+            return rows.header, list(rows.trials.values()), rows.last_round
+
+
+def journal_text(path: Path) -> str:
+    """The text of a file, whatever its bytes; raises InputError when it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _parsed(text: str, path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
-    lines = text.splitlines(keepends=True)
-    _require_journal(lines or [""], path)
-    if not _is_whole(lines[-1]):
-        lines.pop()
-    return _rows(lines, path) if lines else ({}, {}, {})
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
@@ -235,30 +252,63 @@ def _require_journal(lines: Sequence[str], path: Path) -> None:
         raise JournalError(f"{path}:1: not a journal; choose another file")
 
 
-def _rows(lines: Sequence[str], path: Path) -> tuple[dict[str, Any], dict[str, Trial], _Finals]:
-    """Return header, trials by key (a later row replaces an earlier one) and last rounds."""
-    header, *rows = (_decode(line, number, path) for number, line in enumerate(lines, 1))
-    if header.get("journal") != VERSION:
-        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another file")
-    try:
-        values.mapping_of(values.plain, values.text)(header, "header")
-    except values.Damaged as error:
-        raise JournalError(f"{path}:1: {error}") from None
-    trials: dict[str, Trial] = {}
-    finals: _Finals = {}
-    for number, row in enumerate(rows, 2):
+class _Rows:
+    """What the rows of a journal say; a later row replaces an earlier one of the same trial."""
+
+    def __init__(self) -> None:
+        self.text = ""  # of the rows that were added
+        self.header: dict[str, Any] = {}
+        self.trials: dict[str, Trial] = {}
+        self.finals: _Finals = {}
+        self._count = 0
+
+    @property
+    def last_round(self) -> dict[str, Measurement]:
+        """The measurements of the latest last round, by key."""
+        return next(reversed(self.finals.values()), {})
+
+    def read(self, text: str, path: Path) -> None:
+        """Add the whole rows of a text that begins with the rows that were added."""
+        lines = text[len(self.text) :].splitlines(keepends=True)
+        if not self._count:
+            _require_journal(lines or [""], path)
+        if lines and not _is_whole(lines[-1]):
+            lines.pop()
+        self.add(lines, path)
+        self.text += "".join(lines)
+
+    def add(self, lines: Sequence[str], path: Path) -> None:
+        """Add rows; raises JournalError for one that is damaged."""
+        for line in lines:
+            row = _decode(line, self._count + 1, path)
+            if self._count:
+                self._add(row, path)
+            else:
+                self.header = _header(row, path)
+            self._count += 1
+
+    def _add(self, row: Mapping[str, Any], path: Path) -> None:
         try:
             if "trial" in row:
                 trial = decode_trial(row["trial"])
-                trials[trial.key] = trial
+                self.trials[trial.key] = trial
             else:
                 measured = read_finals(row.get("finals"), "finals")
                 key = tuple(sorted(measured))
-                finals.pop(key, None)  # the latest is last
-                finals[key] = measured
+                self.finals.pop(key, None)  # the latest is last
+                self.finals[key] = measured
         except ValueError as error:
-            raise JournalError(f"{path}:{number}: not a row of a journal ({error})") from None
-    return header, trials, finals
+            raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
+
+
+def _header(row: dict[str, Any], path: Path) -> dict[str, Any]:
+    if row.get("journal") != VERSION:
+        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another file")
+    try:
+        values.mapping_of(values.plain, values.text)(row, "header")
+    except values.Damaged as error:
+        raise JournalError(f"{path}:1: {error}") from None
+    return row
 
 
 def _unwritable(path: Path, error: OSError) -> WriteError:

@@ -14,6 +14,7 @@ from typing import Any
 
 from autotune.analysis.inventory import journal_summary
 from autotune.errors import AutotuneError, InputError
+from autotune.evaluation.journal import JournalReader
 from autotune.report.columns import report_json
 from autotune.report.gather import gather_sources
 from autotune.report.view import MAX_DETAIL, cut, sizes_text
@@ -51,6 +52,8 @@ class ExploredFolder:
             raise InputError(f"{root}: no such folder; name one with journals or caches")
         self.root = root.resolve()
         self._reports = lru_cache(maxsize=8)(self._report)
+        self._summaries = lru_cache(maxsize=4096)(self._summary)
+        self._reader = JournalReader()
 
     def sources(self) -> dict[str, Source]:
         """Everything that can be shown, by name."""
@@ -62,7 +65,7 @@ class ExploredFolder:
         listed = {
             "kind": "folder",
             "folder": cut(str(self.root), MAX_DETAIL),
-            "journals": [_journal_json(one.name, one.path, one.stamp) for one in found if not one.kernel],
+            "journals": [self._summaries(one.name, one.path, one.stamp) for one in found if not one.kernel],
             "cached": [
                 {"name": one.name, "kernel": one.kernel, "cache": one.name.rpartition(":")[0]}
                 for one in found
@@ -99,9 +102,26 @@ class ExploredFolder:
         cache = next(iter((*named, *caches)), no_cache)
         sources = [one.kernel or one.path for one in chosen]
         try:
-            return report_json(gather_sources(sources, cache, _by_kernel(spaces)))
+            return report_json(gather_sources(sources, cache, _by_kernel(spaces), parse=self._reader.parse))
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
+
+    def _summary(self, name: str, path: Path, stamp: str) -> Mapping[str, Any]:
+        """What the list says of a journal; `stamp` is there for the least-recently-used cache only."""
+        try:
+            found = journal_summary(path, self._reader.parse)
+        except AutotuneError as error:
+            return {"name": name, "unreadable": cut(str(error), MAX_DETAIL)}
+        return {
+            "name": name,
+            "kernel": cut(found.kernel),
+            "device": cut(found.device),
+            "problem": cut(", ".join(filter(None, (sizes_text(found.sizes), found.dtype)))),
+            "trials": found.trials,
+            "failed": found.failed,
+            "best_ms": found.best_ms,
+            "written_at": found.written_at,
+        }
 
     def _sources(self, files: Sequence[Path]) -> dict[str, Source]:
         found = [*self._journals(files), *self._cached(files)]
@@ -153,25 +173,6 @@ def _by_kernel(spaces: Iterable[Path]) -> dict[str, Path]:
             if match:
                 found.setdefault(match[1], path)
     return found
-
-
-@lru_cache(maxsize=4096)
-def _journal_json(name: str, path: Path, stamp: str) -> Mapping[str, Any]:
-    """What the list says of a journal; read again when its `stamp` changes."""
-    try:
-        found = journal_summary(path)
-    except AutotuneError as error:
-        return {"name": name, "unreadable": cut(str(error), MAX_DETAIL)}
-    return {
-        "name": name,
-        "kernel": cut(found.kernel),
-        "device": cut(found.device),
-        "problem": cut(", ".join(filter(None, (sizes_text(found.sizes), found.dtype)))),
-        "trials": found.trials,
-        "failed": found.failed,
-        "best_ms": found.best_ms,
-        "written_at": found.written_at,
-    }
 
 
 def _message(text: str) -> dict[str, Any]:

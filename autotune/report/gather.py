@@ -16,7 +16,7 @@ from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import parse_whole_journal
+from autotune.evaluation.journal import ParseJournal, parse_whole_journal
 from autotune.hardware.ceilings import Ceiling
 from autotune.hardware.names import slug
 from autotune.interop import read_recordings
@@ -94,6 +94,7 @@ def gather_sources(
     cache: Path | None = None,
     space: _Spaces = None,
     runs: Path | None = None,
+    parse: ParseJournal = parse_whole_journal,
 ) -> Gathered:
     """The same for files, each a `Path`, and kernels of the cache, each a text.
 
@@ -102,23 +103,26 @@ def gather_sources(
         cache: The cache to look in; None takes the usual ones.
         space: The space file, or space files by kernel, of which those that do not fit are ignored.
         runs: A folder whose newest journal of a kernel is shown before the cache; None takes none.
+        parse: Parses a journal.
     """
     searches: list[Search] = []
     for source in sources:
         if isinstance(source, Path):
-            searches += _of_file(source, cache, space)
+            searches += _of_file(source, cache, space, parse)
         else:
             searches += _of_kernel(source, cache, space, runs)
     files = [source for source in sources if isinstance(source, Path)]
     return Gathered(tuple(searches), *_comparison(files, len(files) < len(sources), searches, cache))
 
 
-def _of_file(path: Path, cache: Path | None, space: _Spaces) -> Iterable[Search]:
+def _of_file(
+    path: Path, cache: Path | None, space: _Spaces, parse: ParseJournal = parse_whole_journal
+) -> Iterable[Search]:
     text = read_text(path)
     if not is_journal(text):
         yield from _of_recordings(path, cache, space)
         return
-    header, trials, finals = parse_whole_journal(text, path)
+    header, trials, finals = parse(text, path)
     if not trials:
         raise InputError(f"{path}: holds no trial")
     dtype = header.get("dtype")
