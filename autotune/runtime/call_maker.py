@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from time import monotonic
@@ -14,7 +14,7 @@ import numpy as np
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.c_types import struct_fields
-from autotune.core.launch_plan import symbol_names
+from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.core.records import Argument, CallSpec, DeviceInfo, Launch, Provenance, Tier
 from autotune.core.text import size_text
 from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
@@ -150,6 +150,8 @@ class CallMaker:
         expected = {argument.name: argument for argument in best.arguments(**sizes)}
         launches = best.launch(**sizes)
         call = best.record.call or CallSpec()
+        if self.record.compiler == TRITON:
+            self._require_no_integers(expected[name] for name in numbers)
         variables = [argument for argument in expected.values() if argument.symbol]
         passed = self._used(launches, expected)
         pointers = [expected[name] for name in dict.fromkeys(passed) if expected[name].role == "view"]
@@ -196,6 +198,15 @@ class CallMaker:
             like=names.index(next(iter(given))),
             number=lambda name, value: launcher.number(self._scalar(expected[name], value)),
         )
+
+    def _require_no_integers(self, arguments: Iterable[Argument]) -> None:
+        """Raise InputError for a number of a call for whose value a Triton kernel is compiled."""
+        for argument in arguments:
+            if not is_floating(numpy_dtype(argument.dtype)):
+                raise InputError(
+                    f"{self.kernel}: {argument.name} is a whole number, for whose value Triton compiles; "
+                    "make it a size of the space"
+                )
 
     def _complete(self, sizes: dict[str, int], views: Mapping[str, View]) -> dict[str, int]:
         """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""

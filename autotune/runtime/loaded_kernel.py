@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
@@ -24,6 +26,7 @@ from autotune.serving.device_records import newest_record
 
 _MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
 _SUFFIXES = (".cu", ".cl")
+_ALIGNMENT_BYTES = 16  # of the arrays of a Triton kernel
 
 
 class LoadedKernel:
@@ -42,6 +45,10 @@ class LoadedKernel:
         self._maker = CallMaker(request, shipped)
         self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
         self._calls: dict[Any, Call] = {}
+
+    @property
+    def _needs_alignment(self) -> bool:
+        return self.record.compiler == TRITON
 
     @property
     def record(self) -> KernelRecord:
@@ -199,6 +206,11 @@ class LoadedKernel:
         views = self._views(given)
         whole = dict(whole_sizes(self.kernel, dict(sizes)))
         key, handles = look(arrays, stream)
+        if self._needs_alignment and not _is_aligned(handles):
+            raise InputError(
+                f"{self.kernel}: an array begins at an address that is no multiple of {_ALIGNMENT_BYTES}, "
+                "for which a Triton kernel is compiled; pass a copy of it"
+            )
         if sizes or numbers:
             key = (key, tuple(whole.items()), *numbers)
         call = self._calls.get(key)
@@ -209,14 +221,16 @@ class LoadedKernel:
             self._calls[key] = call
             for array in given.values():
                 if type(array) not in self._looks:
-                    self._looks[type(array)] = package_of(array).look_for_one_kernel()
+                    own = package_of(array).look_for_one_kernel()
+                    self._looks[type(array)] = _aligned(own) if self._needs_alignment else own
         return call, handles
 
     def _all_of_numpy(self, arrays: Sequence[Any]) -> dict[str, Any]:
         """The arrays by name if all are in the host's memory; otherwise none."""
         listed = zip(self._names_of(arrays), arrays, strict=False)
         given = {name: one for name, one in listed if one is not None}
-        return given if all(isinstance(one, np.ndarray) for one in given.values()) else {}
+        is_all = all(isinstance(one, np.ndarray) for one in given.values())
+        return given if is_all and self.record.compiler != TRITON else {}
 
     def _views(self, given: Mapping[str, Any]) -> dict[str, View]:
         """Check every array by itself, and that all are on one device."""
@@ -240,6 +254,22 @@ class LoadedKernel:
             return package_of(array).view(array)
         except (InputError, *UNUSUAL) as error:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
+
+
+def _is_aligned(handles: Sequence[int]) -> bool:
+    return not reduce(or_, handles, 0) % _ALIGNMENT_BYTES
+
+
+def _aligned(look: Callable[[Sequence[Any], Any], Looks]) -> Callable[[Sequence[Any], Any], Looks]:
+    """A look that raises for arrays for which a Triton kernel is not compiled, so that they are looked at."""
+
+    def checked(arrays: Sequence[Any], stream: Any) -> Looks:
+        key, handles = look(arrays, stream)
+        if not _is_aligned(handles):
+            raise ValueError("not aligned")
+        return key, handles
+
+    return checked
 
 
 def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:

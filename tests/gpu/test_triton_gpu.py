@@ -1,11 +1,15 @@
 """Triton kernels on a GPU: a small search of each space, and calls by `load_kernel` beside numpy."""
 
+import importlib
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from autotune import load_kernel
+from autotune.errors import InputError
+from autotune.triton import tuned
 from tests.conftest import Folder
 
 pytestmark = pytest.mark.gpu
@@ -42,3 +46,20 @@ def test_a_loaded_kernel_computes_what_numpy_does(folder: Folder):
         np.testing.assert_allclose(
             kernel(x).cpu().numpy(), torch.softmax(x, 1).cpu().numpy(), rtol=1e-5, atol=1e-7
         )
+    whole = torch.randn(64 * 64 + 1, device="cuda")
+    with pytest.raises(InputError, match="multiple of 16"):
+        kernel(whole[1:].view(64, 64))
+
+
+def test_the_decorator_launches_with_the_cached_constants(folder: Folder):
+    torch, triton = pytest.importorskip("torch"), pytest.importorskip("triton")
+    arguments = ("--size", "m=64", "--size", "n=64", "--dtype", "float32", "--budget", "4", "--quiet")
+    found = folder.run("search", SPACES / "triton_softmax.yaml", "--device", "cuda:0", *arguments)
+    assert found.returncode == 0, found.stderr
+    sys.path.insert(0, str(SPACES.parent / "kernels"))
+    softmax = importlib.import_module("triton_softmax").softmax
+    x = torch.randn(64, 64, device="cuda")
+    y = torch.empty_like(x)
+    kernel = tuned("triton_softmax", cache=folder.path / "cache")(softmax)
+    kernel[lambda meta: (triton.cdiv(64, meta["ROWS"]),)](x, y, 64, 64)
+    torch.testing.assert_close(y, torch.softmax(x, 1))

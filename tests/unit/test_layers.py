@@ -17,7 +17,7 @@ LAYERS = (
     ("serving", "space", "compilers", "scaffold"),
     ("devices",),
     ("evaluation", "runtime", "searchers"),
-    ("tuning", "interop", "testing", "torch"),
+    ("tuning", "interop", "testing", "torch", "triton"),
     ("analysis",),
     ("report",),
     ("cli",),

@@ -1,0 +1,135 @@
+"""Tuned configurations for Triton kernels, in place of `@triton.autotune`.
+
+    from autotune.triton import tuned
+
+    @tuned("scale")
+    @triton.jit
+    def scale(x, y, n, BLOCK: tl.constexpr): ...
+
+    scale[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
+
+The configuration comes from the cache, by device and sizes of each call; nothing is tuned at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from autotune.core.launch_plan import known_values
+from autotune.core.records import KernelRecord, LaunchSpec
+from autotune.errors import InputError
+from autotune.runtime.call_maker import CHECK_S
+from autotune.serving.device_records import newest_record
+from autotune.serving.lookup import best_config
+
+_Read = Callable[[Mapping[str, Any]], Any]  # from a call's arguments
+
+
+def tuned(name: str, **options: Any) -> Callable[[Any], TunedKernel]:
+    """Launch a `@triton.jit` function with the cached configuration that fits each call.
+
+    Calls are as before: `kernel[grid](*arguments)`. What the space tunes, or computes from sizes, is left out
+    of them; other `tl.constexpr` parameters, and options of Triton, may be given.
+
+    Args:
+        name: The kernel's name in the cache.
+        options: As for `best_config`: `cache`, `min_match`, `strict`, `on_miss`, `data`.
+
+    Raises:
+        NoConfig: The kernel has no results; at a call, none that may be served.
+        InputError: The cached kernel is not in Triton, or has no launch of this function.
+    """
+    return lambda function: TunedKernel(function, name, options)
+
+
+class TunedKernel:
+    """A Triton kernel whose constants and options come from a cache."""
+
+    def __init__(self, function: Any, name: str, options: Mapping[str, Any]) -> None:
+        self.fn = function
+        self._name, self._options = name, dict(options)
+        self._names: tuple[str, ...] = tuple(function.arg_names)
+        record = newest_record(name, self._options.get("cache"))
+        step = _launch_of(record, function.__name__)
+        constants = {*step.constants}
+        runtime = [one for one in self._names if one not in constants]
+        self._sizes, self._dtype, self._device = _readers(
+            record, dict(zip(runtime, step.arguments, strict=False))
+        )
+        self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """A function that launches the kernel on this grid."""
+
+        def launch(*arguments: Any, **named: Any) -> Any:
+            constants = self.constants(*arguments, **named)
+            return self.fn[grid](*arguments, **constants | named)
+
+        return launch
+
+    def constants(self, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """The constants and options with which a call is launched."""
+        given = dict(zip(self._names, arguments, strict=False)) | named
+        sizes = {name: read(given) for name, read in self._sizes.items()}
+        key = (*sizes.values(), self._dtype(given), self._device(given))
+        until, found = self._chosen.get(key, (0.0, {}))
+        if monotonic() > until:  # the cache may have changed
+            found = self._look_up(sizes, *key[len(sizes) :])
+            self._chosen[key] = monotonic() + CHECK_S, found
+        return found
+
+    def _look_up(self, sizes: Mapping[str, int], dtype: str | None, device: Any) -> dict[str, Any]:
+        options: dict[str, Any] = {**self._options, **sizes}
+        best = best_config(self._name, device, dtype=dtype, **options)
+        values = known_values(best.device, sizes, best.dtype, best.config, best.record.derived)
+        return {name: values[name] for name in _launch_of(best.record, self.fn.__name__).constants}
+
+
+def _launch_of(record: KernelRecord, function: str) -> LaunchSpec:
+    for step in record.launch:
+        if step.constants and step.entry == function:
+            return step
+    known = ", ".join(step.entry for step in record.launch)
+    raise InputError(
+        f"{record.kernel}: the cached kernel launches {known}, not the Triton function {function}; "
+        "is it the name of another kernel?"
+    )
+
+
+def _readers(record: KernelRecord, passed: Mapping[str, str]) -> tuple[dict[str, _Read], _Read, _Read]:
+    """How to read sizes, the element type and the device of a call; `passed` has arguments by parameter."""
+    specs = {one.name: one for one in record.arguments}
+    wanted = {name for entry in record.entries for name in entry.sizes}
+    arrays = {parameter: specs[name] for parameter, name in passed.items() if specs[name].value is None}
+    sizes: dict[str, _Read] = {}
+    for parameter, name in passed.items():
+        if (value := specs[name].value) in wanted and value is not None:
+            sizes.setdefault(value, partial(_number, parameter))
+    for parameter, spec in arrays.items():
+        for place, extent in enumerate(spec.shape):
+            if extent in wanted:
+                sizes.setdefault(extent, partial(_extent, parameter, place))
+    if missing := sorted(wanted - sizes.keys()):
+        raise InputError(f"{record.kernel}: no argument of the function gives the size {', '.join(missing)}")
+    generic = [parameter for parameter, spec in arrays.items() if spec.dtype == "DTYPE"]
+    dtype = partial(_dtype, generic[0]) if generic else lambda given: None
+    return sizes, dtype, partial(_device, next(iter(arrays)))
+
+
+def _number(parameter: str, given: Mapping[str, Any]) -> int:
+    return int(given[parameter])
+
+
+def _extent(parameter: str, place: int, given: Mapping[str, Any]) -> int:
+    return int(given[parameter].shape[place])
+
+
+def _dtype(parameter: str, given: Mapping[str, Any]) -> str:
+    return str(given[parameter].dtype).rpartition(".")[2]
+
+
+def _device(parameter: str, given: Mapping[str, Any]) -> Any:
+    return given[parameter].device

@@ -1,0 +1,84 @@
+"""`autotune.triton.tuned`: which constants a call gets. A recorder stands for the function: no GPU is here."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.core.records import Config, Entry
+from autotune.errors import InputError, NoConfig
+from autotune.hardware.architectures import architecture
+from autotune.serving.cache import store
+from autotune.space import load_space
+from autotune.triton import tuned
+from autotune.tuning.cache_entry import record_of
+from tests.cache_example import PROVENANCE
+
+SPACE = Path(__file__).parents[2] / "spaces" / "triton_softmax.yaml"
+DEVICE = architecture("sm_90").device
+
+
+class Recorder:
+    """Takes launches as a function under @triton.jit does."""
+
+    arg_names = ("x", "y", "m", "n", "ROWS", "BLOCK", "ONE_STEP")
+
+    def __init__(self, name="softmax"):
+        self.__name__ = name
+        self.launched = []
+
+    def __getitem__(self, grid):
+        return lambda *arguments, **named: self.launched.append((grid, arguments, named))
+
+
+def array(rows, columns, dtype="float16"):
+    return SimpleNamespace(shape=(rows, columns), dtype=f"torch.{dtype}", device=DEVICE)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    spec = load_space(SPACE)
+    best = Config({"ROWS": 1, "BLOCK": 4096, "num_warps": 8, "num_stages": 1})
+    sizes = {"m": 64, "n": 4096}
+    entry = Entry(sizes, "float16", best, 1.0, (0.9, 1.1), 2.0, (), PROVENANCE)
+    store(tmp_path, DEVICE, record_of(spec, tmp_path, entry))
+    return tmp_path
+
+
+def test_a_call_gets_the_constants_of_the_cache_and_of_its_sizes(cache):
+    function = Recorder()
+    kernel = tuned("triton_softmax", cache=cache)(function)
+    x, y = array(64, 4096), array(64, 4096)
+    kernel[(64,)](x, y, 64, 4096)
+    kernel[(64,)](x, y, m=64, n=2**20)
+    (grid, arguments, first), (_, _, second) = function.launched
+    assert (grid, arguments) == ((64,), (x, y, 64, 4096))
+    assert first == {"ROWS": 1, "BLOCK": 4096, "ONE_STEP": True, "num_warps": 8, "num_stages": 1}
+    assert second["ONE_STEP"] is False
+
+
+def test_options_of_a_call_come_before_those_of_the_cache(cache):
+    function = Recorder()
+    tuned("triton_softmax", cache=cache)(function)[(1,)](*[array(64, 4096)] * 2, 64, 4096, num_warps=16)
+    assert function.launched[0][2]["num_warps"] == 16
+
+
+def test_a_new_result_is_served_to_the_same_call(cache, monkeypatch):
+    monkeypatch.setattr("autotune.triton.CHECK_S", -1.0)
+    kernel = tuned("triton_softmax", cache=cache)(Recorder())
+    given = (array(64, 4096), array(64, 4096), 64, 4096)
+    assert kernel.constants(*given)["num_warps"] == 8
+    spec = load_space(SPACE)
+    better = Config({"ROWS": 1, "BLOCK": 4096, "num_warps": 4, "num_stages": 1})
+    entry = Entry({"m": 64, "n": 4096}, "float16", better, 0.5, (0.4, 0.6), 2.0, (), PROVENANCE)
+    later = replace(entry, provenance=replace(PROVENANCE, tuned_at="2026-03-01T12:00:00+00:00"))
+    store(cache, DEVICE, record_of(spec, cache, later))
+    assert kernel.constants(*given)["num_warps"] == 4
+
+
+def test_another_function_and_a_kernel_without_results_are_refused(cache):
+    with pytest.raises(InputError, match="launches softmax, not the Triton function other"):
+        tuned("triton_softmax", cache=cache)(Recorder("other"))
+    with pytest.raises(NoConfig):
+        tuned("nothing_of_this_name", cache=cache)(Recorder())
