@@ -1,4 +1,4 @@
-"""`autotune.triton.tuned`: which constants a call gets. A recorder stands for the function: no GPU is here."""
+"""`autotune.triton.tuned`: which constants a call gets; a recorder stands for the function."""
 
 from dataclasses import replace
 from pathlib import Path
