@@ -1,12 +1,30 @@
 """Reference of the matrix product: numpy's, in float64."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Runs = tuple[Callable[[], object], Callable[[], object]]  # begins a run; waits for all of them
+
 
 def reference(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
     """The product of a and b, shapes (m, k) and (k, n); float64, whose error is nothing beside float32's."""
     return {"c": inputs["a"].astype(np.float64) @ inputs["b"].astype(np.float64)}
+
+
+def baseline_numpy(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Runs:
+    """Numpy's product in float32: its BLAS library on one thread."""
+    a, b = inputs["a"], inputs["b"]
+    return lambda: a @ b, lambda: None
+
+
+def baseline_cublas(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Runs:
+    """CuBLAS through PyTorch, in full float32."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    a, b = (torch.tensor(inputs[name], device="cuda") for name in ("a", "b"))
+    c = torch.empty(a.shape[0], b.shape[1], device="cuda")
+    return lambda: torch.matmul(a, b, out=c), torch.cuda.synchronize

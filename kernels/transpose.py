@@ -1,12 +1,30 @@
 """Reference of the transpose: nothing is computed, so the element type is kept."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Runs = tuple[Callable[[], object], Callable[[], object]]  # begins a run; waits for all of them
+
 
 def reference(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
     """The input, shape (rows, columns), as output of shape (columns, rows)."""
     return {"output": np.ascontiguousarray(inputs["input"].T)}
+
+
+def baseline_numpy(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Runs:
+    """Numpy's copy of the transposed view, on one thread."""
+    turned = inputs["input"].T
+    output = np.empty(turned.shape, turned.dtype)
+    return lambda: np.copyto(output, turned), lambda: None
+
+
+def baseline_torch(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Runs:
+    """PyTorch's copy of the transposed view."""
+    import torch
+
+    turned = torch.tensor(inputs["input"], device="cuda").t()
+    output = torch.empty(turned.shape, dtype=turned.dtype, device="cuda")
+    return lambda: output.copy_(turned), torch.cuda.synchronize

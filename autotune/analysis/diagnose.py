@@ -28,20 +28,20 @@ from autotune.analysis.bottleneck import (
     uses,
     verdict,
 )
+from autotune.analysis.transfers import array_bytes, call_transfer_ms
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, counts_of, with_counters
 from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code
 from autotune.core.records import Config, Launch, Sizes
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Status, Trial
-from autotune.devices.element_types import numpy_dtype
 from autotune.errors import CompileError, InputError, SetupError
-from autotune.evaluation.device_process import sample_unchecked, transfer_ms, variable_after_run
+from autotune.evaluation.device_process import sample_unchecked, variable_after_run
 from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance, work
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.profiler import find_profiler
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
 from autotune.hardware.ceilings import Ceiling
 from autotune.serving.cache import read_entry, read_roots
@@ -53,7 +53,6 @@ from autotune.tuning.task import TuningTask
 VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")
 MAX_LADDER = 6  # steps of occupancy
 _SAMPLES = 5
-_MAX_TRANSFER_BYTES = 2**28  # larger amounts are extrapolated
 
 
 @dataclass(frozen=True)
@@ -312,23 +311,11 @@ class _Examination:
     def _transfer_ms(self) -> float | None:
         """The time of copying inputs to the device and results back, from pageable memory."""
         self._stage("timing transfers")
-        given, returned = self._transferred()
-        size_bytes = max(1, min(_MAX_TRANSFER_BYTES, max(given, returned)))
-        found: tuple[float, float] | Failure = self._context.worker.run(
-            transfer_ms, size_bytes, timeout_s=self._context.timeout_s
-        )
-        if isinstance(found, Failure):
-            self._missing.append(f"transfers were not timed: {found.detail}")
+        try:
+            return call_transfer_ms(self._context, self._problem, pinned=False)
+        except SetupError as error:
+            self._missing.append(f"no {error}")
             return None
-        return found[0] * given / size_bytes + found[1] * returned / size_bytes
-
-    def _transferred(self) -> tuple[int, int]:
-        """Bytes that a call brings to the device and takes back."""
-        call = self._task.spec.call
-        used = [one for one in self._problem.arrays if one.name in self._problem.used]
-        given = [one for one in used if (one.name in call.inputs if call else one.role in ("in", "inout"))]
-        back = [one for one in used if (one.name in call.returns if call else one.role in ("out", "inout"))]
-        return sum(map(_bytes_of, given)), sum(map(_bytes_of, back))
 
     def _variants_ms(self) -> dict[str, float]:
         """The times of the variants that the source knows, at the same occupancy."""
@@ -446,8 +433,4 @@ def _ladder_text(ladder: tuple[LadderStep, ...]) -> str:
 
 
 def _array_bytes(problem: ProblemInstance) -> list[tuple[str, int]]:
-    return [(one.role, _bytes_of(one)) for one in problem.arrays if one.name in problem.used]
-
-
-def _bytes_of(array: Array) -> int:
-    return prod(array.shape) * numpy_dtype(array.dtype).itemsize
+    return [(one.role, array_bytes(one)) for one in problem.arrays if one.name in problem.used]

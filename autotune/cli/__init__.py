@@ -34,6 +34,7 @@ COMMANDS = {
     "devices": "list the devices that --device accepts",
     "ceilings": "measure what a device can reach",
     "diagnose": "find out what bounds a configuration",
+    "versus": "time the tuned kernel beside what else does its work",
     "new": "write a first space file and reference for a kernel",
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",

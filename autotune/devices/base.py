@@ -7,6 +7,7 @@ those of the compiler pool, the device in the device process.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +43,10 @@ class HostComparisonMixin:
     def read_variable(self, program: Program, name: str) -> Bytes:
         """Refuse: programs have no variables that the host can read."""
         raise LaunchError(f"{name}: only CUDA has variables that the host can read")
+
+    def pinned(self, data: Bytes) -> AbstractContextManager[None]:
+        """Do nothing: the driver alone decides how it copies."""
+        return nullcontext()
 
     def forget(self) -> None:
         """Do nothing: runs hold no buffers."""
@@ -87,8 +92,12 @@ class Device(Protocol):
         """Copy host bytes to the start of a buffer."""
         ...
 
-    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
-        """Copy the first bytes of a buffer to the host."""
+    def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
+        """Copy the first bytes of a buffer to the host, to a new array or to a given one."""
+        ...
+
+    def pinned(self, data: Bytes) -> AbstractContextManager[None]:
+        """Keep host memory in place while this is open, where that makes copies faster."""
         ...
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:

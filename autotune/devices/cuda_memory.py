@@ -7,6 +7,8 @@ stream, which is not ordered with other streams, and may return before bytes fro
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -72,13 +74,26 @@ class CudaMemory:
             self._queue("cuMemcpyHtoDAsync_v2", int(buffer), data.ctypes.data, data.size)
             self._wait()
 
-    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+    def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy to the host and wait."""
-        data = np.empty(size_bytes, np.uint8)
+        data = np.empty(size_bytes, np.uint8) if into is None else into
         if size_bytes:
             self._queue("cuMemcpyDtoHAsync_v2", data.ctypes.data, int(buffer), size_bytes)
             self._wait()
         return data
+
+    @contextmanager
+    def pinned(self, data: Bytes) -> Iterator[None]:
+        """Register the memory with the driver, so that copies need no second buffer."""
+        address = ctypes.c_void_p(data.ctypes.data)
+        try:
+            call("cuMemHostRegister_v2", address, ctypes.c_size_t(data.size), 0)
+        except DriverError as error:
+            raise classified(error) from None
+        try:
+            yield
+        finally:
+            call("cuMemHostUnregister", address)
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy within global memory."""

@@ -100,9 +100,11 @@ class FakeDevice(HostComparisonMixin):
         """Copy into the array."""
         buffer[: data.size] = data
 
-    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+    def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy out of the array."""
-        return np.array(buffer[:size_bytes])
+        data = np.empty(size_bytes, np.uint8) if into is None else into
+        data[:] = buffer[:size_bytes]
+        return data
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy between arrays; uses COPY_J_PER_BYTE."""

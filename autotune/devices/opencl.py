@@ -89,9 +89,9 @@ class OpenCLDevice(HostComparisonMixin):
             with _memory(buffer.size):
                 cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
 
-    def read(self, buffer: Buffer, size_bytes: int) -> Bytes:
+    def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy to the host and wait."""
-        data = np.empty(size_bytes, np.uint8)
+        data = np.empty(size_bytes, np.uint8) if into is None else into
         if size_bytes:
             cl.enqueue_copy(self._queue, data, buffer)
         return data

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -341,12 +342,16 @@ def variable_after_run(
         return _refused(error)
 
 
-def transfer_ms(state: DeviceState, size_bytes: int) -> tuple[float, float]:
-    """Time to copy so many bytes to the device, and back, in ms: the best of three, from pageable memory."""
+def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:
+    """Time to copy so many bytes to the device, and back, in ms: the best of three each.
+
+    The host's memory is pinned or pageable.
+    """
     device, data = state.device, np.ones(size_bytes, np.uint8)
     buffer = device.allocate(size_bytes)
-    given = min(_elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
-    return given, min(_elapsed_ms(lambda: device.read(buffer, size_bytes)) for _ in range(3))
+    with device.pinned(data) if pinned else nullcontext():
+        given = min(_elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
+        return given, min(_elapsed_ms(lambda: device.read(buffer, size_bytes, data)) for _ in range(3))
 
 
 def _elapsed_ms(action: Callable[[], object]) -> float:

@@ -115,6 +115,12 @@ def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
+def functions_of(path: Path) -> dict[str, Callable[..., Any]]:
+    """The functions that a reference file defines, by name; raises BrokenReference."""
+    module = call(path, _load_module, "the file", path)
+    return {name: one for name, one in vars(module).items() if callable(one) and not name.startswith("_")}
+
+
 def _load_module(path: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location("autotune_reference", path)
     if specification is None or specification.loader is None:

@@ -1,0 +1,186 @@
+"""The tuned kernel beside what else does its work: honest speed-ups, with and without transfers.
+
+On the device: the tuned configuration, the default, a naive landmark, and the baselines of the reference
+file. On the host: numpy on one thread, and the same kernel on all cores as an OpenCL device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from autotune.analysis.transfers import call_transfer_ms
+from autotune.core.records import Config, Sizes, Tier
+from autotune.core.trials import Status, Trial
+from autotune.errors import AutotuneError, ChildFailed, InputError, NoConfig
+from autotune.evaluation.baselines import ONE_THREAD, Baselines, baseline_times
+from autotune.processes.child import Child
+from autotune.serving.lookup import best_config
+from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, TuningTask, bind_target
+
+TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
+_BASELINES_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Contender:
+    """The time of one way to do the work; None where it failed. `detail` says what ran, or why it failed.
+
+    `on_device` says whether its time leaves out copies from and to the host.
+    """
+
+    name: str
+    time_ms: float | None
+    detail: str
+    on_device: bool
+
+
+@dataclass(frozen=True)
+class Versus:
+    """All contenders for one problem, and what copies cost a call; None where they were not timed."""
+
+    sizes: Sizes
+    contenders: tuple[Contender, ...]
+    pinned_ms: float | None
+    pageable_ms: float | None
+
+    @property
+    def tuned_ms(self) -> float | None:
+        """The time of the tuned kernel alone."""
+        return next((one.time_ms for one in self.contenders if one.name == TUNED), None)
+
+    @property
+    def fastest_host(self) -> Contender | None:
+        """The fastest contender that needs no copies."""
+        timed = [one for one in self.contenders if not one.on_device and one.time_ms is not None]
+        return min(timed, key=lambda one: one.time_ms or 0.0, default=None)
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether the tuned kernel with copies from pageable memory beats every host contender."""
+        host = self.fastest_host
+        if host is None or host.time_ms is None or self.tuned_ms is None or self.pageable_ms is None:
+            return None
+        return self.tuned_ms + self.pageable_ms < host.time_ms
+
+
+def versus(
+    target: Target, options: Options, observer: Observer, cpu: str | None, naive: str | None = None
+) -> Versus:
+    """Time all contenders for one problem.
+
+    Args:
+        target: The space, the device and the problem.
+        options: How to compile and run.
+        observer: Receives the events of the runs.
+        cpu: The host as an OpenCL device; None leaves it out.
+        naive: The landmark to take as naive; None takes the first.
+
+    Raises:
+        InputError: There is no such landmark.
+        SetupError: The reference or the device cannot be used.
+    """
+    task = bind_target(target, observer.stage)
+    configs = dict(_configs(task, options, naive))
+    pinned = pageable = None
+    with _open(task, options, observer) as context:
+        observer.started(task, len(configs), context.journal)
+        trials = context.evaluator([config for config, _ in configs.values()])
+        found = [
+            _contender(name, trial, detail)
+            for (name, (_, detail)), trial in zip(configs.items(), trials, strict=True)
+        ]
+        problem = context.maker.make(task.spec.default).problem
+        if task.device.kind == "gpu":
+            pinned, pageable = (call_transfer_ms(context, problem, pinned=one) for one in (True, False))
+    child = Child(Baselines, task.spec.reference, problem, environment=ONE_THREAD)
+    try:
+        for one in child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S):
+            is_host = one.name.startswith("numpy")
+            detail = one.detail or ("one thread" if is_host else "runs one after the other, caches warm")
+            found.append(Contender(one.name, one.time_ms, detail, on_device=not is_host))
+    except ChildFailed as error:
+        found.append(Contender("baselines", None, str(error).partition("\n")[0], on_device=True))
+    finally:
+        child.kill()
+    if cpu is not None and task.device.kind == "gpu":
+        on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
+        found.append(_on_all_cores(on_host, options, observer))
+    return Versus(dict(task.space.problem.sizes), tuple(found), pinned, pageable)
+
+
+def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
+    journal = options.journal or default_journal(task, "versus.jsonl")
+    return open_context(task, replace(options, journal=journal, fresh=True), observer, FULL_POLICY)
+
+
+def _configs(
+    task: TuningTask, options: Options, naive: str | None
+) -> Iterator[tuple[str, tuple[Config, str]]]:
+    """What runs on the device: name, configuration and what it is."""
+    tuned, how = _served(task, options)
+    yield TUNED, (tuned, how)
+    yield DEFAULT, (task.spec.default, "the default of the space")
+    landmarks = {one.name: one.config for one in task.spec.landmarks}
+    if naive is not None and naive not in landmarks:
+        raise InputError(
+            f"--naive {naive}: no such landmark; {task.spec.path} has {', '.join(landmarks) or 'none'}"
+        )
+    first = naive or next((name for name, config in landmarks.items() if config in task.space), None)
+    if first is not None:
+        yield NAIVE, (landmarks[first], f"the landmark {first}")
+
+
+def _served(task: TuningTask, options: Options) -> tuple[Config, str]:
+    """The configuration that production code gets for the problem, and why; else the default."""
+    problem = task.space.problem
+    try:
+        best = best_config(
+            task.spec.kernel,
+            task.device,
+            dtype=problem.dtype,
+            strict=False,
+            min_match=Tier.DEFAULT,
+            cache=options.cache,
+            on_miss=None,
+            data=problem.data or None,
+            **problem.sizes,
+        )
+    except (NoConfig, InputError):
+        return task.spec.default, "not tuned: the default"
+    if best.config not in task.space:
+        return task.spec.default, "not tuned: the default"
+    return best.config, f"tuned: {best.match.tier.value}"
+
+
+def _contender(name: str, trial: Trial, detail: str) -> Contender:
+    failed = "" if trial.status is Status.OK else f"{trial.status.value}: {trial.detail}"
+    return Contender(name, trial.time_ms, failed or detail, on_device=True)
+
+
+def _on_all_cores(target: Target, options: Options, observer: Observer) -> Contender:
+    """The fastest of the tuned configuration, the default and the landmarks on the host's OpenCL device."""
+    try:
+        task = bind_target(target, observer.stage)
+        known = {
+            one.config: f"the landmark {one.name}" for one in task.spec.landmarks if one.config in task.space
+        }
+        tuned, how = _served(task, options)
+        known |= {task.spec.default: "the default", tuned: how}
+        with _open(task, replace(options, journal=None), observer) as context:
+            observer.started(task, len(known), context.journal)
+            trials = _timed(context, list(known))
+    except AutotuneError as error:
+        return Contender(CPU, None, str(error).partition("\n")[0], on_device=False)
+    best = min(trials, key=lambda trial: trial.time_ms or 0.0, default=None)
+    if best is None:
+        return Contender(CPU, None, "no configuration ran", on_device=False)
+    detail = f"{task.device.compute_units} compute units of {task.device.name}, {known[best.config]}"
+    return Contender(CPU, best.time_ms, detail, on_device=False)
+
+
+def _timed(context: TuningContext, configs: Sequence[Config]) -> list[Trial]:
+    return [trial for trial in context.evaluator(configs) if trial.time_ms is not None]

@@ -1,0 +1,170 @@
+"""Time the tuned kernel beside its default, a naive version, libraries, and the host's processor.
+
+Times of the host need no copies; those of a GPU are shown with and without copies from and to the host.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import product
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from autotune.cli import options as opt
+from autotune.cli._tables import sizes_text, table
+from autotune.cli.output import emit
+from autotune.core.trials import Budget
+from autotune.report.figures import Line, over_size, save
+
+if TYPE_CHECKING:
+    from autotune.analysis.versus import Contender, Versus
+
+EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `autotune versus`."""
+    opt.add_target(parser)
+    parser.add_argument(
+        "--sweep",
+        metavar="NAME=FIRST:LAST:STEP",
+        action="append",
+        default=[],
+        help="time each of these sizes, such as n=2**12:2**28:x16: where does the GPU begin to pay?",
+    )
+    parser.add_argument("--naive", metavar="LANDMARK", help="the naive version (default: the first landmark)")
+    parser.add_argument(
+        "--cpu",
+        metavar="DEVICE",
+        default="opencl:0",
+        help="the host's processor as a device, or none (default %(default)s)",
+    )
+    opt.add_run(parser)
+    opt.add_cache(parser, "where to look for tuned results")
+    opt.add_plot(parser, "also draw the times over size")
+    opt.add_json(parser)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    """Time all contenders at every size and print a table for each."""
+    from dataclasses import replace
+
+    from autotune.analysis.versus import versus
+    from autotune.cli._tables import console
+    from autotune.cli.progress import SearchProgress, verbosity
+
+    target = opt.target(parsed)
+    swept = opt.ranges(parsed.sweep)
+    problems = [
+        {**target.sizes, **dict(zip(swept, sizes, strict=True))} for sizes in product(*swept.values())
+    ]
+    cpu = None if parsed.cpu == "none" else parsed.cpu
+    options = opt.run_options(parsed, budget=Budget())
+    with SearchProgress(verbosity(parsed)) as progress:
+        found = [
+            versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive) for sizes in problems
+        ]
+    if parsed.json:
+        emit([{**asdict(one), "pays": one.pays} for one in found])
+    else:
+        out = console()
+        for one in found:
+            out.print(f"{parsed.space} {sizes_text(one.sizes)}")
+            out.print(versus_table(one))
+        out.print(_where_it_pays(found))
+    if parsed.plot is not None:
+        save(
+            over_size(f"{parsed.space}: times with what else does the work", _lines(found), (), {}),
+            parsed.plot,
+        )
+
+
+def versus_table(one: Versus) -> Table:
+    """Make a table with a row for each contender: its time, also with copies, and the speed-ups over it."""
+    rows = [
+        (
+            each.name,
+            _text(each.time_ms),
+            _ratio(each.time_ms, one.tuned_ms),
+            _text(_with(each, one.pinned_ms)),
+            _text(_with(each, one.pageable_ms)),
+            _ratio(
+                _with(each, one.pageable_ms),
+                None if one.tuned_ms is None else _sum(one.tuned_ms, one.pageable_ms),
+            ),
+            each.detail,
+        )
+        for each in one.contenders
+    ]
+    columns = (
+        "what",
+        "ms",
+        "of tuned",
+        "with pinned copies",
+        "with pageable copies",
+        "of tuned so",
+        "settings",
+    )
+    return table(columns, rows)
+
+
+def _with(contender: Contender, copies_ms: float | None) -> float | None:
+    """The time of a call: with copies, unless it is one of the host."""
+    if contender.time_ms is None or not contender.on_device:
+        return contender.time_ms
+    return _sum(contender.time_ms, copies_ms)
+
+
+def _sum(time_ms: float, copies_ms: float | None) -> float | None:
+    return None if copies_ms is None else time_ms + copies_ms
+
+
+def _text(time_ms: float | None) -> str:
+    return "-" if time_ms is None else f"{time_ms:.4g}"
+
+
+def _ratio(time_ms: float | None, tuned_ms: float | None) -> str:
+    return "-" if time_ms is None or not tuned_ms else f"{time_ms / tuned_ms:.3g}x"
+
+
+def _where_it_pays(found: Sequence[Versus]) -> str:
+    """From which size on a call with copies beats the host."""
+    known = [one for one in found if one.pays is not None]
+    if not known:
+        return "copies or times of the host are missing, so that nothing can be said of whole calls"
+    first = next((one for place, one in enumerate(known) if all(later.pays for later in known[place:])), None)
+    if first is None:
+        return "with pageable copies the host is faster, at the largest size too"
+    return f"with pageable copies the device is faster than the host from {sizes_text(first.sizes)} on"
+
+
+def _lines(found: Sequence[Versus]) -> list[Line]:
+    names = dict.fromkeys(each.name for one in found for each in one.contenders)
+    lines = []
+    for name in names:
+        points = [
+            (_volume(one), each.time_ms)
+            for one in found
+            for each in one.contenders
+            if each.name == name and each.time_ms is not None
+        ]
+        if points:
+            lines.append(Line(name, [x for x, _ in points], [y for _, y in points]))
+    copied = [
+        (_volume(one), _sum(one.tuned_ms, one.pageable_ms)) for one in found if one.tuned_ms is not None
+    ]
+    timed = [(x, y) for x, y in copied if y is not None]
+    return [
+        *lines,
+        *([Line("tuned, with copies", [x for x, _ in timed], [y for _, y in timed])] if timed else []),
+    ]
+
+
+def _volume(one: Versus) -> float:
+    volume = 1.0
+    for size in one.sizes.values():
+        volume *= size
+    return volume

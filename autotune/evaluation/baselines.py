@@ -1,0 +1,86 @@
+"""Times what a kernel is compared with: functions of its reference file, in a process of their own.
+
+A function `baseline_NAME(inputs, sizes)` prepares a run, for example by bringing the inputs to a GPU, and
+returns two functions: one that begins a run, and one that waits until all runs have ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from autotune.errors import BrokenReference
+from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.reference import call, functions_of
+from autotune.evaluation.work_item import ProblemInstance
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_PREFIX = "baseline_"
+_ROUND_MS = 5.0  # runs are repeated until they take as long
+_MAX_REPEATS = 200
+_ROUNDS = 3
+_LONG_MS = 500.0  # such a run is not repeated
+
+
+@dataclass(frozen=True)
+class BaselineTime:
+    """The time of one run of a baseline in ms; None where it failed, for the reason in `detail`."""
+
+    name: str
+    time_ms: float | None
+    detail: str = ""
+
+
+class Baselines:
+    """The baselines of a reference file, with the inputs of one problem."""
+
+    def __init__(self, reference: Path, problem: ProblemInstance) -> None:
+        self._path = reference
+        self._sizes = dict(problem.definition.sizes)
+        self._inputs = draw_inputs(problem.definition, problem.arrays)
+
+    def times(self) -> tuple[BaselineTime, ...]:
+        """The time of every baseline; without one for numpy, the reference takes its place."""
+        found = functions_of(self._path)
+        named = {name.removeprefix(_PREFIX): one for name, one in found.items() if name.startswith(_PREFIX)}
+        timed = tuple(self._time(name, one) for name, one in named.items())
+        if "numpy" in named:
+            return timed
+        run = partial(found["reference"], self._inputs, self._sizes)
+        return (BaselineTime("numpy (reference)", _time_ms(run, lambda: None)), *timed)
+
+    def _time(
+        self, name: str, prepare: Callable[..., tuple[Callable[[], object], Callable[[], object]]]
+    ) -> BaselineTime:
+        what = f"{prepare.__name__}(inputs, sizes)"
+        try:
+            run, wait = call(self._path, prepare, what, self._inputs, self._sizes)
+            return BaselineTime(name, call(self._path, _time_ms, what, run, wait))
+        except BrokenReference as error:
+            return BaselineTime(name, None, str(error).partition("\n")[0].rpartition(" raised ")[2])
+
+
+def baseline_times(state: Baselines) -> tuple[BaselineTime, ...]:
+    """For a child process: the times of all baselines."""
+    return state.times()
+
+
+def _time_ms(run: Callable[[], object], wait: Callable[[], object]) -> float:
+    """The least mean time of a run, over rounds of several runs that are begun at once, after a warm-up."""
+    first_ms = _elapsed_ms(run, wait, 1)
+    if first_ms > _LONG_MS:
+        return first_ms
+    once_ms = _elapsed_ms(run, wait, 1)
+    repeats = max(1, min(_MAX_REPEATS, int(_ROUND_MS / max(once_ms, 1e-3))))
+    return min(_elapsed_ms(run, wait, repeats) for _ in range(_ROUNDS))
+
+
+def _elapsed_ms(run: Callable[[], object], wait: Callable[[], object], repeats: int) -> float:
+    began = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    wait()
+    return (time.perf_counter() - began) * 1e3 / repeats

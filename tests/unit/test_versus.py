@@ -1,0 +1,57 @@
+"""`autotune versus`: contenders beside the tuned kernel, and where a device begins to pay."""
+
+import json
+
+import pytest
+
+from autotune.analysis.versus import CPU, TUNED, Contender, Versus
+from tests.conftest import REFERENCE
+
+BASELINE = """
+
+def baseline_numpy(inputs, sizes):
+    x = inputs["x"]
+    return lambda: 2 * x, lambda: None
+
+
+def baseline_library(inputs, sizes):
+    raise ImportError("there is no such library")
+"""
+
+
+def test_every_contender_has_a_time_or_a_reason(folder):
+    (folder.path / "reference.py").write_text(REFERENCE + BASELINE)
+    done = folder.run(
+        *("versus", "double.yaml", "--device", "fake", "--sweep", "n=100:1000:x10"),
+        "--naive",
+        "second",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["sizes"] for one in found] == [{"n": 100}, {"n": 1000}]
+    rows = {row["name"]: row for row in found[0]["contenders"]}
+    assert rows["naive"]["detail"] == "the landmark second"
+    assert rows["tuned"]["detail"] == "not tuned: the default"
+    assert rows["numpy"]["time_ms"] > 0 and not rows["numpy"]["on_device"]
+    assert rows["library"]["time_ms"] is None
+    assert rows["library"]["detail"].startswith("ImportError: there is no such library")
+
+
+def test_without_a_baseline_the_reference_stands_for_numpy(folder):
+    done = folder.run("versus", "double.yaml", "--device", "fake")
+    assert done.returncode == 0, done.stderr
+    assert "numpy (reference)" in done.stdout
+
+
+def test_an_unknown_landmark_is_refused(folder):
+    done = folder.run("versus", "double.yaml", "--device", "fake", "--naive", "third")
+    assert done.returncode == 2
+    assert "--naive third: no such landmark" in done.stderr
+
+
+@pytest.mark.parametrize(("host_ms", "pays"), [(5.0, True), (3.0, False)])
+def test_a_device_pays_when_it_is_faster_with_its_copies(host_ms, pays):
+    rows = (Contender(TUNED, 1.0, "", on_device=True), Contender(CPU, host_ms, "", on_device=False))
+    assert Versus({}, rows, pinned_ms=1.0, pageable_ms=3.0).pays is pays
+    assert Versus({}, rows, pinned_ms=None, pageable_ms=None).pays is None
