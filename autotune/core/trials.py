@@ -227,6 +227,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class DeviceScale:
+    """How long one of several devices takes relative to the others, with the 95% interval."""
+
+    scale: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class Budget:
     """The limits of a search; None means no limit."""
 

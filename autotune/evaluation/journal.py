@@ -19,10 +19,17 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.text import count_text
-from autotune.core.trials import Measurement, Status, Trial
+from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
 from autotune.evaluation.journal_edits import Edit, KeyOf, edit_of
-from autotune.evaluation.journal_rows import decode_trial, encode_measurement, encode_trial, read_finals
+from autotune.evaluation.journal_rows import (
+    decode_trial,
+    encode_measurement,
+    encode_scales,
+    encode_trial,
+    read_devices,
+    read_finals,
+)
 from autotune.processes.files import hold
 
 VERSION = 1
@@ -96,6 +103,10 @@ class Journal:
         """Write the measurements of a last round, by key; raises WriteError when that fails."""
         self.finals[tuple(sorted(measurements))] = dict(measurements)
         self._write({"finals": {key: encode_measurement(value) for key, value in measurements.items()}})
+
+    def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
+        """Write how the devices of a search compare; raises WriteError when that fails."""
+        self._write({"devices": encode_scales(scales)})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
@@ -292,6 +303,8 @@ class _Rows:
             if "trial" in row:
                 trial = decode_trial(row["trial"])
                 self.trials[trial.key] = trial
+            elif "devices" in row:
+                read_devices(row["devices"], "devices")
             else:
                 measured = read_finals(row.get("finals"), "finals")
                 key = tuple(sorted(measured))

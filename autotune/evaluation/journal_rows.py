@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import DeviceScale, Measurement, Rule, Status, Trial
 
 _OPTIONAL = {  # fields of a trial that are left out of a row at this value
     "detail": "",
@@ -58,6 +59,18 @@ def _decode_measurement(row: object, place: str) -> Measurement:
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
 
 
+def encode_scales(scales: Mapping[str, DeviceScale]) -> dict[str, Any]:
+    """Convert the scales of devices to JSON values."""
+    return {name: {"scale": scale.scale, "interval": list(scale.interval)} for name, scale in scales.items()}
+
+
+def _decode_scale(row: object, place: str) -> DeviceScale:
+    found = values.record(DeviceScale, {"scale": values.amount, "interval": _samples}, (), row, place)
+    if len(found.interval) != 2:
+        raise values.Damaged(place, "two ends of an interval", found.interval)
+    return found
+
+
 def _samples(value: object, place: str) -> tuple[float, ...]:
     """Times in ms, as floats even where the journal has integers."""
     return tuple(map(float, values.list_of(values.amount)(value, place)))
@@ -106,4 +119,5 @@ _TRIAL: dict[str, values.Read] = {
     **dict.fromkeys(("by_machine", "failed_last_round"), values.truth),
     **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), values.integer),
 }
+read_devices = values.mapping_of(_decode_scale, values.text)
 read_finals = values.mapping_of(_decode_measurement, values.text)

@@ -116,6 +116,7 @@ class TuningContext:
     sanitizer: Sanitizer | None
     skips_sanitizer: bool  # although there may be one
     observer: Observer
+    fleet: Fleet | None = None
 
 
 def scoring_of(task: TuningTask, options: Options) -> Scoring:
@@ -263,6 +264,7 @@ def open_context(
         scoring = scoring_of(task, options)
         worker: DeviceWorker
         make: Callable[..., Evaluator]
+        fleet = None
         if cluster is None:
             worker, make = processes.worker(task, default, maker), Evaluator
         else:
@@ -295,6 +297,7 @@ def open_context(
             sanitizer=_sanitizer(task, processes.variables) if options.sanitizer else None,
             skips_sanitizer=not options.sanitizer,
             observer=observer,
+            fleet=fleet,
         )
 
 

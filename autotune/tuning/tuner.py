@@ -30,7 +30,7 @@ from autotune.serving.cache import (
     writable_root,
 )
 from autotune.space import lint_source
-from autotune.tuning.conclusion import conclude
+from autotune.tuning.conclusion import MAX_LAST_ROUND_S, conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
     FULL_POLICY,
@@ -94,7 +94,15 @@ def search(
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
         label = f"{engine}:{strategy}" if strategy else engine
         left_s = _left_s(options, context.evaluator.spent_s)
-        return conclude(context, options.seed, root, label, sources, began, left_s)
+        if context.fleet is None:
+            return conclude(context, options.seed, root, label, sources, began, left_s)
+        from autotune.tuning.several_devices import repeat_last_round
+
+        context = replace(context, worker=context.fleet.worker(next(iter(context.fleet.devices))))
+        half_s = None if left_s is None else left_s / 2
+        result = conclude(context, options.seed, root, label, sources, began, half_s)
+        repeat_last_round(context, context.fleet, result, half_s or MAX_LAST_ROUND_S)
+        return result
 
 
 def _left_s(options: Options, spent_s: float) -> float | None:
@@ -126,6 +134,10 @@ def explore(
     default = _start(context, context.observer, total, note)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)
+    if context.fleet is not None:
+        from autotune.tuning.several_devices import calibrate
+
+        calibrate(context, context.fleet)
     with suppress(BudgetSpent):
         searcher.search(task.space, context.evaluator, seed=options.seed)
 

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from autotune.errors import SetupError
 from autotune.evaluation.journal import read_trials
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
+several_devices = pytest.importorskip("autotune.tuning.several_devices")
 
 WAITING = """\
 import time
@@ -47,3 +49,33 @@ def test_devices_that_are_unknown_or_that_one_process_must_see_are_refused(folde
     folder.edit("verify: {rtol: 0, atol: 0}", "verify: {rtol: 0, atol: 0, full: trusted}")
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
     assert done.returncode == 2 and "needs one device" in done.stderr
+
+
+def test_a_device_that_is_off_or_noisy_is_named_and_left_out(folder):
+    folder.write(WAITING.replace("+ B + 1.0", "+ B + 1.0 + 0.5 * DEVICE"))
+    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", "--journal", "j.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "fake:1 is left out: it takes" in done.stderr
+    rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
+    (scales,) = [row["devices"] for row in rows if "devices" in row]
+    assert sorted(name.partition("/")[2] for name in scales) == ["fake:0", "fake:1"]
+    measured = [row["trial"]["device"].partition("/")[2] for row in rows if "trial" in row]
+    assert set(measured[1:]) == {"fake:0"} and len(measured) == 17
+
+
+def test_scales_are_relative_to_the_middle_device_and_a_wide_interval_is_noise():
+    steady, slow, noisy = [1.0] * 8, [1.05] * 8, [0.9, 1.1] * 4
+    scales = several_devices.scales_of(
+        {"a": [steady, []], "b": [slow, slow], "c": [steady, steady], "d": [noisy, steady]}
+    )
+    assert {name for name, scale in scales.items() if several_devices.is_alike(scale)} == {"a", "c"}
+    assert scales["b"].scale == pytest.approx(1.05) and scales["d"].scale == pytest.approx(1.0)
+    with pytest.raises(SetupError, match="no configuration runs on all devices"):
+        several_devices.scales_of({"a": [steady, []], "b": [[], steady]})
+
+
+def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
+    folder.write(WAITING.replace("B + 1.0", "B + 1.0 + 2 * (DEVICE == 1 and A == 5)"))
+    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", "--json")
+    assert json.loads(done.stdout)["config"] == {"A": 5, "B": 0}
+    assert "fake:1 disagrees with" in done.stderr and "there the best takes 3 ms" in done.stderr

@@ -1,0 +1,166 @@
+"""Makes sure that times of several devices can be compared, before the search and after it.
+
+Before: every device times the same few configurations. One that is off or noisy takes no part.
+After: the last round, which runs on one device, is repeated on a second one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from statistics import median, median_low
+
+import numpy as np
+
+from autotune.core.stages import Stage
+from autotune.core.trials import Binary, DeviceScale, Failure, Verdict, median_interval
+from autotune.errors import SetupError
+from autotune.evaluation.device_process import sample, verify_once
+from autotune.evaluation.fleet import Fleet, RemoteWorker
+from autotune.evaluation.instance import KernelInstance
+from autotune.tuning.context import TuningContext
+from autotune.tuning.finals import remeasure, winner_and_ties
+from autotune.tuning.result import Result
+
+CONFIGURATIONS = 4  # that are timed on every device: the default, and others from all over the space
+ROUNDS = 8
+MAX_OFF = 0.02  # relative difference to the other devices, and half the width of its interval
+
+_Times = list[list[float]]  # by configuration, in ms; empty for one that fails
+
+
+def calibrate(context: TuningContext, fleet: Fleet) -> None:
+    """Compare the devices, write their scales to the journal, and go on without those that are unlike.
+
+    Raises:
+        SetupError: No configuration runs on all devices, or none of them is like another and steady.
+    """
+    names = list(fleet.devices)
+    if len(names) < 2:
+        return
+    context.observer.stage(Stage(f"comparing {len(names)} devices"))
+    compiled = list(_compiled(context))
+    with ThreadPoolExecutor(len(names)) as threads:
+        timed = list(threads.map(lambda name: _times(context, fleet.worker(name), compiled), names))
+    scales = scales_of(dict(zip(names, timed, strict=True)))
+    context.journal.append_devices(scales)
+    unlike = {name: scale for name, scale in scales.items() if not is_alike(scale)}
+    for name, scale in unlike.items():
+        context.observer.warn(f"warning: {name} is left out: {_why(scale)}")
+    if len(unlike) == len(names):
+        raise SetupError("no device takes steady times; search with one device")
+    if unlike:
+        fleet.leave_out(list(unlike))
+
+
+def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
+    """The scale of every device relative to the middle one, which is the faster one of two."""
+    common = [
+        number
+        for number in range(len(next(iter(times.values()))))
+        if all(timed[number] for timed in times.values())
+    ]
+    if not common:
+        raise SetupError("no configuration runs on all devices; search with one device")
+    medians = {name: [median(timed[number]) for number in common] for name, timed in times.items()}
+    means = {name: math.exp(np.mean(np.log(values))) for name, values in medians.items()}
+    middle = median_low(means.values())
+    usual = medians[next(name for name, value in means.items() if value == middle)]
+    scales = {}
+    for name, timed in times.items():
+        ratios = [
+            value / expected
+            for number, expected in zip(common, usual, strict=True)
+            for value in timed[number]
+        ]
+        scales[name] = DeviceScale(median(ratios), median_interval(ratios))
+    return scales
+
+
+def is_alike(scale: DeviceScale) -> bool:
+    """Whether times of a device can be compared with those of the others."""
+    low, high = scale.interval
+    return abs(scale.scale - 1) <= MAX_OFF and (high - low) / 2 <= MAX_OFF
+
+
+def _why(scale: DeviceScale) -> str:
+    low, high = scale.interval
+    times = f"it takes {scale.scale:.3f} ({low:.3f} to {high:.3f}) times as long as the others"
+    return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
+
+
+def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
+    """The configurations that are compared, as far as they compile."""
+    space = context.task.space
+    rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
+    configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
+    instances = [context.maker.make(config) for config in configs]
+    compilations = [context.pool.submit(one.source, one.options, one.names) for one in instances]
+    return [
+        (instance, binary)
+        for instance, compilation in zip(instances, compilations, strict=True)
+        if isinstance(binary := compilation.result(), Binary)
+    ]
+
+
+def _times(
+    context: TuningContext, worker: RemoteWorker, compiled: Sequence[tuple[KernelInstance, Binary]]
+) -> _Times:
+    """Time the configurations in turns on one device, after verifying them there."""
+    times: _Times = [[] for _ in compiled]
+    runs: dict[int, bool] = {}  # the configurations that passed, and whether they can be repeated
+    for number, (instance, binary) in enumerate(compiled):
+        verdict: Verdict | Failure = worker.prepare(instance.problem) or worker.run(
+            verify_once, binary, instance.problem, timeout_s=context.timeout_s
+        )
+        if isinstance(verdict, Verdict) and verdict.failure is None:
+            runs[number] = verdict.repeatable
+    for _ in range(ROUNDS):
+        for number, repeatable in list(runs.items()):
+            instance, binary = compiled[number]
+            answer: tuple[float, ...] | Failure = worker.prepare(instance.problem) or worker.run(
+                sample,
+                binary,
+                instance.problem,
+                context.policy.conditions,
+                timeout_s=context.timeout_s,
+                count=2,
+                batch=context.journal.batch or 1,
+                repeatable=repeatable,
+            )
+            if isinstance(answer, Failure):
+                del runs[number]
+                times[number] = []
+            else:
+                times[number].append(min(answer))
+    return times
+
+
+def repeat_last_round(context: TuningContext, fleet: Fleet, result: Result, limit_s: float) -> None:
+    """Run the last round on a second device, too; warn if another configuration wins there."""
+    used = context.worker.device if isinstance(context.worker, RemoteWorker) else ""
+    second = next((name for name in fleet.devices if name != used), None)
+    if second is None:
+        return
+    keys = next(reversed(context.journal.finals))
+    known = {trial.key: trial for trial in (*context.journal.trials.values(), result.winner)}
+    chosen = [replace(known[key], objective=context.objective) for key in keys if key in known]
+    context.observer.stage(Stage(f"repeating the last round on {second}"))
+    there = replace(context, worker=fleet.worker(second))
+    outcome = remeasure(there, chosen, time.perf_counter() + limit_s)
+    if failure := outcome.rejected.get(result.winner.key):
+        context.observer.warn(
+            f"warning: the best fails on {second}: {failure.status.value}: {failure.detail}"
+        )
+        return
+    passed = [trial for trial in chosen if trial.key in outcome.measurements]
+    first, *ties = winner_and_ties(passed, outcome.measurements, context.objective)
+    if result.winner.key not in {trial.key for trial in (first, *ties)}:
+        best_ms, own_ms = (outcome.measurements[one.key].median_ms for one in (first, result.winner))
+        context.observer.warn(
+            f"warning: {second} disagrees with {used}: there the best takes {own_ms:.4g} ms, and "
+            f"{first.config} {best_ms:.4g} ms"
+        )
