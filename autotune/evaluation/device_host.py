@@ -138,10 +138,21 @@ def evaluate(name: str, items: Sequence[WorkItem], timeout_s: float) -> list[Eva
     return [_host(name).evaluate(item, timeout_s) for item in items]
 
 
-def call_worker(name: str, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a method of the device process's worker, or read a property."""
-    found = getattr(_host(name).worker, method)
-    return found(*arguments, **options) if callable(found) else found
+async def call_worker(
+    name: str,
+    method: str,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    dask_worker: distributed.Worker,
+) -> Any:
+    """Call a method of the device process's worker, or read a property, while the Dask worker goes on."""
+    worker = cast(DeviceHost, dask_worker.plugins[name]).worker
+
+    def call() -> Any:
+        found = getattr(worker, method)
+        return found(*arguments, **options) if callable(found) else found
+
+    return await asyncio.to_thread(call)
 
 
 def claimed_device(name: str, dask_worker: distributed.Worker) -> str | None:

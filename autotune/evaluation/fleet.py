@@ -28,7 +28,6 @@ from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 
 QUEUED = 2  # tasks per device: one runs and one waits, so that no device waits for this process
 MAX_ALONE_S = 60.0  # without any device, before the search ends
-_ASKED_AGAIN_S = 5.0
 
 
 class Fleet:
@@ -167,25 +166,16 @@ class RemoteWorker:
         self._call("close")
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        future = self._client.submit(
-            call_worker,
-            self._plugin,
-            method,
-            arguments,
-            options,
-            workers=[self._address],
-            resources={self._plugin: 1},
-            pure=False,
-        )
-        while True:
-            try:
-                return future.result(_ASKED_AGAIN_S)
-            except distributed.TimeoutError:
-                if self._address in self._client.scheduler_info(n_workers=-1)["workers"]:
-                    continue
-            except (distributed.KilledWorker, distributed.client.FutureCancelledError):
-                pass
-            raise SetupError(f"{self.device}: its worker is gone; the same command goes on") from None
+        # directly, not as a task: a call then takes 2 ms, not 20, and a last round makes hundreds
+        try:
+            found = self._client.run(
+                call_worker, self._plugin, method, arguments, options, workers=[self._address]
+            )
+        except OSError as error:
+            raise SetupError(
+                f"{self.device}: its worker is gone ({error}); the same command goes on"
+            ) from None
+        return found[self._address]
 
 
 @contextmanager

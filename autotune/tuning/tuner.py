@@ -94,14 +94,15 @@ def search(
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
         label = f"{engine}:{strategy}" if strategy else engine
         left_s = _left_s(options, context.evaluator.spent_s)
-        if context.fleet is None:
+        fleet = context.fleet
+        if fleet is None:
             return conclude(context, options.seed, root, label, sources, began, left_s)
         from autotune.tuning.several_devices import repeat_last_round
 
-        context = replace(context, worker=context.fleet.worker(next(iter(context.fleet.devices))))
+        context = replace(context, worker=fleet.worker(next(iter(fleet.devices))))
         half_s = None if left_s is None else left_s / 2
         result = conclude(context, options.seed, root, label, sources, began, half_s)
-        repeat_last_round(context, context.fleet, result, half_s or MAX_LAST_ROUND_S)
+        repeat_last_round(context, fleet, result, half_s or MAX_LAST_ROUND_S)
         return result
 
 

@@ -39,7 +39,7 @@ def test_every_configuration_is_measured_once_by_either_device(folder):
     assert rows == len(trials) == found["trials"] == 17
     assert {trial.device.partition("/")[2] for trial in trials} == {"fake:0", "fake:1"}
     assert found["config"] == {"A": 5, "B": 0}
-    again = search(folder, "--journal", "j.jsonl")
+    again = folder.search("--journal", "j.jsonl")
     assert again["resumed"] == 17 and again["config"] == found["config"]
 
 

@@ -94,13 +94,15 @@ class _Run:
                 probability, _ = improvement(model, history)
                 unlikely = unlikely + 1 if probability < UNLIKELY else 0
                 if unlikely == MODELS_TO_STOP:
-                    return
+                    break
             while len(history) < GROWTH * fitted_to:
                 # few in the beginning, when every result changes the model
                 rows = model.propose(self._room(len(history) // 2), history)
                 if not rows and not self._pending:
                     break
                 model.update(history, self._try(rows))
+        while self._pending:
+            self._try(())
 
     def _room(self, wanted: int) -> int:
         """How many more configurations to try at once, where `wanted` would do for one device."""
