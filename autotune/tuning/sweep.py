@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem
+PART = 3  # of the budget, one part for each problem that is searched, but the first
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 LABEL = "sweep"  # the engine of results, as the cache says it
@@ -91,9 +93,10 @@ def sweep(
 ) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
-    The first search, in the middle of the range, has the whole budget; the others of its element type share
-    as much again, and start from their neighbours' results. Then the best of all sizes are measured at every
-    size in turns. Results and tables are stored in the cache.
+    Every second size is searched, from the middle of the range outwards: the first one with the whole
+    budget, the others with a part of it. The sizes between try only what their neighbours' results suggest.
+    Then the best of all sizes are measured at every size in turns. Results and tables are stored in the
+    cache.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -117,20 +120,23 @@ def sweep(
     check_writable(root, first.device, first.spec.kernel)
     found: dict[int, tuple[Trial, ...]] = {}
     with open_processes(first, options, observer) as processes:
-        for number in _order(tasks):
+        searched = _searched(tasks)
+        for number in [*searched, *_between(tasks, searched)]:
             task = tasks[number]
-            share = options if not found else _share(options, _count(tasks, task) - 1)
+            parts = (PART if found else 1) if number in searched else _count(tasks, task)
+            share = _share(options, parts)
             sources = _sources(tasks, found, task, options)
+            searcher = _searcher(task, share, sources, number in searched)
             note = f"sweep: {_text(task)}, {len(found) + 1} of {len(tasks)}"
             with open_context(task, share, observer, POLICY, processes) as context:
-                explore(context, _searcher(task, share, sources), share, note, None if found else cpu_times())
+                explore(context, searcher, share, note, None if found else cpu_times())
                 found[number] = tuple(context.evaluator.trials.values())
         results, rows, tables = [], [], []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
             own = {number: task for number, task in enumerate(tasks) if task.space.problem.dtype == dtype}
-            searched = [_searched_row(task, found[number]) for number, task in own.items()]
+            timed = [_searched_row(task, found[number]) for number, task in own.items()]
             group = _Group(
-                _share(options, len(own)), observer, processes, root, cover(searched, 2 * max_variants)
+                _share(options, len(own)), observer, processes, root, cover(timed, 2 * max_variants)
             )
             group.check(tasks[min(own)])
             for number, task in own.items():
@@ -140,22 +146,30 @@ def sweep(
             rows += measured
             if len(own) > 1:
                 found_at = _found_at((task, found[number]) for number, task in own.items())
-                tables.append(_table(tasks[min(own)], measured, found_at, max_variants))
+                left_out = [tasks[number].space.problem.sizes for number in own if number in searched]
+                tables.append(_table(tasks[min(own)], measured, found_at, left_out, max_variants))
     record = kernel_record(results[-1], (), options.seed, POLICY)
     store(root, first.device, replace(record, entries=(), variants=tuple(tables)))
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _order(tasks: Sequence[TuningTask]) -> list[int]:
-    """The problems from the middle of the first element type's sizes outwards, then those of other types."""
-    groups: dict[str, list[int]] = {}
-    for number, task in enumerate(tasks):
-        groups.setdefault(task.space.problem.dtype, []).append(number)
-    order = []
-    for numbers in groups.values():
-        middle = numbers[len(numbers) // 2]
-        order += sorted(numbers, key=lambda number: _distance(tasks[middle], tasks[number]))
-    return order
+def _searched(tasks: Sequence[TuningTask]) -> list[int]:
+    """The problems that are searched: of each element type every second one, from the middle outwards."""
+    found = []
+    for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
+        numbers = [number for number, task in enumerate(tasks) if task.space.problem.dtype == dtype]
+        middle = len(numbers) // 2
+        found += sorted(numbers[1::2] or numbers, key=partial(_apart, tasks, numbers[middle]))
+    return found
+
+
+def _between(tasks: Sequence[TuningTask], searched: Sequence[int]) -> list[int]:
+    """The other problems."""
+    return [number for number in range(len(tasks)) if number not in searched]
+
+
+def _apart(tasks: Sequence[TuningTask], one: int, other: int) -> float:
+    return _distance(tasks[one], tasks[other])
 
 
 def _distance(one: TuningTask, other: TuningTask) -> float:
@@ -202,10 +216,12 @@ def _sources(
     return tuple(source for source in known if source.source not in own)
 
 
-def _searcher(task: TuningTask, options: Options, sources: tuple[SourceResults, ...]) -> Searcher:
-    """The searcher that the options name; else one for few trials, where neighbours have results."""
+def _searcher(
+    task: TuningTask, options: Options, sources: tuple[SourceResults, ...], is_searched: bool
+) -> Searcher:
+    """The searcher that the options name; else one for few trials for a problem that is not searched."""
     engine, strategy = choose_engine(options, len(task.space))
-    if options.engine is None and engine == "surrogate" and sources:
+    if options.engine is None and engine == "surrogate" and not is_searched:
         engine, strategy = ADOPTION, None
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
 
@@ -285,14 +301,18 @@ def _found_at(problems: Iterable[tuple[TuningTask, Sequence[Trial]]]) -> dict[Co
 
 
 def _table(
-    task: TuningTask, rows: Sequence[Row], found_at: Mapping[Config, Sequence[Sizes]], max_variants: int
+    task: TuningTask,
+    rows: Sequence[Row],
+    found_at: Mapping[Config, Sequence[Sizes]],
+    left_out: Sequence[Sizes],
+    max_variants: int,
 ) -> VariantTable:
     """Choose the variants of an element type."""
     return VariantTable(
         dtype=task.space.problem.dtype,
         sizes=tuple(row.sizes for row in rows),
         configs=tuple(cover(rows, max_variants)),
-        left_out=left_out_slowdowns(rows, found_at, max_variants),
+        left_out=left_out_slowdowns(rows, found_at, left_out, max_variants),
         data=task.space.problem.data,
     )
 

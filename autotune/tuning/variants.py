@@ -33,20 +33,22 @@ def cover(rows: Sequence[Row], limit: int) -> list[Config]:
 
 
 def left_out_slowdowns(
-    rows: Sequence[Row], found_at: Mapping[Config, Sequence[Sizes]], limit: int
+    rows: Sequence[Row], found_at: Mapping[Config, Sequence[Sizes]], searched: Sequence[Sizes], limit: int
 ) -> tuple[float, ...]:
-    """Leave each size out in turn: the slowdown there of the variants that the others would give.
+    """Leave each searched size out in turn: the slowdown there of the variants that the others would give.
 
-    Sizes at the ends of the range are not left out, because nothing is served beyond it by interpolation.
+    What a search would have found at the others, nobody knows. Sizes at the ends of the range are not left
+    out, because nothing is served beyond it by interpolation.
 
     Args:
         rows: The sizes with the times of all candidates.
-        found_at: The sizes whose searches proposed each candidate; what only the size left out proposed does
+        found_at: The sizes at which each candidate was proposed; what only the size left out proposed does
             not take part.
+        searched: The sizes that were searched.
         limit: The most variants.
     """
     slowdowns = []
-    for row in rows:
+    for row in (row for row in rows if row.sizes in searched):
         others = [
             Row(other.sizes, {c: t for c, t in other.relative_times.items() if [*found_at[c]] != [row.sizes]})
             for other in rows
