@@ -106,7 +106,7 @@ def _read(
     from autotune.scaffold import scaffold
 
     own = path.read_text()
-    text = own if _INTRODUCER.search(device_part(own) if path.suffix != ".cl" else own) else whole
+    text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
     text = device_part(text) if "__global__" in text else text
     return scaffold(path.name, name, text, header, entry, undefined, is_small=is_small)
 

@@ -28,16 +28,20 @@ __kernel void shift(__global const float *x, __global float *y)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [("blend.cu", PORTABLE, "guessed from its formula"), ("shift.cl", UNCHECKED, "nothing is compared")],
+    ("name", "text", "says", "dialect"),
+    [
+        ("blend.cu", PORTABLE, "guessed from its formula", "portable"),
+        ("shift.cl", UNCHECKED, "nothing is compared", "opencl"),
+    ],
     ids=["compared", "not compared"],
 )
-def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says):
+def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says, dialect):
     (folder.path / name).write_text(text)
     done = folder.run("new", name)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     space = name.replace(name[-2:], "yaml")
+    assert f"dialect: {dialect}\n" in (folder.path / space).read_text()
     arguments = ("--device", "opencl:0", "--size", "n=8192", "--budget", "2", "--engine", "random", "--json")
     done = folder.run("search", space, *arguments)
     assert done.returncode == 0, done.stderr
