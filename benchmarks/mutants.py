@@ -1,18 +1,19 @@
 """How many wrong versions of the shipped kernels verification catches, by kind of mistake.
 
-    python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--sanitizer] [--jobs N]
+    python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--jobs N] [--seconds S]
 
 mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are
 verified as in a search, up to the first failure: without changes ("results"), on other data ("data"),
-with other schedules ("schedules"), and at last by the race detector ("races") or under
-compute-sanitizer ("sanitizer"). Configurations that the mistake does not touch are left out. Exits
-with 1 if a mutant of the sample is missed, or more than 1 in 20.
+with other schedules ("schedules"), as C++ on the CPU under the sanitizers of g++ ("host") and on a CUDA
+device under compute-sanitizer ("sanitizer"). Configurations that the mistake does not touch are left
+out. Exits with 1 if a mutant of the sample is missed, or more than 1 in 20.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import math
 import os
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -33,26 +34,32 @@ sys.path.insert(0, str(ROOT))
 
 from autotune.compilers.kernel_source import perturbed, read_source
 from autotune.core.records import DeviceInfo
+from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Verdict
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.device_process import verify_once
+from autotune.evaluation.host_sanitizer import HostSanitizer, find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.race_detector import RaceDetector, find_race_detector
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
-from autotune.space import load_space
+from autotune.space import SpaceSpec, load_space
 from autotune.tuning.stored_checks import DATA_SETS, FINDINGS, SCHEDULES, other_data
-from tests.sampled_configurations import sampled
+from tests.sampled_configurations import Sample, sampled
 
-WAYS = ("results", "data", "schedules", "races", "sanitizer")
-MAX_SANITIZED = 4  # configurations of a mutant that nothing else catches
-UNREACHED = "unreached"
+WAYS = ("results", "data", "schedules", "host", "sanitizer")
+MAX_ON_HOST = 12  # configurations of a mutant that no run on the device catches
+MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
+MAX_MUTANTS = 8  # for one process on the device
+UNREACHED, UNTRIED = "unreached", "untried"
 MAX_MISSED = 0.05
 TIMEOUT_S = 20.0
 SAMPLE = ("sine",)
 Tried = tuple[KernelInstance, tuple[ProblemInstance, ...]]
+Run = tuple[
+    KernelInstance, tuple[ProblemInstance, ...], int
+]  # with the seed of its schedule, 0 for the usual one
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,13 @@ def mutants() -> list[Mutant]:
     ]
 
 
+@functools.cache
+def samples(kernel: str, device: DeviceInfo, pairwise: int) -> tuple[SpaceSpec, list[Sample]]:
+    """The space of a kernel, and the configurations to try."""
+    spec = load_space(ROOT / "spaces" / f"{kernel}.yaml")
+    return spec, sampled(spec, device, pairwise)
+
+
 class Verifier:
     """Verifies the mutants of one kernel on one device."""
 
@@ -109,15 +123,14 @@ class Verifier:
         sanitizer: str | None,
         workers: int,
         pairwise: int,
-        detector: RaceDetector | None,
+        host: HostSanitizer | None,
     ) -> None:
         self._opened = ExitStack()
         folder = self._opened.enter_context(tempfile.TemporaryDirectory())
         environment = cold_environment(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
         self._folder = Path(folder) / "kernels"
         shutil.copytree(ROOT / "kernels", self._folder)
-        self._spec = load_space(ROOT / "spaces" / f"{kernel}.yaml")
-        self._samples = sampled(self._spec, device, pairwise)
+        self._spec, self._samples = samples(kernel, device, pairwise)
         self._dialect = BACKENDS[address.backend].dialect
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
@@ -129,8 +142,10 @@ class Verifier:
         self._opened.callback(self._pool.close)
         self._worker = Worker(address, self._spec.reference, (), environment)
         self._opened.callback(self._worker.close)
-        self._detector = detector
+        self._host = host
         self._originals: list[str] = []
+        self._defaults: list[Tried] = []
+        self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
         self._sanitizer = (
             Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
         )
@@ -142,7 +157,9 @@ class Verifier:
     def caught(self, mutant: Mutant) -> tuple[str, str]:
         """The first of WAYS that catches a mutant and what it says; empty if none does."""
         if not self._originals:
-            self._originals = [instance.source for instance, _ in self._instances(None)]
+            originals = list(self._instances(None))
+            self._originals = [instance.source for instance, _ in originals]
+            self._defaults = [one for one in originals if one[0].config == self._spec.default]
         tried = [
             changed
             for changed, before in zip(self._instances(mutant), self._originals, strict=True)
@@ -150,33 +167,47 @@ class Verifier:
         ]
         if not tried:
             return UNREACHED, "no configuration that was tried has it"
-        other = [
-            (one, tuple(found for problem in problems if (found := other_data(problem, name))), 0)
-            for name in DATA_SETS
-            for one, problems in tried
-        ]
-        runs = {
-            "results": [(one, problems, 0) for one, problems in tried],
-            "data": [run for run in other if run[1]],
-            "schedules": [(one, problems, seed) for one, problems in tried for seed in SCHEDULES],
+        runs: dict[str, Callable[[], Iterable[Run]]] = {
+            "results": lambda: ((one, problems, 0) for one, problems in tried),
+            "data": lambda: self._on_other_data(tried),
+            "schedules": lambda: ((one, problems, seed) for one, problems in tried for seed in SCHEDULES),
         }
         for way, rows in runs.items():
-            words = self._verified(rows)
+            words = self._verified(list(rows()))
             if words:
                 return way, words
-        part = tried[:: max(1, len(tried) // MAX_SANITIZED)]
-        if self._detector is not None:
-            for instance, problems in part:
-                race = self._detector.check(instance.source, problems)
-                if race is not None:
-                    return "races", race.detail
+        if self._host is not None:
+            for instance, problems in some(tried, MAX_ON_HOST):
+                found = self._host.check(instance.source, problems)
+                if found is not None:
+                    return "host", found.detail
         if self._sanitizer is not None:
+            part = some(tried, MAX_SANITIZED)
             compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
             built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
             sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
             for failure in self._sanitizer.check(sound).values():
                 return "sanitizer", failure.detail
         return "", f"{len(tried)} configurations tried"
+
+    def _on_other_data(self, tried: Sequence[Tried]) -> Iterator[Run]:
+        """The runs on each data set; as in a search, none on which the right default fails."""
+        for name in DATA_SETS:
+            for instance, problems in tried:
+                other = (found for problem in problems if (found := other_data(problem, name)))
+                fit = tuple(problem for problem in other if self._is_fit(name, problem))
+                if fit:
+                    yield instance, fit, 0
+
+    def _is_fit(self, name: str, problem: ProblemInstance) -> bool:
+        if name not in self._unfit:
+            self._unfit[name] = {
+                what_of(one)
+                for default, problems in self._defaults
+                for one in problems
+                if (other := other_data(one, name)) and self._verified([(default, (other,), 0)])
+            }
+        return what_of(problem) not in self._unfit[name]
 
     def _instances(self, mutant: Mutant | None) -> Iterator[Tried]:
         """What to compile, each with the problems to run it on."""
@@ -198,7 +229,7 @@ class Verifier:
                     problems = tuple(problems[turn] for turn in turns)
                 yield instance, problems
 
-    def _verified(self, tried: Sequence[tuple[KernelInstance, tuple[ProblemInstance, ...], int]]) -> str:
+    def _verified(self, tried: Sequence[Run]) -> str:
         """The first failure of a configuration with a schedule (0: the usual one), or nothing."""
         ahead = 2 * self._pool.workers
         for start in range(0, len(tried), ahead):
@@ -227,6 +258,16 @@ class Verifier:
             verdict = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
             failure = verdict.failure if isinstance(verdict, Verdict) else verdict
         return failure
+
+
+def what_of(problem: ProblemInstance) -> tuple[str, str]:
+    """Its sizes and its element type."""
+    return size_text(problem.definition.sizes), problem.definition.dtype
+
+
+def some(tried: Sequence[Tried], count: int) -> Sequence[Tried]:
+    """At most so many of them, the first and others at the same distance."""
+    return tried[:: -(-len(tried) // count)]
 
 
 @functools.cache
@@ -273,11 +314,16 @@ def main() -> None:
     parser.add_argument("--only", metavar="KERNEL", help="only the mutants of one kernel")
     parser.add_argument("--kind", help="only mistakes of this kind")
     parser.add_argument("--sample", action="store_true", help="a few mutants, all of which must be caught")
-    parser.add_argument("--races", action="store_true", help="run the race detector on what is missed")
-    parser.add_argument("--sanitizer", action="store_true", help="run compute-sanitizer on what is missed")
     parser.add_argument(
-        "--jobs", metavar="N", type=int, default=1, help="kernels at the same time (default %(default)s)"
+        "--no-sanitizer",
+        dest="sanitizer",
+        action="store_false",
+        help="run neither compute-sanitizer nor the sanitizers of g++ on what is missed",
     )
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=1, help="mutants at the same time (default %(default)s)"
+    )
+    parser.add_argument("--seconds", metavar="S", type=float, help="begin no mutant after so long")
     parser.add_argument(
         "--pairwise",
         metavar="N",
@@ -288,39 +334,56 @@ def main() -> None:
     parsed = parser.parse_args()
     address, device = choose(parsed.device, list_devices((parsed.device.partition(":")[0],)))
     sanitizer = find_sanitizer(address) if parsed.sanitizer else None
-    detector = find_race_detector() if parsed.races else None
-    chosen = [
-        mutant
-        for mutant in mutants()
-        if parsed.only in (None, mutant.kernel)
-        and parsed.kind in (None, mutant.kind)
-        and (not parsed.sample or mutant.kernel in SAMPLE)
-        and (device.has_shuffle or not mutant.warps)
+    host = find_host_sanitizer() if parsed.sanitizer else None
+    accepted = BACKENDS[address.backend].accepts
+    chosen: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in mutants():
+        if (
+            parsed.only in (None, mutant.kernel)
+            and parsed.kind in (None, mutant.kind)
+            and (not parsed.sample or mutant.kernel in SAMPLE)
+            and (device.has_shuffle or not mutant.warps)
+            and load_space(ROOT / "spaces" / f"{mutant.kernel}.yaml").dialect in accepted
+        ):
+            chosen[mutant.kernel].append(mutant)
+    longest = max(map(len, chosen.values()), default=0)
+    groups = [
+        part
+        for start in range(0, longest, MAX_MUTANTS)
+        for group in chosen.values()
+        if (part := group[start : start + MAX_MUTANTS])
     ]
-    kernels = dict.fromkeys(mutant.kernel for mutant in chosen)
     workers = max(1, len(os.sched_getaffinity(0)) // parsed.jobs)
+    deadline_s = time.monotonic() + (parsed.seconds or math.inf)
 
-    def of_kernel(kernel: str) -> list[tuple[Mutant, str]]:
+    def of_group(group: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
+        if time.monotonic() > deadline_s:
+            return [(mutant, UNTRIED) for mutant in group]
         verifier = Verifier(
-            kernel,
+            group[0].kernel,
             address,
             device,
             sanitizer,
             workers=workers,
             pairwise=parsed.pairwise,
-            detector=detector,
+            host=host,
         )
         with closing(verifier):
-            return [(mutant, tried(verifier, mutant)) for mutant in chosen if mutant.kernel == kernel]
+            return [
+                (mutant, tried(verifier, mutant) if time.monotonic() < deadline_s else UNTRIED)
+                for mutant in group
+            ]
 
     with ThreadPoolExecutor(parsed.jobs) as threads:
-        found = [pair for pairs in threads.map(of_kernel, kernels) for pair in pairs]
-    reached = [(mutant, way) for mutant, way in found if way != UNREACHED]
+        found = [pair for pairs in threads.map(of_group, groups) for pair in pairs]
+    reached = [(mutant, way) for mutant, way in found if way not in (UNREACHED, UNTRIED)]
     wrong = [(mutant, way) for mutant, way in reached if not mutant.equivalent]
     alarms = [mutant for mutant, way in reached if mutant.equivalent and way]
     missed = [mutant for mutant, way in wrong if not way]
-    ways = dict(zip(WAYS, (True, True, True, detector, sanitizer), strict=True))
+    ways = dict(zip(WAYS, (True, True, True, host, sanitizer), strict=True))
     print(f"\n{table(wrong, [way for way in WAYS if ways[way]])}\n")
+    left = [way for _, way in found]
+    print(f"not reached by any configuration: {left.count(UNREACHED)}; not tried: {left.count(UNTRIED)}")
     print(*(f"missed {mutant}" for mutant in missed), sep="\n")
     print(*(f"equivalent, but caught: {mutant}" for mutant in alarms), sep="\n")
     sys.exit(bool(alarms) or len(missed) > (0 if parsed.sample else MAX_MISSED * len(wrong)))

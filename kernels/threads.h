@@ -1,17 +1,19 @@
-/* CUDA's words in C++ for a CPU, so that ThreadSanitizer finds the races of a kernel: autotune puts this in front of a
- * source and a main program behind it. Every thread of the grid is a fiber. Two accesses race unless a barrier, or
- * fences and an atomic between them, put them in order; warps run in no order of their own.
+/* CUDA's words in C++ for a CPU, so that gcc's sanitizers watch a kernel: autotune puts this in front of a source and
+ * a main program behind it. Every thread of the grid is a fiber, and blocks run one after the other, each in a thread
+ * of the system.
  *
- * Blocks run one after the other, each in a thread of the system, so a thread_local variable is a block's own. Two
- * teams of fibers take turns, because fibers are slow to make: a block races with its neighbours, those of the other
- * team, and not with blocks of its own.
+ * ThreadSanitizer  Two accesses race unless a barrier, or fences and an atomic between them, put them in order; warps
+ *                  run in no order of their own. Shared memory is thread_local, so it is a block's own. Two teams of
+ *                  fibers take turns, because fibers are slow to make: a block races with its neighbours, those of
+ *                  the other team, and not with blocks of its own. Memory that nobody wrote holds zeros
+ * AddressSanitizer There is forbidden memory around every array, global or shared. Memory that nobody wrote holds
+ *                  ones, shared memory again for every block
  */
 #ifndef AUTOTUNE_THREADS_H
 #define AUTOTUNE_THREADS_H
 
 #include <math.h>
 #include <pthread.h>
-#include <sanitizer/tsan_interface.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +28,24 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define __shared__ static thread_local
 #define __constant__ static
-#define UNWATCHED __attribute__((no_sanitize("thread"), noinline)) static
+#define UNWATCHED __attribute__((no_sanitize("thread"), no_sanitize("address"), noinline)) static
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define __shared__ static __attribute__((section("autotune_shared")))
+#define __tsan_get_current_fiber() ((void *)0)
+#define __tsan_create_fiber(flags) ((void *)0)
+#define __tsan_switch_to_fiber(fiber, flags) ((void)(flags))
+#define __tsan_switch_to_fiber_no_sync 1
+#define __tsan_acquire(clock) ((void)(clock))
+#define __tsan_release(clock) ((void)(clock))
+/* The linker's names for both ends of the section; there may be none. */
+extern "C" volatile char __start_autotune_shared[] __attribute__((weak)), __stop_autotune_shared[] __attribute__((weak));
+#else
+#include <sanitizer/tsan_interface.h>
+#define __shared__ static thread_local
+#endif
 
 struct uint3 { unsigned int x, y, z; };
 #define DEFINE_VECTORS(type)                                                                             \
@@ -167,6 +184,10 @@ UNWATCHED void make_team()
 
 UNWATCHED void *run_block(void *)
 {
+#ifdef __SANITIZE_ADDRESS__
+    for (volatile char *byte = __start_autotune_shared; byte != __stop_autotune_shared; byte++)
+        *byte = -1;
+#endif
     scheduler_tsan = __tsan_get_current_fiber();
     for (unsigned int i = 0; i < count; i++) {
         fiber_t *fiber = &fibers[i];
@@ -246,20 +267,37 @@ UNWATCHED unsigned int lane() { return number() % 32; }
 UNWATCHED uint3 thread_index() { return current->thread; }
 
 struct any_pointer {
-    void *address;
+    char *address;
     template <class T> operator T *() const { return (T *)address; }
+    any_pointer from(size_t bytes) const { return {address + bytes}; }
 };
 
 /* An array with the content of a file, or with none. */
 UNWATCHED any_pointer array(const char *path, size_t bytes)
 {
-    void *memory = malloc(bytes ? bytes : 1);
+    const size_t around = 1 << 20;
+    char *memory = (char *)mmap(0, bytes + 2 * around, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     FILE *file = path ? fopen(path, "rb") : 0;
-    if (path && (!file || fread(memory, 1, bytes, file) != bytes))
+    if (memory == MAP_FAILED || (path && (!file || fread(memory + around, 1, bytes, file) != bytes)))
         _exit(1);
     if (file)
         fclose(file);
-    return {memory};
+#ifdef __SANITIZE_ADDRESS__
+    if (!path)
+        memset(memory + around, -1, bytes);
+    __asan_poison_memory_region(memory, around);
+    __asan_poison_memory_region(memory + around + bytes, around);
+#endif
+    return {memory + around};
+}
+
+UNWATCHED void save(const char *path, any_pointer array, size_t bytes)
+{
+    __tsan_acquire(&launch_clocks[launches % 2]);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(array.address, 1, bytes, file) != bytes || fclose(file))
+        _exit(1);
 }
 
 } // namespace autotune

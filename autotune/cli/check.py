@@ -1,9 +1,10 @@
 """Look for races and wrong accesses in named configurations, or check what the cache holds.
 
-With --config, configurations are verified, then run with threads and blocks in other orders, and at
-last under the four tools of compute-sanitizer (CUDA) or by the race detector (other devices, where
-there is g++). Without, each cached result of the kernel for this device is verified and timed again
-with its ties, the next best and the default, for example after a driver or a compiler was updated.
+With --config, configurations are verified, then run on other data, with threads and blocks in other
+orders, on the CPU under the sanitizers of g++ where it is installed, and at last (CUDA) under the four
+tools of compute-sanitizer. Without, each cached result of the kernel for this device is verified and
+timed again with its ties, the next best and the default, for example after a driver or a compiler was
+updated.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--no-sanitizer",
         dest="sanitizer",
         action="store_false",
-        help="run neither compute-sanitizer nor the race detector",
+        help="run neither compute-sanitizer nor the sanitizers of g++",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "the cache to check", reads=False)

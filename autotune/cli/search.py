@@ -102,7 +102,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         "--no-sanitizer",
         dest="sanitizer",
         action="store_false",
-        help="do not check the winner and its ties with compute-sanitizer",
+        help="check the winner and its ties neither with compute-sanitizer nor with the sanitizers of g++",
     )
 
 

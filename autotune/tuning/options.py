@@ -37,6 +37,6 @@ class Options:
     energy: bool = False  # measure the energy of every configuration, whatever the objective
     last_round_share: float | None = None  # of the search's time, at least 3 s; None: as long or 30 s
     cache: Path | None = None
-    sanitizer: bool = True  # check the winner and its ties with compute-sanitizer where it is installed
+    sanitizer: bool = True  # check what is stored with compute-sanitizer and g++'s sanitizers where they are
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results
     binary_cache: bool = True  # reuse binaries that earlier runs compiled

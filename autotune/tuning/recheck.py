@@ -10,12 +10,9 @@ from enum import Enum
 from pathlib import Path
 
 from autotune import __version__
-from autotune.core.launch_plan import TRITON
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
-from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Failure, Measurement, Objective, Status, Trial
 from autotune.evaluation.identity import workload_sha256
-from autotune.evaluation.race_detector import find_race_detector
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
@@ -52,9 +49,7 @@ class CheckedEntry:
 def check(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Failure | None]:
-    """Verify configurations, also with other schedules and under the sanitizer; None for those that pass.
-
-    Devices without a sanitizer have the race detector instead.
+    """Verify configurations, also as what is stored is checked; None for those that pass.
 
     Raises:
         SetupError: The reference or the device cannot be used.
@@ -63,22 +58,7 @@ def check(
     with _opened(task, options, observer, len(configs)) as context:
         trials = context.evaluator(configs)
         found: dict[Config, Failure | None] = {trial.config: _failure(trial) for trial in trials}
-        found |= check_configurations(context, [one for one in configs if found[one] is None])
-        return found | _races(context, [one for one in configs if found[one] is None])
-
-
-def _races(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
-    """What the race detector finds on devices without a sanitizer."""
-    detector = None if context.sanitizer or context.skips_sanitizer else find_race_detector()
-    failures = {}
-    is_c = not {"python", TRITON} & {context.task.dialect, context.task.spec.dialect}
-    for done, config in enumerate(configs if detector and is_c else (), 1):
-        context.observer.stage(Stage("looking for races", done, len(configs)))
-        instance = context.maker.make(config)
-        failure = detector and detector.check(instance.source, instance.checks or (instance.problem,))
-        if failure:
-            failures[config] = failure
-    return failures
+        return found | check_configurations(context, [one for one in configs if found[one] is None])
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:

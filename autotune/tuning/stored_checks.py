@@ -1,14 +1,15 @@
-"""What a configuration must pass before it is stored: other data, other schedules, and a sanitizer.
+"""What a configuration must pass before it is stored: other data, other schedules, and sanitizers.
 
 A race often gives the right result, because threads happen to run in a good order. So the configuration is
 built again with threads and blocks in other orders (kernels/perturb.h) and verified; the binary that is
-timed and served is always the one without changes.
+timed and served is always the one without changes. Sanitizers find what no result shows.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
@@ -19,12 +20,13 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status, Verdict
 from autotune.evaluation.compiler_pool import Compilation
 from autotune.evaluation.device_process import verify_once
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.tuning.context import TuningContext
 
-DATA_SETS = ("ones", "alternating")
+DATA_SETS = ("ones", "alternating", "smallest", "largest")
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
@@ -32,25 +34,26 @@ FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
 
 
 def check_configurations(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
-    """Run configurations on other data, with other schedules and under the sanitizer; return the failures."""
+    """Run configurations on other data, with other schedules and under sanitizers; return the failures."""
     instances = {config: context.maker.make(config) for config in configs}
     failures: dict[Config, Failure] = {}
-    for check in (on_other_data, with_other_schedules, sanitized):
+    for check in (on_other_data, with_other_schedules, on_host, sanitized):
         failures |= check(context, {one: instances[one] for one in configs if one not in failures})
     return failures
 
 
 def checks_text(context: TuningContext) -> str:
     """What `check_configurations` does on this device, for the provenance of results."""
-    schedules = f"{len(SCHEDULES)} schedules" if _has_schedules(context) else "no schedules"
+    schedules = f"{len(SCHEDULES)} schedules" if _is_c(context) else "no schedules"
     done = f"data {', '.join(DATA_SETS)}; {schedules}"
     if context.skips_sanitizer:
         return f"{done}, --no-sanitizer"
-    return ", ".join([done, *(TOOLS if context.sanitizer else ["no sanitizer"])])
+    tools = (*(HOST_TOOLS if _host_sanitizer(context) else ()), *(TOOLS if context.sanitizer else ()))
+    return ", ".join([done, *(tools or ["no sanitizer"])])
 
 
-def _has_schedules(context: TuningContext) -> bool:
-    """Whether a kernel's threads can be run in another order: those of Triton are its compiler's."""
+def _is_c(context: TuningContext) -> bool:
+    """Whether the source is C, whose threads can run in other ways; Triton's compiler makes its own."""
     return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
 
 
@@ -63,8 +66,8 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
 
     Args:
         problem: One whose expected results the reference computes.
-        name: "ones": all elements are 1, or the largest value where 1 is none of them. "alternating": the
-            smallest and the largest value in turn.
+        name: One of DATA_SETS. "ones", which is for ranges with 1 in them, "smallest" and "largest": all
+            elements are the same. "alternating": the smallest and the largest value in turn.
     """
     if problem.expected is not None or problem.trusted:
         return None
@@ -75,8 +78,13 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
 def _other_fill(fill: tuple[Value, ...] | None, name: str) -> tuple[Value, ...] | None:
     match fill:
         case ("integers" | "uniform", int() | float() as low, int() | float() as high):
-            one = 1 if low <= 1 <= high else high
-            return ("constant", one) if name == "ones" else ("alternating", low, high)
+            fills: dict[str, tuple[Value, ...] | None] = {
+                "ones": ("constant", 1) if low < 1 < high else fill,
+                "alternating": ("alternating", low, high),
+                "smallest": ("constant", low),
+                "largest": ("constant", high),
+            }
+            return fills[name]
     return fill
 
 
@@ -135,7 +143,7 @@ def with_other_schedules(
     A build that the compiler refuses, or that does not start or end, says nothing about the configuration:
     the changes may be the cause.
     """
-    if not _has_schedules(context):
+    if not _is_c(context):
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in instances]
     compilations = [_submit(context, instances[config], seed) for config, seed in builds]
@@ -157,6 +165,22 @@ def with_other_schedules(
 
 def _submit(context: TuningContext, instance: KernelInstance, seed: int) -> Future[Compilation]:
     return context.pool.submit(perturbed(instance.source, seed), instance.options, instance.names)
+
+
+def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
+    is_possible = _is_c(context) and not context.skips_sanitizer
+    return find_host_sanitizer() if is_possible else None
+
+
+def on_host(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
+    """What the sanitizers of the host's compiler find in a kernel that runs on the CPU."""
+    host = _host_sanitizer(context)
+    if host is None or not instances:
+        return {}
+    context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        found = threads.map(lambda one: host.check(one.source, _problems(one)), instances.values())
+        return {config: failure for config, failure in zip(instances, found, strict=True) if failure}
 
 
 def sanitized(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:

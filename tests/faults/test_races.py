@@ -2,6 +2,7 @@
 
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Status
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.serving.cache import read_record
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -56,4 +57,7 @@ def test_a_race_is_not_stored_and_the_next_moves_up(tmp_path):
     assert all("with schedule 1: y[0] is" in trial.detail for trial in racing)
     (entry,) = read_record(str(result.cache_file)).entries
     assert not any(config["RACE"] for config in (entry.config, *entry.ties))
-    assert entry.provenance.checks == "data ones, alternating; 2 schedules, no sanitizer"
+    assert entry.provenance.checks == ", ".join(
+        ["data ones, alternating, smallest, largest; 2 schedules"]
+        + (list(HOST_TOOLS) if find_host_sanitizer() else ["no sanitizer"])
+    )

@@ -1,0 +1,215 @@
+"""Finds races, accesses out of bounds and reads of unwritten memory on any machine: runs a kernel on the CPU.
+
+kernels/threads.h gives CUDA's words in C++, so kernels in the portable dialect and plain CUDA C++
+without templates, textures or tensor cores can be run, one fiber per thread. They run twice: under
+ThreadSanitizer, from memory of zeros, and under AddressSanitizer, from memory of ones. Where the outputs
+differ, they depend on memory that the kernel has not written. What g++ refuses is not checked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from autotune.compilers.kernel_source import packaged
+from autotune.core.records import Scalar as ScalarValue
+from autotune.core.trials import Failure, Status
+from autotune.devices.element_types import numpy_dtype
+from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.evaluation.wrong_result import place
+
+HOST_TOOLS = ("ThreadSanitizer", "AddressSanitizer")
+TIMEOUT_S = 30.0  # for all problems of a configuration
+MAX_THREADS = {"addresses": 300_000, "threads": 120_000}  # of all problems, some 5 s and 7 s of CPU time
+_FOUND = 86  # the exit code of a finding
+_OPTIONS = ("-std=c++17", "-O1", "-g", "-pthread", "-ffp-contract=off", "-fpermissive", "-w")
+_BUILDS = {
+    "addresses": (
+        "-fsanitize=address,alignment,bounds",
+        "-fsanitize-sections=autotune_shared",
+        "-fno-sanitize-recover=all",
+        "-ftrivial-auto-var-init=pattern",
+    ),
+    "threads": ("-fsanitize=thread", "-ftrivial-auto-var-init=zero"),
+}
+_SETTINGS = {
+    "TSAN_OPTIONS": f"halt_on_error=1:exitcode={_FOUND}:report_thread_leaks=0",
+    "ASAN_OPTIONS": f"exitcode={_FOUND}:detect_leaks=0:detect_stack_use_after_return=0",
+    "UBSAN_OPTIONS": f"exitcode={_FOUND}",
+}
+_OPENCL, _PORTABLE = re.compile(r"\b__kernel\b|\bget_\w+_id\b"), "#define PORTABLE_H"
+_DYNAMIC = "extern __shared__ __align__(16) type name[]"  # of portable.h; here it can have its size
+_FRAME = (  # of a report, the first one in the kernel's source: its function, file and line
+    r"(?:    #\d+ .*/(?:threads\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
+    r"    #\d+ (?:0x\w+ in )?(\w+).* (?:\S*/)?([^ /]+:\d+)"
+)
+_RACE = re.compile(
+    r"^  (?:Previous )?((?:atomic )?(?:read|write)) of size .*\n" + _FRAME, re.MULTILINE | re.IGNORECASE
+)
+_OUTSIDE = re.compile(r"^(?:==.* caused by a )?(READ|WRITE) .*\n" + _FRAME, re.MULTILINE)
+_MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w+)?( for .*)?$", re.MULTILINE)
+_BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class HostSanitizer:
+    """A compiler with ThreadSanitizer and AddressSanitizer."""
+
+    compiler: str
+
+    def check(self, source: str, problems: Sequence[ProblemInstance]) -> Failure | None:
+        """Run a rendered source on the smallest problems; return the first finding.
+
+        Returns None, too, where the compiler refuses the source or the time is over.
+        """
+        if _OPENCL.search(source) and _PORTABLE not in source:
+            return None
+        by_size = sorted(problems, key=_threads)
+        totals = list(accumulate(map(_threads, by_size)))
+        chosen = by_size[: bisect_right(totals, max(MAX_THREADS.values()))]
+        deadline_s = time.monotonic() + TIMEOUT_S
+        with tempfile.TemporaryDirectory() as name, suppress(subprocess.TimeoutExpired):
+            folder = Path(name)
+            (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
+            for build in _BUILDS:
+                program = self._build(folder, build)
+                if program is None:
+                    return None
+                for number in range(bisect_right(totals, MAX_THREADS[build])):
+                    failure = _run(program, number, deadline_s)
+                    if failure is not None:
+                        return failure
+            for number in range(bisect_right(totals, min(MAX_THREADS.values()))):
+                failure = _unwritten(folder, number, chosen[number])
+                if failure is not None:
+                    return failure
+        return None
+
+    def _build(self, folder: Path, build: str) -> Path | None:
+        """The program of a build; None if the compiler refuses it. Raises TimeoutExpired."""
+        program = folder / build / "kernel"
+        program.parent.mkdir()
+        words: list[str | Path] = [*_OPTIONS, *_BUILDS[build], folder / "kernel.cpp", "-o", program]
+        done = subprocess.run([self.compiler, *words], capture_output=True, timeout=TIMEOUT_S)
+        return None if done.returncode else program
+
+
+def find_host_sanitizer() -> HostSanitizer | None:
+    """Return the sanitizers of the host; None without g++."""
+    compiler = shutil.which("g++")
+    return HostSanitizer(compiler) if compiler else None
+
+
+def _threads(problem: ProblemInstance) -> int:
+    return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in problem.launches)
+
+
+def _run(program: Path, number: int, deadline_s: float) -> Failure | None:
+    """Run a program on the problem of a number; raises TimeoutExpired."""
+    done = subprocess.run(
+        [program, str(number)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=max(0.0, deadline_s - time.monotonic()),
+        cwd=program.parent,
+        env=os.environ | _SETTINGS,
+    )
+    if done.returncode != _FOUND:
+        return None
+    if barrier := _BARRIER.search(done.stdout):
+        return _found(Status.WRONG_RESULT, barrier[1])
+    if outside := _OUTSIDE.search(done.stderr):
+        kind, function, line = outside.groups()
+        return _found(Status.OUT_OF_BOUNDS, f"{kind.lower()} outside of all arrays in {function} ({line})")
+    if misuse := _MISUSE.search(done.stderr):
+        return _found(Status.OUT_OF_BOUNDS, f"{misuse[2]}{misuse[3] or ''} ({misuse[1]})")
+    accesses = [f"{kind.lower()} in {name} ({line})" for kind, name, line in _RACE.findall(done.stderr)]
+    if accesses:
+        return _found(Status.WRONG_RESULT, f"a race: {' and '.join(accesses[:2])}")
+    return None  # the sanitizer itself failed
+
+
+def _unwritten(folder: Path, number: int, problem: ProblemInstance) -> Failure | None:
+    """What differs between the outputs of both builds; a run that a sanitizer could not end has none."""
+    for array in _outputs(problem):
+        paths = [folder / build / f"{number}.{array.name}" for build in _BUILDS]
+        if not all(path.exists() for path in paths):
+            continue
+        contents = [np.fromfile(path, np.uint8) for path in paths]
+        differs = np.flatnonzero(contents[0] != contents[1])
+        if differs.size:
+            where = place(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
+            return _found(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
+    return None
+
+
+def _found(status: Status, what: str) -> Failure:
+    return Failure(status, f"run on the CPU: {what}")
+
+
+def _outputs(problem: ProblemInstance) -> list[Array]:
+    """The outputs that are compared; the gaps in structures are left out."""
+    return [
+        array
+        for array in problem.arrays
+        if array.role == "out" and array.name in problem.used and not numpy_dtype(array.dtype).names
+    ]
+
+
+def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> str:
+    """The source between CUDA's words and a main program that runs the problem whose number it is given."""
+    head = '#line 1 "threads.h"\n' + (packaged("kernels") / "threads.h").read_text()
+    fixed = source.replace(_DYNAMIC, "__shared__ __align__(16) type name[count]")
+    arrays, cases = [], []
+    for number, problem in enumerate(problems):
+        steps = []
+        inputs = draw_inputs(problem.definition, problem.arrays)
+        values = {one.name: _literal(one.value) for one in problem.scalars}
+        for array in problem.arrays:
+            if array.name in problem.used:
+                path = "0"
+                if array.name in inputs:
+                    file = folder / f"{number}.{array.name}"
+                    np.ascontiguousarray(inputs[array.name]).tofile(file)
+                    path = f'"{file}"'
+                values[array.name] = f"array_{number}_{array.name}"
+                arrays.append(f"static autotune::any_pointer {values[array.name]};")
+                steps.append(f"{values[array.name]} = autotune::array({path}, {_size_bytes(array)}ul);")
+        values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
+        for launch in problem.launches:
+            call = f"{launch.entry}({', '.join(values[name] for name in launch.arguments)});"
+            grid, block = (
+                ", ".join(f"{extent}u" for extent in shape) for shape in (launch.grid, launch.block)
+            )
+            steps.append(f"autotune::launch({{{grid}}}, {{{block}}}, [] {{ {call} }});")
+        for array in _outputs(problem):
+            steps.append(
+                f'autotune::save("{number}.{array.name}", {values[array.name]}, {_size_bytes(array)}ul);'
+            )
+        cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
+    main = "int main(int, char **words) { const int number = atoi(words[1]);"
+    return "\n".join([head, fixed, *arrays, main, *cases, "return 0; }", ""])
+
+
+def _size_bytes(array: Array) -> int:
+    return math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
+
+
+def _literal(value: ScalarValue) -> str:
+    """A scalar in C++."""
+    return f"{int(value)}ul" if isinstance(value, int) else repr(value)

@@ -1,0 +1,96 @@
+"""What the sanitizers of g++ find in kernels whose results are right; a right kernel passes."""
+
+import re
+
+import pytest
+
+from autotune.compilers.kernel_source import render, source_of_text
+from autotune.core.records import Launch
+from autotune.core.trials import Problem, Status
+from autotune.evaluation.host_sanitizer import find_host_sanitizer
+from autotune.evaluation.work_item import Array, ArrayView, ProblemInstance, Scalar
+
+N = 96
+KERNEL = """\
+#include "portable.h"
+KERNEL KERNEL_BLOCK(32, 1, 1)
+last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *ticket, GLOBAL int *sum)
+{
+    SHARED int cells[32];
+    SHARED int more[32];
+    const unsigned int i = THREAD_INDEX(x);
+    cells[i] = x[BLOCK_INDEX(x) * 32 + i];
+    more[i] = 0;
+    BARRIER();
+    if (i == 0) {
+        int value = 0;
+        for (int k = 0; k < 32; k++)
+            value += cells[k] + more[k];
+        parts[BLOCK_INDEX(x)] = value;
+        MEMORY_FENCE();
+        if (ATOMIC_ADD(ticket, 1u) == GRID_EXTENT(x) - 1) {
+            MEMORY_FENCE();
+            *sum = parts[0] + parts[1] + parts[2];
+        }
+    }
+}
+"""
+PROBLEM = ProblemInstance(
+    Problem({"n": N}, "int32"),
+    (
+        Array("x", "int32", (N,), "in", ("constant", 1)),
+        Array("room", "int32", (4,), "scratch", None),
+        Array("ticket", "uint32", (1,), "inout", ("constant", 0)),
+        Array("sum", "int32", (1,), "out", None),
+    ),
+    (Scalar("n", "int32", N),),
+    (Launch("last_sum", (3, 1, 1), (32, 1, 1), 0, ("x", "parts", "ticket", "sum")),),
+    0.0,
+    0.0,
+    views=(ArrayView("parts", "room", 4),),
+)
+BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status", "words"),
+    [
+        ("", "", None, ""),
+        (
+            "    BARRIER();\n",
+            "",
+            WRONG,
+            r"a race: write in last_sum \(last.cu:8\) and read in last_sum \(last",
+        ),
+        ("MEMORY_FENCE();", "", WRONG, r"a race: .*write in last_sum \(last.cu:15\)"),
+        ("k < 32", "k <= 32", BOUNDS, r"index 32 out of bounds for type .* \(last.cu:14\)"),
+        (
+            "x[BLOCK_INDEX(x) * 32 + i]",
+            "x[BLOCK_INDEX(x) * 32 + i] + ((volatile const int *)x)[-1] * 0",
+            BOUNDS,
+            r"read outside of all arrays in last_sum \(last.cu:8\)",
+        ),
+        ("parts[0]", "*(volatile int *)(parts + 3) * 0 + parts[0]", BOUNDS, "read outside of all arrays"),
+        (
+            "parts[0]",
+            "((GLOBAL int2 *)(parts))->x",
+            BOUNDS,
+            "member access within misaligned address",
+        ),
+        ("    more[i] = 0;\n", "", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        ("value = 0", "value", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+    ],
+)
+def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    failure = host.check(
+        render(source_of_text(KERNEL.replace(old, new) if old else KERNEL, "last.cu"), {}), [PROBLEM]
+    )
+    assert failure is None if status is None else failure is not None
+    if failure:
+        assert failure.status is status and re.match("run on the CPU: " + words, failure.detail), (
+            failure.detail
+        )
