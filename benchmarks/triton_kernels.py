@@ -121,7 +121,7 @@ def statuses(journal: Path) -> dict[str, int]:
     """How many trials a journal has of each status."""
     found: dict[str, int] = {}
     for line in journal.read_text().splitlines():
-        status = json.loads(line).get("status")
+        status = json.loads(line).get("trial", {}).get("status")
         if status:
             found[status] = found.get(status, 0) + 1
     return found

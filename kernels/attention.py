@@ -1,4 +1,4 @@
-"""Reference of attention: numpy's, in float32 for each head."""
+"""Reference of attention: a sample of the elements, in float64."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def reference(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """softmax(q k^T / sqrt(d)) v for each head; q, k and v have the shape (heads, n, d)."""
-    out = np.empty(inputs["q"].shape, np.float32)
-    for head, result in enumerate(out):
-        q, k, v = (inputs[name][head].astype(np.float32) for name in ("q", "k", "v"))
-        scores = q @ k.T / np.float32(sizes["d"] ** 0.5)
-        scores -= scores.max(axis=1, keepdims=True)
-        powers = np.exp(scores, out=scores)
-        result[:] = powers @ v / powers.sum(axis=1, keepdims=True)
+def reference(
+    inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], indices: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Elements of softmax(q k^T / sqrt(d)) v for each head; all have the shape (heads, n, d)."""
+    n, d = sizes["n"], sizes["d"]
+    queries, lanes = np.divmod(np.asarray(indices["out"]), d)
+    out = np.empty(len(queries))
+    for head in np.unique(queries // n):
+        k, v = (inputs[name][head].astype(np.float64) for name in ("k", "v"))
+        mine = queries // n == head
+        q = inputs["q"][head][queries[mine] % n].astype(np.float64)
+        scores = q @ k.T / np.sqrt(d)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        out[mine] = np.sum(powers * v[:, lanes[mine]].T, axis=1) / powers.sum(axis=1)
     return {"out": out}

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m"])  # rows change nothing in the code
 def softmax(x, y, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, ONE_STEP: tl.constexpr):
     """ROWS rows for each program, BLOCK columns at once; all of a row stays in registers if ONE_STEP."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +28,9 @@ EXAMPLE = "autotune new my_kernel.cu"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune new`."""
-    parser.add_argument("kernel", type=Path, help="a source in CUDA C++, OpenCL C or the portable dialect")
+    parser.add_argument(
+        "kernel", type=Path, help="a source in CUDA C++, OpenCL C, the portable dialect or Triton"
+    )
     parser.add_argument(
         "--entry", metavar="NAME", help="which kernel of the source to tune (default: the first)"
     )
@@ -39,20 +41,15 @@ def run(parsed: argparse.Namespace) -> None:
     path: Path = parsed.kernel
     if path.is_dir():
         raise InputError(f"{path}: Is a directory; expected a kernel source")
+    if path.suffix == ".py" and _is_triton(path):
+        _run_triton(path, parsed.entry)
+        return
     if path.suffix in (".py", ".yaml", ".yml"):
         raise InputError(f"{path}: expected a kernel source, such as {path.stem}.cu or {path.stem}.cl")
-    name = re.sub(r"\W", "_", path.stem)
-    name = f"kernel_{name}" if name[0].isdigit() or name == "device" else name
-    space, reference = path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py")
-    if taken := [str(file) for file in (space, reference) if file.exists()]:
-        raise InputError(f"{' and '.join(taken)}: there already, and never overwritten; move it away first")
+    name = _name(path)
+    space, reference = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py"))
     made, complaint = _scaffold(path, name, parsed.entry)
-    try:
-        for file, text in ((space, made.space), (reference, made.reference)):
-            with file.open("x") as out:
-                out.write(text)
-    except OSError as error:
-        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    _write({space: made.space, reference: made.reference})
     can_run = _can_run(made.source.dialect)
     emit(findings(made, space, reference))
     emit(
@@ -61,6 +58,59 @@ def run(parsed: argparse.Namespace) -> None:
         else _checked(space, can_run=can_run)
     )
     emit(next_steps(made, space, reference, can_run=can_run))
+
+
+def _name(path: Path) -> str:
+    name = re.sub(r"\W", "_", path.stem)
+    return f"kernel_{name}" if name[0].isdigit() or name == "device" else name
+
+
+def _new_files(*files: Path) -> tuple[Path, ...]:
+    if taken := [str(file) for file in files if file.exists()]:
+        raise InputError(f"{' and '.join(taken)}: there already, and never overwritten; move it away first")
+    return files
+
+
+def _write(texts: Mapping[Path, str]) -> None:
+    try:
+        for file, text in texts.items():
+            with file.open("x") as out:
+                out.write(text)
+    except OSError as error:
+        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _is_triton(path: Path) -> bool:
+    from autotune.core.triton_source import is_triton
+
+    try:
+        return is_triton(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}; expected a kernel source") from None
+
+
+def _run_triton(path: Path, entry: str | None) -> None:
+    """The same for a kernel in Triton, whose file keeps its name."""
+    from autotune.scaffold.triton import scaffold_triton
+
+    name = _name(path)
+    space, reference = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}_reference.py"))
+    made = scaffold_triton(path, name, entry)
+    _write({space: made.space, reference: made.reference})
+    lines = [f"{path.name}: dialect triton; the space is for {made.entry}", "", "array"]
+    lines += [f"  {array:<40} {role}" for array, role in made.roles.items()]
+    lines += ["parameter"]
+    lines += [f"  {one:<40} {', '.join(map(str, values))}" for one, values in made.parameters.items()]
+    found = count_text(len(made.configs), "configuration")
+    lines += ["", f"{found} of @triton.autotune became landmarks" if made.configs else "no @triton.autotune"]
+    lines += [f"wrote {space}: read its comments", f"wrote {reference}: returns nothing yet"]
+    can_run = _can_run("triton")
+    emit("\n".join(lines))
+    emit(_checked(space, can_run=can_run))
+    steps = [f"write {reference}: it says what is expected", f"autotune search {space}"]
+    if not can_run:
+        steps[1] = f"autotune feasible {space} --architectures {_ARCHITECTURE}"
+    emit("\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps)))
 
 
 def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:

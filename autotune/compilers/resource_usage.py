@@ -20,7 +20,7 @@ _SIZED = 4  # the format of an attribute that is followed by values
 _MAX_THREADS, _FRAME_SIZE, _REGCOUNT, _ANNOTATIONS = 0x05, 0x11, 0x2F, 0x55
 _SPILL = 1  # annotation of an instruction that moves a register to local memory or back
 _STORE_LOCAL = 0x387
-_STORED_BYTES = {4: 4, 5: 8, 6: 16}  # by the width field of a store
+_STORED_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # by the width field of a store
 _INSTRUCTION_BYTES = 16
 _RESERVED_SHARED_BYTES = 1024  # by the system, in every block
 

@@ -10,9 +10,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import triton
 from triton import knobs
@@ -54,11 +55,18 @@ class TritonCompiler:
         """Compile the kernels of these entries; raises CompileError with Triton's message."""
         began = time.perf_counter()
         module = _load(source)
-        found = {}
-        with tempfile.TemporaryDirectory(prefix="autotune-triton-") as folder, knobs.cache.scope():
+        found, known = {}, {}
+        with ExitStack() as opened:
+            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="autotune-triton-"))
+            opened.enter_context(knobs.cache.scope())
+            opened.enter_context(knobs.compilation.scope())
             knobs.cache.dir = folder
+            knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
             for name in names:
-                found[name] = _compiled(module, name, self._target)
+                task = _task(module, name)
+                if task.key not in known:  # entries may differ in what the kernel is not compiled for
+                    known[task.key] = task.compiled(self._target)
+                found[name] = known[task.key]
         used = [read_resources(one.cubin)[one.symbol] for one in found.values()]
         data = pack(found)
         return Binary(
@@ -89,7 +97,34 @@ def _load(source: str) -> ModuleType:
     return module
 
 
-def _compiled(module: ModuleType, entry: str, target: GPUTarget) -> TritonKernel:
+class _Task(NamedTuple):
+    """What Triton compiles a function for."""
+
+    function: Any
+    signature: dict[str, str]
+    constants: dict[str, Any]
+    attributes: dict[tuple[int], list[list[Any]]]
+    options: dict[str, Any]
+    passed: list[tuple[int, str]]  # places of the arguments that are passed, and their types
+
+    @property
+    def key(self) -> str:
+        """Equal for equal binaries."""
+        return repr((self.function.__name__, *self[1:]))
+
+    def compiled(self, target: GPUTarget) -> TritonKernel:
+        """Compile; raises CompileError."""
+        source = ASTSource(self.function, self.signature, constexprs=self.constants, attrs=self.attributes)
+        options = {"enable_fp_fusion": True} | self.options
+        try:
+            compiled = triton.compile(source, target=target, options=options)
+        except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
+            raise CompileError(_message(error)) from None
+        return _kernel(compiled, self.passed)
+
+
+def _task(module: ModuleType, entry: str) -> _Task:
+    """What an entry asks for; raises CompileError if that is not what the function takes."""
     called, types, values = _parsed(entry)
     function = getattr(module, called, None)
     if not isinstance(function, triton.JITFunction):
@@ -97,31 +132,28 @@ def _compiled(module: ModuleType, entry: str, target: GPUTarget) -> TritonKernel
     parameters = function.params
     constants = {one.name: values[one.name] for one in parameters if one.name in values}
     options = {name: value for name, value in values.items() if name not in constants}
-    left = [one for one in parameters if one.name not in constants and not one.is_constexpr]
+    left = [one for one in parameters if not one.is_constexpr]
     if unset := [one.name for one in parameters if _is_unset(one, constants)]:
         raise CompileError(f"no value for {', '.join(unset)}, which {called} needs as a constant")
     if len(left) != len(types):
         names = ", ".join(one.name for one in left)
         raise CompileError(f"{called} takes ({names}); the launch plan passes {len(types)} arguments")
-    constants |= {one.name: one.default for one in parameters if one.is_constexpr} | constants
-    signature, attributes, passed = dict.fromkeys(constants, "constexpr"), {}, []
+    constants = {one.name: one.default for one in parameters if one.is_constexpr} | constants
+    kinds = dict.fromkeys(constants, "constexpr")
+    attributes: dict[tuple[int], list[list[Any]]] = {}
+    passed = []
     for place, (one, given) in enumerate(zip(left, types, strict=True)):
         kind, sign, value = given.partition("=")
         kind, is_aligned, _ = kind.partition(_ALIGNED)
         if sign and not one.do_not_specialize:
-            signature[one.name], constants[one.name] = "constexpr", int(value)
+            kinds[one.name], constants[one.name] = "constexpr", int(value)
             continue
-        signature[one.name] = kind.replace("*", "*k") if one.is_const else kind
+        kinds[one.name] = kind.replace("*", "*k") if one.is_const else kind
         passed.append((place, kind))
         if is_aligned and not (one.do_not_specialize or one.do_not_specialize_on_alignment):
             attributes[(one.num,)] = [["tt.divisibility", 16]]
-    ordered = {one.name: signature[one.name] for one in parameters}
-    source = ASTSource(function, ordered, constexprs=constants, attrs=attributes)
-    try:
-        compiled = triton.compile(source, target=target, options={"enable_fp_fusion": True} | options)
-    except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
-        raise CompileError(_message(error)) from None
-    return _kernel(compiled, passed)
+    signature = {one.name: kinds[one.name] for one in parameters}
+    return _Task(function, signature, constants, attributes, options, passed)
 
 
 def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:

@@ -35,16 +35,27 @@ def is_triton(text: str) -> bool:
         return False
 
 
-def device_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
+def device_part(
+    text: str, path: Path, folders: Sequence[Path] = (), *, wanted: Iterable[str] | None = None
+) -> str:
     """The functions for the device in a text in Python, and all that these use.
 
     Functions that are imported from files of its folder, or of `folders`, are put in their place. Decorators
     such as `@triton.autotune` are left out.
 
-    Raises InputError for a text that is not Python.
+    Args:
+        text: That of a file.
+        path: The file.
+        folders: For imports.
+        wanted: The names that are wanted; None are all functions for the device.
+
+    Raises:
+        InputError: The text is not Python.
     """
     tree = _tree(text, path)
-    return _Extract(text, tree, path, folders).of({one.name for one in _functions(tree) if _is_jit(one)})
+    if wanted is None:
+        wanted = {one.name for one in _functions(tree) if _is_jit(one)}
+    return _Extract(text, tree, path, folders).of(wanted)
 
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:

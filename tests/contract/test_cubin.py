@@ -2,13 +2,14 @@
 
 import random
 import re
+import struct
 from pathlib import Path
 
 import pytest
 
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler, cubin_binary
-from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.resource_usage import _spilled, read_resources
 from autotune.core.launch_plan import macros
 from autotune.devices.array_compare import cuda_source
 from autotune.space import load_space
@@ -120,3 +121,9 @@ def test_the_comparison_keeps_its_elements_in_registers(item_bytes):
     """In local memory they take twice as long, and so does the flush, which is a comparison."""
     binary = CudaCompiler("sm_90").compile(cuda_source(item_bytes), ())
     assert read_resources(binary.data)["compare"].local_bytes == 0
+
+
+@pytest.mark.parametrize(("width", "size_bytes"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 8), (6, 16)])
+def test_spilled_stores_have_every_width_of_the_instruction(width, size_bytes):
+    store = struct.pack("<QQ", 0x387, width << 9)
+    assert _spilled((1, 16, 1, 0, 2, 0), bytes(16) + store) == size_bytes

@@ -66,17 +66,24 @@ def softmax():
 
 def test_one_binary_has_a_kernel_for_each_way_in_which_sizes_are_known():
     space = softmax()
-    sizes = [{"m": 64, "n": 64}, {"m": 64, "n": 63}, {"m": 1, "n": 64}, {"m": 128, "n": 128}]
+    sizes = [
+        {"m": 64, "n": 64},
+        {"m": 64, "n": 63},
+        {"m": 64, "n": 1},
+        {"m": 128, "n": 128},
+        {"m": 7, "n": 64},
+    ]
     launches, binary = compiled(space, space.spec.default, *sizes)
     kernels = unpack(binary)
     assert [kernels[step.entry].passed for step in launches] == [
         (0, 1, 2, 3),
         (0, 1, 2, 3),
-        (0, 1, 3),  # the number 1 is compiled in
+        (0, 1, 2),  # the number 1 is compiled in
+        (0, 1, 2, 3),
         (0, 1, 2, 3),
     ]
     assert launches[0].entry == launches[3].entry  # multiples of 16 are all that is known
-    assert len(kernels) == 3
+    assert len(kernels) == 4  # and m, which the kernel is not compiled for, makes no other cubin
     assert len({kernel.cubin for kernel in kernels.values()}) == 3
 
 

@@ -1,11 +1,14 @@
-"""What `autotune new` writes for two kernels, word by word, so that a change of it is seen."""
+"""What `autotune new` writes for some kernels, word by word, so that a change of it is seen."""
 
 from pathlib import Path
 
 import pytest
 
 from autotune.compilers.kernel_source import include_dir
+from autotune.errors import InputError
 from autotune.scaffold import scaffold
+from autotune.scaffold.triton import scaffold_triton
+from autotune.space import load_space
 
 SAMPLES = Path(__file__).parent / "new"
 
@@ -16,3 +19,35 @@ def test_the_files_are_as_recorded(source):
     made = scaffold(source.name, source.stem, source.read_text(), header)
     assert made.space == source.with_suffix(".yaml").read_text()
     assert made.reference == source.with_suffix(".py").read_text()
+
+
+def test_the_files_for_a_kernel_in_triton_are_as_recorded():
+    source = Path(__file__).parent / "triton" / "tiles.py"
+    made = scaffold_triton(source, "tiles")
+    assert made.space == source.with_suffix(".yaml").read_text()
+    assert made.reference == source.with_name("tiles_reference.py").read_text()
+    spec = load_space(source.with_suffix(".yaml"))
+    assert [landmark.config for landmark in spec.landmarks] == made.configs
+    with pytest.raises(InputError, match="called 'other'; it has product"):
+        scaffold_triton(source, "tiles", "other")
+
+
+def test_a_kernel_in_triton_without_a_list_gets_usual_values(tmp_path):
+    source = tmp_path / "add.py"
+    source.write_text(
+        "import triton\nimport triton.language as tl\n@triton.jit\n"
+        "def add(x_ptr, y_ptr, alpha, n, BLOCK: tl.constexpr):\n"
+        "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+        "    tl.store(y_ptr + at, alpha * tl.load(x_ptr + at, mask=at < n), mask=at < n)\n"
+    )
+    made = scaffold_triton(source, "add")
+    (tmp_path / "add.yaml").write_text(made.space)
+    (tmp_path / "add_reference.py").write_text(made.reference)
+    spec = load_space(tmp_path / "add.yaml")
+    assert made.roles == {"x_ptr": "in", "y_ptr": "out"}
+    assert {one.name for one in spec.parameters} == {"BLOCK", "num_warps"}
+    assert [(one.name, one.dtype) for one in spec.arguments if one.value] == [
+        ("alpha", "float32"),
+        ("n", "int32"),
+    ]
+    assert spec.launch[0].grid == ("ceil_div(n, BLOCK)",)
