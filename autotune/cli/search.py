@@ -6,7 +6,6 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
@@ -26,7 +25,14 @@ EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune search`."""
     opt.add_target(parser, optional=True)
-    parser.add_argument(
+    several = parser.add_mutually_exclusive_group()
+    several.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="search with the devices of a Dask cluster: tcp://HOST:PORT, slurm:JOBS or local:WORKERS "
+        "(extra: cluster)",
+    )
+    several.add_argument(
         "--devices",
         metavar="LIST",
         help="search with several devices of one model, such as cuda:0,cuda:1, or all (extra: cluster)",
@@ -111,6 +117,9 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.cli.progress import SearchProgress, verbosity
 
     options = _options(parsed)
+    several = parsed.devices or parsed.cluster
+    if several and (parsed.wanted or parsed.sweep or "," in (parsed.dtype or "")):
+        raise InputError("autotune search: --devices and --cluster are for one problem of one space")
     if parsed.wanted:
         _tune_misses(parsed, options)
         return
@@ -127,7 +136,7 @@ def run(parsed: argparse.Namespace) -> None:
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import search
 
-        if parsed.devices:
+        if several:
             result = _search_devices(parsed, options, progress)
         else:
             get_ready()
@@ -137,14 +146,17 @@ def run(parsed: argparse.Namespace) -> None:
 
 def _search_devices(parsed: argparse.Namespace, options: Options, progress: SearchProgress) -> Result:
     """Search one space with several devices."""
-    from autotune.tuning.cluster import local_devices, open_devices
+    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
     from autotune.tuning.task import bind_target
     from autotune.tuning.tuner import search
 
-    progress.stage(Stage("finding devices"))
-    addresses = local_devices(parsed.devices)
-    task = bind_target(replace(opt.target(parsed), device=str(addresses[0])), progress.stage)
-    with open_devices(addresses) as cluster:
+    if parsed.devices:
+        progress.stage(Stage("finding devices"))
+        opening = open_devices(local_devices(parsed.devices))
+    else:
+        opening = open_cluster(parsed.cluster, parsed.device, progress.stage)
+    with opening as cluster:
+        task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
         return search(task, options, progress, cluster=cluster)
 
 

@@ -12,7 +12,7 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import distributed
 
 from autotune.devices import Address, cold_environment
 from autotune.evaluation.kept_results import KeptResults
+from autotune.evaluation.travelling_files import TravellingFiles
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
@@ -36,26 +37,24 @@ class HostSetting:
     Attributes:
         search: Identifies the search.
         list_addresses: Lists the devices of a machine that may be claimed.
-        reference: The reference file.
-        reference_text: Its content, for machines that do not have the file.
+        reference: The reference file, as an absolute path.
         problems: The first problems of every device process.
+        files: The content of the reference and of the problems' files, by path.
         wrong: Saves the arrays of wrong results.
         kept: Keeps the results of slow references.
-        left_out: Names of devices that take no part.
     """
 
     search: str
     list_addresses: Callable[[], Sequence[Address]]
     reference: Path
-    reference_text: bytes
     problems: tuple[ProblemInstance, ...]
+    files: Mapping[str, bytes]
     wrong: WrongArrays | None = None
     kept: KeptResults | None = None
-    left_out: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
-        """The name of the plugin and of the resource that a worker with a device has."""
+        """The name of the plugin, and of the resource that a worker with a device has."""
         return f"autotune-{self.search}"
 
 
@@ -78,17 +77,20 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def setup(self, worker: distributed.Worker) -> None:
         """Claim a device and offer it to the scheduler as a resource."""
+        setting = self._setting
         self._opened = ExitStack()
-        scratch = Path(self._opened.enter_context(scratch_folder()))
-        address = await asyncio.to_thread(self._claim)
+        scratch = self._opened.enter_context(scratch_folder())
+        admitted = await worker.scheduler.get_metadata(keys=[setting.name], default=None)
+        address = await asyncio.to_thread(self._claim, admitted)
         if address is None:
             return
-        setting = self._setting
+        self.files = TravellingFiles(Path(scratch))
+        self.files.add(setting.files)
         self._worker = Worker(
             address,
-            _local_file(setting.reference, setting.reference_text, scratch),
-            setting.problems,
-            cold_environment(str(scratch)),
+            Path(self.files.path(str(setting.reference))),
+            tuple(map(self.files.problem, setting.problems)),
+            cold_environment(scratch),
             wrong=setting.wrong,
             kept=setting.kept,
         )
@@ -97,14 +99,16 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def teardown(self, worker: distributed.Worker) -> None:
         """End the device process and give the device back."""
-        await worker.set_resources(**{self._setting.name: 0})
+        if self.device is not None:
+            self.device = None
+            await worker.set_resources(**{self._setting.name: 0})
         self._opened.close()
 
     def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
         """Verify and time one configuration."""
         began = time.perf_counter()
         worker = self.worker
-        failure = worker.begin_item(item, timeout_s)
+        failure = worker.begin_item(self.files.item(item), timeout_s)
         outcome = worker.finish_item() if failure is None else Outcome(failure)
         return Evaluated(outcome, self.device or "", time.perf_counter() - began)
 
@@ -114,12 +118,15 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         assert self._worker is not None, "no task is sent to a worker without a device"
         return self._worker
 
-    def _claim(self) -> Address | None:
-        """The first device that no other worker of the search holds on this machine."""
+    def _claim(self, admitted: Collection[str] | None) -> Address | None:
+        """The first device that no other worker of the search holds on this machine.
+
+        Once devices were compared, only those that were `admitted` may be claimed.
+        """
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         for address in self._setting.list_addresses():
             device = f"{socket.gethostname()}/{address}" + (f" of {visible}" if visible else "")
-            if device in self._setting.left_out:
+            if admitted is not None and device not in admitted:
                 continue
             file = re.sub(r"[^\w.-]", "-", f"{self._setting.name}-{device}.lock")
             path = Path(tempfile.gettempdir()) / file
@@ -146,13 +153,26 @@ async def call_worker(
     dask_worker: distributed.Worker,
 ) -> Any:
     """Call a method of the device process's worker, or read a property, while the Dask worker goes on."""
-    worker = cast(DeviceHost, dask_worker.plugins[name]).worker
+    host = cast(DeviceHost, dask_worker.plugins[name])
+    here = [host.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
 
     def call() -> Any:
-        found = getattr(worker, method)
-        return found(*arguments, **options) if callable(found) else found
+        found = getattr(host.worker, method)
+        return found(*here, **options) if callable(found) else found
 
     return await asyncio.to_thread(call)
+
+
+def take_files(name: str, files: Mapping[str, bytes], dask_worker: distributed.Worker) -> None:
+    """Take files that later problems read."""
+    host = cast(DeviceHost, dask_worker.plugins[name])
+    if host.device is not None:
+        host.files.add(files)
+
+
+async def give_back(name: str, dask_worker: distributed.Worker) -> None:
+    """Take no further part in a search."""
+    await cast(DeviceHost, dask_worker.plugins[name]).teardown(dask_worker)
 
 
 def claimed_device(name: str, dask_worker: distributed.Worker) -> str | None:
@@ -163,15 +183,3 @@ def claimed_device(name: str, dask_worker: distributed.Worker) -> str | None:
 
 def _host(name: str) -> DeviceHost:
     return cast(DeviceHost, distributed.get_worker().plugins[name])
-
-
-def _local_file(path: Path, content: bytes, scratch: Path) -> Path:
-    """A file of the searching machine: itself where this machine has it, else a copy."""
-    try:
-        if path.read_bytes() == content:
-            return path
-    except OSError:
-        pass
-    copy = scratch / path.name
-    copy.write_bytes(content)
-    return copy

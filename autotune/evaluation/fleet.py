@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import distributed
@@ -23,7 +23,10 @@ from autotune.evaluation.device_host import (
     call_worker,
     claimed_device,
     evaluate,
+    give_back,
+    take_files,
 )
+from autotune.evaluation.travelling_files import paths_of
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 
 QUEUED = 2  # tasks per device: one runs and one waits, so that no device waits for this process
@@ -40,12 +43,20 @@ class Fleet:
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
         self._seen_s = time.monotonic()
-        self._register()
+        self._files = set(setting.files)  # that the workers have
+        client.register_plugin(DeviceHost(setting), name=setting.name)
+        self._find()
+        if not self.devices:
+            raise SetupError(f"{client.scheduler.address}: none of its workers has a device for this search")
 
-    def leave_out(self, devices: Sequence[str]) -> None:
-        """Go on without some devices."""
-        self._setting = replace(self._setting, left_out=self._setting.left_out | set(devices))
-        self._register()
+    def admit(self, devices: Collection[str]) -> None:
+        """Go on with these devices only; workers that join later may claim no others."""
+        name = self._setting.name
+        self._client.set_metadata([name], list(devices))
+        others = [worker for device, worker in self.devices.items() if device not in devices]
+        if others:
+            self._client.run(give_back, name, workers=others)
+            self._find()
 
     @property
     def slots(self) -> int:
@@ -55,6 +66,7 @@ class Fleet:
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> distributed.Future:
         """Send work items to whichever device is free next, as one task; `results` takes the future."""
         name = self._setting.name
+        self._send_files(problem for item in items for problem in (*item.checks, item.problem))
         return self._client.submit(
             evaluate,
             name,
@@ -97,22 +109,34 @@ class Fleet:
                 "start some, then the same command goes on"
             )
 
-    def worker(self, device: str) -> RemoteWorker:
-        """One of the devices, for runs that have to be on the same."""
-        return RemoteWorker(self._client, self._setting.name, device, self.devices[device])
-
-    def _register(self) -> None:
-        """Let the workers claim devices, also those that join later."""
-        self._client.register_plugin(DeviceHost(self._setting), name=self._setting.name)
+    def present(self) -> list[str]:
+        """The devices that are there now; raises SetupError if there are none."""
         self._find()
         if not self.devices:
-            raise SetupError(
-                f"{self._client.scheduler.address}: none of its workers has a device for this search"
-            )
+            raise SetupError("no worker with a device is left; start some, then the same command goes on")
+        return list(self.devices)
+
+    def worker(self, device: str) -> RemoteWorker:
+        """One of the devices, for runs that have to be on the same."""
+        return RemoteWorker(self._client, self._setting.name, device, self.devices[device], self._send_files)
+
+    def _send_files(self, problems: Iterable[ProblemInstance]) -> None:
+        """Send what the problems read and the workers do not have yet."""
+        missing = {path: Path(path).read_bytes() for path in paths_of(problems) if path not in self._files}
+        if missing:
+            self._client.run(take_files, self._setting.name, missing)
+            self._files.update(missing)
 
     def _find(self) -> None:
-        found = self._client.run(claimed_device, self._setting.name, on_error="ignore")
-        self.devices = dict(sorted((device, worker) for worker, device in found.items() if device))
+        """Look which devices are there; only new workers are asked, as a stopped one never answers."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        offering = {address for address, one in workers.items() if one["resources"].get(self._setting.name)}
+        known = {device: address for device, address in self.devices.items() if address in offering}
+        fresh = list(offering - set(known.values()))
+        if fresh:
+            asked = self._client.run(claimed_device, self._setting.name, workers=fresh, on_error="ignore")
+            known |= {device: address for address, device in asked.items() if device}
+        self.devices = dict(sorted(known.items()))
 
     def _disconnected(self) -> SetupError:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
@@ -124,8 +148,16 @@ LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", by_m
 class RemoteWorker:
     """The worker of one device in a Dask worker; its methods are those of `Worker`."""
 
-    def __init__(self, client: distributed.Client, plugin: str, device: str, address: str) -> None:
+    def __init__(
+        self,
+        client: distributed.Client,
+        plugin: str,
+        device: str,
+        address: str,
+        send_files: Callable[[Iterable[ProblemInstance]], None],
+    ) -> None:
         self.device = device
+        self._send_files = send_files
         self._client = client
         self._plugin = plugin
         self._address = address
@@ -166,6 +198,7 @@ class RemoteWorker:
         self._call("close")
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        self._send_files(one for one in arguments if isinstance(one, ProblemInstance))
         # directly, not as a task: a call then takes 2 ms, not 20, and a last round makes hundreds
         try:
             found = self._client.run(

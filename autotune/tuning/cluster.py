@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from autotune.devices import Address, choose
-from autotune.errors import InputError, MissingExtra
+from autotune.core.records import DeviceInfo
+from autotune.core.stages import OnStage, Stage
+from autotune.devices import BACKENDS, Address, choose
+from autotune.errors import InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
 from autotune.tuning.task import find_devices
 
 try:
+    import dask
     import distributed
 except ImportError:
     raise MissingExtra("distributed", "cluster") from None
 
 ALL = "all"
+CONNECT_TIMEOUT_S = 15.0
+MAX_SILENT_S = 60  # of a worker; then its trials go to others
+WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 
 @dataclass(frozen=True)
@@ -27,26 +38,30 @@ class Cluster:
 
     Attributes:
         client: Dask's client.
+        address: A device of the model to search with; on another machine, perhaps.
+        info: What that device is.
         list_addresses: Lists the devices that workers of a machine may claim.
     """
 
     client: distributed.Client
+    address: Address
+    info: DeviceInfo
     list_addresses: Callable[[], Sequence[Address]]
 
 
-def local_devices(text: str) -> tuple[Address, ...]:
-    """The devices that `--devices` names; raises InputError unless all of them are of one model.
+def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
+    """The devices of this machine that `--devices` names; `all` stands for all that are like the first GPU.
 
-    `all` stands for all devices that are like the first GPU.
+    Raises InputError unless all are of one model.
     """
     found = find_devices()
     if text == ALL:
         first, info = choose(None, found)
-        return tuple(
-            address
+        return [
+            (address, other)
             for address, other in found
             if address.backend == first.backend and environment(other, "") == environment(info, "")
-        )
+        ]
     chosen = dict(choose(name, found) for name in text.split(","))
     (first, info), *others = chosen.items()
     for address, other in others:
@@ -54,16 +69,16 @@ def local_devices(text: str) -> tuple[Address, ...]:
         differing = [f"{key} {own[key]}, not {expected[key]}" for key in own if own[key] != expected[key]]
         if differing:
             raise InputError(f"--devices {text}: {address} is not like {first}: {'; '.join(differing)}")
-    return tuple(chosen)
+    return list(chosen.items())
 
 
 @contextmanager
-def open_devices(addresses: Sequence[Address]) -> Iterator[Cluster]:
+def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Cluster]:
     """Start a scheduler and a Dask worker for each device in this process."""
     _be_quiet()
     with (
         distributed.LocalCluster(
-            n_workers=len(addresses),
+            n_workers=len(devices),
             threads_per_worker=1,
             processes=False,
             dashboard_address=None,
@@ -71,9 +86,96 @@ def open_devices(addresses: Sequence[Address]) -> Iterator[Cluster]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        yield Cluster(client, partial(tuple[Address, ...], addresses))
+        yield Cluster(client, *devices[0], partial(list[Address], [address for address, _ in devices]))
+
+
+@contextmanager
+def open_cluster(text: str, device: str | None, on_stage: OnStage) -> Iterator[Cluster]:
+    """Connect to a cluster, or start one: `tcp://HOST:PORT`, `slurm`, `slurm:JOBS` or `local:WORKERS`.
+
+    Args:
+        text: As `--cluster`.
+        device: As `--device`, looked up among the devices of all workers.
+        on_stage: Is told what is being done.
+
+    Raises:
+        InputError: There is no such kind of cluster, or no such device.
+        SetupError: The scheduler does not answer, or no worker comes.
+    """
+    _be_quiet()
+    on_stage(Stage(f"waiting for the workers of {text}"))
+    with ExitStack() as opened:
+        scheduler, expected = _scheduler(text, opened)
+        try:
+            client = opened.enter_context(distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S))
+            client.wait_for_workers(expected, timeout=WORKERS_TIMEOUT_S)
+        except (OSError, distributed.TimeoutError) as error:
+            raise SetupError(f"--cluster {text}: {error or 'no worker came'}") from None
+        on_stage(Stage("finding devices"))
+        listed = client.run(find_devices, _backends(device))
+        first, info = choose(device, [item for found in listed.values() for item in found])
+        yield Cluster(client, first, info, partial(alike, first.backend, info))
+
+
+def alike(backend: str, info: DeviceInfo) -> list[Address]:
+    """The devices of this machine that are like another one: the same model, driver and limits."""
+    expected = environment(info, "")
+    return [address for address, other in find_devices((backend,)) if environment(other, "") == expected]
+
+
+def _backends(device: str | None) -> tuple[str, ...]:
+    name = (device or "").partition(":")[0]
+    return (name,) if name in BACKENDS else tuple(BACKENDS)
+
+
+def _scheduler(text: str, opened: ExitStack) -> tuple[Any, int]:
+    """What a client connects to, and how many workers to wait for."""
+    kind, _, count = text.partition(":")
+    if "://" in text:
+        return text, 1
+    if kind not in ("local", "slurm") or (count and not re.fullmatch("[1-9][0-9]{0,3}", count)):
+        raise InputError(f"--cluster {text}: expected tcp://HOST:PORT, slurm, slurm:JOBS or local:WORKERS")
+    workers = int(count or 1)
+    dask.config.set({"distributed.scheduler.worker-ttl": f"{MAX_SILENT_S} s"})
+    if kind == "local":
+        cluster = opened.enter_context(
+            distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL)
+        )
+        opened.enter_context(_worker_processes(cluster.scheduler_address, workers))
+        return cluster, workers
+    try:
+        import dask_jobqueue
+    except ImportError:
+        raise MissingExtra("dask-jobqueue", "cluster") from None
+    try:
+        cluster = opened.enter_context(dask_jobqueue.SLURMCluster())
+        cluster.scale(jobs=workers)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise SetupError(
+            f"--cluster {text}: {error}; its options are those of jobqueue.slurm in Dask's configuration"
+        ) from None
+    return cluster, 1
+
+
+@contextmanager
+def _worker_processes(scheduler: str, count: int) -> Iterator[None]:
+    """Start Dask workers by command line: LocalCluster's own would import the caller's main module again."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", scheduler]
+    options = ["--nworkers", str(count), "--nthreads", "1", "--no-dashboard", "--death-timeout", "60"]
+    process = subprocess.Popen(
+        [*command, *options],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _be_quiet() -> None:
-    """Dask reports lost workers in its log; a search reports them itself."""
+    """Dask reports lost workers in its log; a search goes on without them."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)

@@ -187,14 +187,16 @@ class Processes:
         """Let the workers of a cluster claim their devices."""
         from autotune.evaluation.device_host import HostSetting
         from autotune.evaluation.fleet import open_fleet
+        from autotune.evaluation.travelling_files import paths_of
 
         _, _, wrong, kept = self._setting
+        problems, reference = (*default.checks, default.problem), task.spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             list_addresses=cluster.list_addresses,
-            reference=task.spec.reference.absolute(),
-            reference_text=task.spec.reference.read_bytes(),
-            problems=(*default.checks, default.problem),
+            reference=reference,
+            problems=problems,
+            files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(problems))},
             wrong=wrong,
             kept=kept,
         )

@@ -38,7 +38,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     Raises:
         SetupError: No configuration runs on all devices, or none of them is like another and steady.
     """
-    names = list(fleet.devices)
+    names = fleet.present()
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
@@ -52,8 +52,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
         context.observer.warn(f"warning: {name} is left out: {_why(scale)}")
     if len(unlike) == len(names):
         raise SetupError("no device takes steady times; search with one device")
-    if unlike:
-        fleet.leave_out(list(unlike))
+    fleet.admit(scales.keys() - unlike.keys())
 
 
 def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
@@ -142,7 +141,7 @@ def _times(
 def repeat_last_round(context: TuningContext, fleet: Fleet, result: Result, limit_s: float) -> None:
     """Run the last round on a second device, too; warn if another configuration wins there."""
     used = context.worker.device if isinstance(context.worker, RemoteWorker) else ""
-    second = next((name for name in fleet.devices if name != used), None)
+    second = next((name for name in fleet.present() if name != used), None)
     if second is None:
         return
     keys = next(reversed(context.journal.finals))

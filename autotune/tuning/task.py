@@ -141,15 +141,27 @@ def locate(space: Path) -> Path:
     raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, known)}")
 
 
-def bind_target(target: Target, on_stage: OnStage = unobserved) -> TuningTask:
-    """Read the files, find the device and enumerate the space; raises InputError for wrong input."""
+def bind_target(
+    target: Target, on_stage: OnStage = unobserved, found: tuple[Address, DeviceInfo] | None = None
+) -> TuningTask:
+    """Read the files, find the device and enumerate the space; raises InputError for wrong input.
+
+    Args:
+        target: What to tune.
+        on_stage: Is told what is being done.
+        found: The device, if it was found already; None looks for the target's in this machine.
+    """
     on_stage(Stage(f"reading {target.space.name}"))
     spec = load_space(locate(target.space))
-    return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage)
+    return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage, found)
 
 
 def bind_task(
-    spec: SpaceSpec, source: SourceText, target: Target, on_stage: OnStage = unobserved
+    spec: SpaceSpec,
+    source: SourceText,
+    target: Target,
+    on_stage: OnStage = unobserved,
+    found: tuple[Address, DeviceInfo] | None = None,
 ) -> TuningTask:
     """Find the device and enumerate a space that has been read; raises InputError for wrong input.
 
@@ -158,9 +170,10 @@ def bind_task(
         source: Its kernel.
         target: On what device and problem; its path is not read.
         on_stage: Is told what is being done.
+        found: The device, if it was found already.
     """
     on_stage(Stage("finding devices"))
-    address, device = find_device(target.device)
+    address, device = found or find_device(target.device)
     _require_dialect(spec, address)
     spec = _with_conditions(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)

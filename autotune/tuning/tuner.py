@@ -99,7 +99,7 @@ def search(
             return conclude(context, options.seed, root, label, sources, began, left_s)
         from autotune.tuning.several_devices import repeat_last_round
 
-        context = replace(context, worker=fleet.worker(next(iter(fleet.devices))))
+        context = replace(context, worker=fleet.worker(fleet.present()[0]))
         half_s = None if left_s is None else left_s / 2
         result = conclude(context, options.seed, root, label, sources, began, half_s)
         repeat_last_round(context, fleet, result, half_s or MAX_LAST_ROUND_S)

@@ -1,0 +1,66 @@
+"""Files of the searching machine on another one: the reference, stored inputs and stored results."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.evaluation.work_item import ProblemInstance, WorkItem
+
+
+def paths_of(problems: Iterable[ProblemInstance]) -> Iterator[str]:
+    """The files that problems read."""
+    for problem in problems:
+        yield from (array.path for array in problem.arrays if array.path)
+        yield from (stored.path for _, stored in problem.expected or ())
+
+
+class TravellingFiles:
+    """Copies in a folder, made only of files that this machine does not have."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._copies: dict[str, str] = {}
+
+    def add(self, files: Mapping[str, bytes]) -> None:
+        """Take files by their absolute path on the searching machine."""
+        for path, content in files.items():
+            if not _has(path, content):
+                folder = self._folder / hashlib.sha256(path.encode()).hexdigest()[:16]
+                folder.mkdir(exist_ok=True)
+                copy = folder / Path(path).name
+                copy.write_bytes(content)
+                self._copies[path] = str(copy)
+
+    def path(self, path: str) -> str:
+        """Where the file is on this machine."""
+        return self._copies.get(path, path)
+
+    def problem(self, problem: ProblemInstance) -> ProblemInstance:
+        """A problem that reads this machine's files."""
+        if not self._copies:
+            return problem
+        expected = problem.expected
+        if expected is not None:
+            expected = tuple((name, replace(one, path=self.path(one.path))) for name, one in expected)
+        arrays = tuple(replace(array, path=self.path(array.path)) for array in problem.arrays)
+        return replace(problem, arrays=arrays, expected=expected)
+
+    def item(self, item: WorkItem) -> WorkItem:
+        """A work item that reads this machine's files."""
+        if not self._copies:
+            return item
+        incumbent = item.incumbent
+        if incumbent is not None:
+            incumbent = replace(incumbent, problem=self.problem(incumbent.problem))
+        checks = tuple(map(self.problem, item.checks))
+        return replace(item, checks=checks, problem=self.problem(item.problem), incumbent=incumbent)
+
+
+def _has(path: str, content: bytes) -> bool:
+    try:
+        return Path(path).read_bytes() == content
+    except OSError:
+        return False
