@@ -131,7 +131,8 @@ def _facts(lines: Sequence[str]) -> MachineCode:
         if not any(other != one and one[0] <= other[0] and other[1] <= one[1] for other in loops)
     ]
     first, last = max(inner, key=lambda loop: loop[1] - loop[0], default=(0, -1))
-    return MachineCode(len(kinds), Counter(kinds), Counter(kinds[first : last + 1]), bits)
+    inner_kinds = dict(Counter(kinds[first : last + 1]))
+    return MachineCode(len(kinds), dict(Counter(kinds)), inner_kinds, dict(bits))
 
 
 def _kind(operation: str) -> str:

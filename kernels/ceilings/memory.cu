@@ -7,9 +7,11 @@
 
 typedef VECTOR(int, VECTOR_WIDTH) vector_t;
 
-/* `n` is a multiple of BLOCK_SIZE * UNROLL * VECTOR_WIDTH. */
-#define EACH_VECTOR(n)                                                                          \
-    for (size_t first = (size_t)BLOCK_INDEX(x) * (BLOCK_SIZE * UNROLL) + THREAD_INDEX(x);       \
+/* `n` is a multiple of BLOCK_SIZE * UNROLL * VECTOR_WIDTH. In each pass a block has another part of the array, so
+ * that it does not find it in a cache of its own. */
+#define EACH_VECTOR(n, pass)                                                                    \
+    for (size_t first = (size_t)((BLOCK_INDEX(x) + (pass) * 61) % GRID_EXTENT(x)) * (BLOCK_SIZE * UNROLL) + \
+                        THREAD_INDEX(x);                                                        \
          first < (n) / VECTOR_WIDTH; first += (size_t)GRID_EXTENT(x) * (BLOCK_SIZE * UNROLL))
 
 DEVICE void load(vector_t *found, GLOBAL const vector_t *source)
@@ -27,7 +29,7 @@ read_memory(GLOBAL const int *RESTRICT numbers, GLOBAL int *total, const unsigne
     GLOBAL const vector_t *source = (GLOBAL const vector_t *)numbers;
     vector_t sums = VECTOR_ZERO(int, VECTOR_WIDTH);
     for (unsigned int pass = 0; pass < passes; pass++)
-        EACH_VECTOR(n) {
+        EACH_VECTOR(n, pass) {
             vector_t found[UNROLL];
             load(found, source + first);
             UNROLL_LOOP(UNROLL)
@@ -48,7 +50,7 @@ write_memory(GLOBAL int *RESTRICT result, const unsigned long n, const unsigned 
 {
     GLOBAL vector_t *target = (GLOBAL vector_t *)result;
     for (unsigned int pass = 1; pass <= passes; pass++)
-        EACH_VECTOR(n) {
+        EACH_VECTOR(n, pass) {
             UNROLL_LOOP(UNROLL)
             for (int k = 0; k < UNROLL; k++)
                 target[first + k * BLOCK_SIZE] = VECTOR_FILL(int, VECTOR_WIDTH, (int)pass);
@@ -62,7 +64,7 @@ copy_memory(GLOBAL const int *RESTRICT numbers, GLOBAL int *RESTRICT result, con
     GLOBAL const vector_t *source = (GLOBAL const vector_t *)numbers;
     GLOBAL vector_t *target = (GLOBAL vector_t *)result;
     for (unsigned int pass = 0; pass < passes; pass++)
-        EACH_VECTOR(n) {
+        EACH_VECTOR(n, pass) {
             vector_t found[UNROLL];
             load(found, source + first);
             UNROLL_LOOP(UNROLL)

@@ -1,18 +1,15 @@
 """Twelve kernels that are bound by one thing each: the diagnosis names it, without a profiler."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from autotune.analysis.bottleneck import Bound
-from autotune.analysis.ceilings import measure_ceilings
+from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
 from autotune.analysis.diagnose import diagnose, open_diagnosis
 from autotune.core.records import Config
 from autotune.devices import backend
 from autotune.errors import MissingExtra
-from autotune.hardware.ceilings import FILE, ceilings_text
-from autotune.serving.cache import store_beside
 from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -53,8 +50,7 @@ def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
             task.address, task.device, lambda _: None, lambda probe: probe.name.startswith(needed)
         )
     )
-    text = ceilings_text(ceilings, datetime.now(UTC).isoformat())
-    store_beside(tmp_path, task.device, FILE, text)
+    keep_ceilings(tmp_path, task.device, ceilings)
     options = Options(cache=tmp_path, journal=tmp_path / "diagnose.jsonl")
     found = {}
     with open_diagnosis(task, options, Unobserved()) as context:

@@ -2,7 +2,14 @@
 
 import json
 
+from autotune.analysis.bottleneck import Bound, LittlesLaw, Use
+from autotune.analysis.diagnose import Diagnosis, LadderStep
+from autotune.cli.diagnose import diagnosis_json, diagnosis_text
+from autotune.compilers.occupancy import Occupancy
+from autotune.compilers.sass import MachineCode
+from autotune.core.records import Config
 from tests.conftest import run_in_process
+from tests.unit.test_bottleneck import IDLE
 
 
 def test_a_device_without_counters_says_what_is_missing(folder):
@@ -32,3 +39,37 @@ def test_an_invalid_configuration_is_refused(folder):
     done = folder.run("diagnose", "double.yaml", "--device", "fake", "--config", "A=6,B=2")
     assert done.returncode == 2
     assert "not valid" in done.stderr
+
+
+def test_all_evidence_is_text_and_json():
+    found = Diagnosis(
+        kernel="work",
+        device="GPU",
+        sizes={"n": 8},
+        dtype="float32",
+        config=Config({"A": 1}),
+        origin="as given",
+        time_ms=1.0,
+        bound=Bound.DRAM,
+        reason="because",
+        occupancy=Occupancy(2, 16, 0.25, "registers"),
+        resident_warps=16,
+        launch_ms=0.001,
+        transfer_ms=2.0,
+        uses=(Use(Bound.DRAM, 3e12, 4e12, "B/s", is_measured=True),),
+        counts=IDLE,
+        ladder=(LadderStep(2, 16, 0.25, 1.0), LadderStep(1, 8, 0.125, 1.5)),
+        variants_ms={"MEMORY_ONLY": 0.9},
+        littles_law=LittlesLaw(8e-7, 32_000.0, 8192.0, 16, 63),
+        machine_code=MachineCode(9, {"float32": 4}, {"float32": 2}, {("global load", 128): 3}),
+    )
+    values = json.loads(json.dumps(diagnosis_json(found)))
+    assert values["machine_code"]["access_bits"] == {"global load 128": 3}
+    assert values["uses"][0]["share"] == 0.75
+    lines = dict(line.strip().split(maxsplit=1) for line in diagnosis_text(found).splitlines()[2:])
+    assert lines["verdict"] == "memory-bound (DRAM): because"
+    assert lines["use"] == "DRAM at 75%: 3 of 4 TB/s"
+    assert lines["ladder"] == "25% 1 ms, 12% 1.5 ms"
+    assert lines["variant"] == "MEMORY_ONLY: 0.9 ms (90%)"
+    assert lines["in"].endswith("16 warps have 8.0 KiB; 63 warps would do")
+    assert lines["accesses"] == "global load of 128 bits: 3"

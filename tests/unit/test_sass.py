@@ -1,5 +1,7 @@
 """Facts that are read from a disassembly."""
 
+from dataclasses import asdict
+
 from autotune.compilers.sass import parse_disassembly
 
 TEXT = """\
@@ -23,6 +25,11 @@ work:
         /*00b0*/                   NOP;
 //--------------------- .nv.shared.work          --------------------------
 """
+
+
+def test_facts_become_json_values():
+    code = asdict(parse_disassembly(TEXT)["work"])
+    assert code["kinds"]["atomic"] == 1
 
 
 def test_kinds_widths_and_the_inner_loop():

@@ -21,8 +21,9 @@ read_all(GLOBAL const int *RESTRICT numbers, GLOBAL int *RESTRICT result, const 
     const size_t step = (size_t)GRID_EXTENT(x) * BLOCK_SIZE;
     vector_t product = VECTOR_FILL(int, 4, 1);
     for (unsigned int round = 0; round < rounds; round++) {
+        const size_t block = (BLOCK_INDEX(x) + round * 61) % GRID_EXTENT(x); /* not what its L1 cache holds */
         UNROLL_LOOP(4)
-        for (size_t i = thread_index(); i < n / 4; i += step)
+        for (size_t i = block * BLOCK_SIZE + THREAD_INDEX(x); i < n / 4; i += step)
             product = product * vectors[i];
     }
     result[thread_index()] = product.x * product.y * product.z * product.w;
