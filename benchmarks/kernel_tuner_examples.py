@@ -1,7 +1,7 @@
 """Kernel Tuner's scripts beside themselves with the import line changed: what each finds, in what time.
 
     python benchmarks/kernel_tuner_examples.py FOLDER [--scripts A.py B.py] [--configurations N]
-        [--limit-s S] [--total-s S] [--results FILE]
+        [--left-out A.py B.py] [--limit-s S] [--total-s S] [--results FILE]
 
 FOLDER holds the scripts, such as `examples/cuda` of a checkout of Kernel Tuner. Each script runs twice in
 fresh processes: as it is, and with `from kernel_tuner` and `import kernel_tuner` replaced; nothing else of it
@@ -199,6 +199,7 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="with the scripts and the kernels that they read")
     parser.add_argument("--scripts", nargs="+", metavar="NAME", help="which (default: all, short ones first)")
+    parser.add_argument("--left-out", nargs="+", metavar="NAME", default=[], help="which not")
     parser.add_argument(
         "--configurations", type=int, default=150, help="at most, per call (default %(default)s)"
     )
@@ -212,7 +213,7 @@ def main() -> None:
     parser.add_argument("--only", choices=TUNERS, help=argparse.SUPPRESS)
     parsed = parser.parse_args()
     by_length = sorted(parsed.folder.glob("*.py"), key=lambda path: (path.stat().st_size, path.name))
-    scripts = parsed.scripts or [path.name for path in by_length]
+    scripts = parsed.scripts or [path.name for path in by_length if path.name not in parsed.left_out]
     if parsed.only:
         run_script(parsed.only, Path.cwd() / scripts[0], parsed.configurations)
         return

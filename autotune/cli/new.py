@@ -49,14 +49,22 @@ def run(parsed: argparse.Namespace) -> None:
     name = _name(path)
     space, reference = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py"))
     made, complaint = _scaffold(path, name, parsed.entry)
-    _write({space: made.space, reference: made.reference})
+    texts = {space: made.space, reference: made.reference}
+    _write(texts)
     can_run = _can_run(made.source.dialect)
+    if complaint:
+        said = f"note  the default does not compile yet: {_first_error(complaint)}"
+    else:
+        said = _checked(space, can_run=can_run)
+        if can_run and not said.startswith("good"):
+            roomy, _ = _scaffold(path, name, parsed.entry, is_roomy=True)
+            _write({space: roomy.space, reference: roomy.reference}, "w")
+            if (again := _checked(space, can_run=can_run)).startswith("good"):
+                made, said = roomy, again
+            else:
+                _write(texts, "w")
     emit(findings(made, space, reference))
-    emit(
-        f"note  the default does not compile yet: {_first_error(complaint)}"
-        if complaint
-        else _checked(space, can_run=can_run)
-    )
+    emit(said)
     emit(next_steps(made, space, reference, can_run=can_run))
 
 
@@ -71,10 +79,10 @@ def _new_files(*files: Path) -> tuple[Path, ...]:
     return files
 
 
-def _write(texts: Mapping[Path, str]) -> None:
+def _write(texts: Mapping[Path, str], mode: str = "x") -> None:
     try:
         for file, text in texts.items():
-            with file.open("x") as out:
+            with file.open(mode) as out:
                 out.write(text)
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
@@ -113,11 +121,11 @@ def _run_triton(path: Path, entry: str | None) -> None:
     emit("\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps)))
 
 
-def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:
+def _scaffold(path: Path, name: str, entry: str | None, *, is_roomy: bool = False) -> tuple[Scaffold, str]:
     """Write a space whose default compiles if a compiler is at hand; also give its last complaint.
 
     What the compiler does not know is left to the user, and so becomes a parameter or a type. A default that
-    takes too much shared memory gives way to one that takes little.
+    takes too much shared memory gives way to one that takes little. `is_roomy` is for a default that fails.
     """
     from autotune.compilers.base import undefined_names
     from autotune.compilers.kernel_source import include_dir, read_source
@@ -127,7 +135,9 @@ def _scaffold(path: Path, name: str, entry: str | None) -> tuple[Scaffold, str]:
     undefined: dict[str, None] = {}
     is_small = False
     for _ in range(_ATTEMPTS):
-        made = _read(path, name, source.text, header, entry, tuple(undefined), is_small=is_small)
+        made = _read(
+            path, name, source.text, header, entry, tuple(undefined), is_small=is_small, is_roomy=is_roomy
+        )
         log = _complaint(made, source)
         fresh = [
             word
@@ -150,6 +160,7 @@ def _read(
     undefined: tuple[str, ...],
     *,
     is_small: bool,
+    is_roomy: bool,
 ) -> Scaffold:
     """Look at the file itself, and at what it includes if no kernel is in it."""
     from autotune.compilers.host_code import device_part
@@ -158,7 +169,7 @@ def _read(
     own = path.read_text()
     text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
     text = device_part(text) if "__global__" in text else text
-    return scaffold(path.name, name, text, header, entry, undefined, is_small=is_small)
+    return scaffold(path.name, name, text, header, entry, undefined, is_small=is_small, is_roomy=is_roomy)
 
 
 def _first_error(log: str) -> str:
@@ -249,7 +260,7 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
     lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
     for item in made.guess.arguments:
-        what = f"{item.role.value} [{item.shape}]" if item.role is not None else f"= {item.value}"
+        what = f"{item.role.value} [{', '.join(item.shape)}]" if item.role is not None else f"= {item.value}"
         lines.append(f"  {item.argument.text:<40} {what}")
     lines += ["macro"]
     for parameter in made.guess.parameters:

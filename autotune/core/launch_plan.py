@@ -37,7 +37,7 @@ from autotune.errors import ExpressionError
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
 # Parameters of best_config, which takes sizes as keywords too: no size may have one of these names.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
-ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "scalar", "view")
+ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "local", "scalar", "view")
 _ENTRY = re.compile(
     r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 )

@@ -117,12 +117,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ArgumentSpec:
-    """One kernel argument as expressions: an array (role in, out, inout or scratch), a scalar or a view.
+    """One kernel argument as expressions: an array, a scalar or a view.
 
-    `dtype` is one of C_TYPES, a structure (see `core.c_types`), or DTYPE for the problem's element type.
-    `shape` is empty for a scalar; `value` is the scalar's expression, None for an array. `symbol` is a
-    variable of the source that the array is copied to before a launch, which then does not pass it. A view is
-    a pointer into the array `of`, `offset` elements of its own type from the start.
+    The role `local` is memory of a block in OpenCL. `dtype` is one of C_TYPES, a structure (see
+    `core.c_types`), or DTYPE for the problem's element type. `shape` is empty for a scalar; `value` is the
+    scalar's expression, None for an array. `symbol` is a variable of the source that the array is copied to
+    before a launch, which then does not pass it. A view is a pointer into the array `of`, `offset` elements
+    of its own type from the start.
     """
 
     name: str

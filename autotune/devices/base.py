@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,8 +24,17 @@ from autotune.errors import LaunchError
 Bytes = NDArray[np.uint8]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
-Arguments = Mapping[str, Buffer | np.generic]  # of a launch, by name
 Offsets = tuple[int, int]  # bytes from the starts of a target and a source
+
+
+@dataclass(frozen=True)
+class LocalMemory:
+    """The argument that gives a block memory of its own; OpenCL has it."""
+
+    size_bytes: int
+
+
+Arguments = Mapping[str, Buffer | np.generic | LocalMemory]  # of a launch, by name
 
 
 class HostComparisonMixin:

@@ -14,7 +14,15 @@ import pyopencl as cl
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
-from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
+from autotune.devices.base import (
+    Arguments,
+    Buffer,
+    Bytes,
+    HostComparisonMixin,
+    LocalMemory,
+    Offsets,
+    Program,
+)
 from autotune.devices.cpu_limits import cpu_limits
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
@@ -153,16 +161,20 @@ class OpenCLDevice(HostComparisonMixin):
         if reason := needs_cuda(launch):
             raise LaunchError(reason)
         if launch.shared_bytes:
-            raise LaunchError("shared_bytes needs CUDA; in OpenCL declare the SHARED array in the kernel")
+            raise LaunchError("shared_bytes needs CUDA; in OpenCL an argument of role local has its shape")
         if kernel.num_args != len(launch.arguments):
-            given = f"the plan lists {len(launch.arguments)}"
-            raise LaunchError(f"{launch.entry} takes {kernel.num_args} arguments, {given}")
+            listed = f"the plan lists {len(launch.arguments)}"
+            raise LaunchError(f"{launch.entry} takes {kernel.num_args} arguments, {listed}")
         total = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
         try:
-            kernel.set_args(*(arguments[name] for name in launch.arguments))
+            kernel.set_args(*(_passed(arguments[name]) for name in launch.arguments))
             return cl.enqueue_nd_range_kernel(self._queue, kernel, total, launch.block)
         except cl.Error as error:
             raise LaunchError(f"{launch.entry}: {error}") from None
+
+
+def _passed(argument: Buffer | np.generic | LocalMemory) -> Buffer | np.generic:
+    return cl.LocalMemory(argument.size_bytes) if isinstance(argument, LocalMemory) else argument
 
 
 class CacheFlusher:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
-from autotune.devices.base import Buffer, Bytes, Device, Program
+from autotune.devices.base import Buffer, Bytes, Device, LocalMemory, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
 from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
@@ -321,7 +321,7 @@ class ProblemBuffers:
         guarded_buffers = self.guarded_buffers(problem)
         for guarded in guarded_buffers:
             guarded.is_pristine = False
-        arguments: dict[str, Buffer | np.generic] = {
+        arguments: dict[str, Buffer | np.generic | LocalMemory] = {
             guarded.array.name: guarded.region for guarded in guarded_buffers
         }
         by_name = {guarded.array.name: guarded for guarded in guarded_buffers}
@@ -330,6 +330,8 @@ class ProblemBuffers:
                 arguments[view.name] = by_name[view.of].from_offset(view.offset_bytes)
         for scalar in problem.scalars:
             arguments[scalar.name] = scalar_of(scalar.dtype, scalar.value)
+        for local in problem.local:
+            arguments[local.name] = LocalMemory(local.size_bytes)
         for guarded in guarded_buffers:
             if guarded.array.symbol:
                 self._device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)

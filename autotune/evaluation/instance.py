@@ -26,6 +26,7 @@ from autotune.evaluation.work_item import (
     Array,
     ArrayView,
     Incumbent,
+    LocalArray,
     MeasurementPolicy,
     ProblemInstance,
     Scalar,
@@ -178,7 +179,7 @@ class InstanceMaker:
         arrays = tuple(
             _stored_array(item, stored[item.name]) if item.name in stored else _array(item, fills[item.name])
             for item in evaluated
-            if item.value is None and item.role != "view"
+            if item.value is None and item.role not in ("view", "local")
         )
         tolerance = Tolerance(
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
@@ -194,6 +195,9 @@ class InstanceMaker:
             launches=launches,
             tolerance=tolerance,
             views=_views(evaluated, arrays),
+            local=tuple(
+                LocalArray(item.name, _size_bytes(item)) for item in evaluated if item.role == "local"
+            ),
             bounds=tuple(
                 (array.name, _bound(space.spec.errors[array.name], array.dtype, tolerance, values))
                 for array in arrays
@@ -243,7 +247,7 @@ def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
 def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[ArrayView, ...]:
     """The arguments that are views; raises ExpressionError for one that begins beyond its array."""
     found = []
-    sizes = {array.name: math.prod(array.shape) * numpy_dtype(array.dtype).itemsize for array in arrays}
+    sizes = {array.name: _size_bytes(array) for array in arrays}
     for item in evaluated:
         if item.role == "view":
             if item.offset_bytes > sizes[item.of]:
@@ -253,6 +257,10 @@ def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Arra
                 )
             found.append(ArrayView(item.name, item.of, item.offset_bytes))
     return tuple(found)
+
+
+def _size_bytes(array: Argument | Array) -> int:
+    return math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
 
 
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:

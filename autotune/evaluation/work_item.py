@@ -59,6 +59,14 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class LocalArray:
+    """One argument that is local memory of OpenCL: each block has its own."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class ArrayView:
     """One argument that is a pointer into an array."""
 
@@ -78,6 +86,7 @@ class ProblemInstance:
     tolerance: Tolerance = EXACT
     expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
     views: tuple[ArrayView, ...] = ()
+    local: tuple[LocalArray, ...] = ()
     bounds: tuple[tuple[str, Tolerance], ...] = ()  # of outputs whose tolerance is their own
     trusted: str = ""  # the file of what trusted configurations computed, in the place of `expected`
 
@@ -122,7 +131,9 @@ class ProblemInstance:
     def _later_identity(self) -> dict[str, Any]:
         bounds = [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds]
         views = [[view.name, view.of, view.offset_bytes] for view in self.views]
-        return ({"bounds": bounds} if bounds else {}) | ({"views": views} if views else {})
+        local = [[array.name, array.size_bytes] for array in self.local]
+        later = {"bounds": bounds, "views": views, "local": local}
+        return {name: found for name, found in later.items() if found}
 
     def tolerance_of(self, name: str) -> Tolerance:
         """How far the elements of an output may be from the reference's."""

@@ -105,7 +105,7 @@ class CallMaker:
         """Read from the newest record what callers pass."""
         record = self.record = newest_record(self.kernel, self._request.cache)
         self.names = tuple(
-            item.name for item in record.arguments if item.role not in ("scratch", "scalar", "view")
+            item.name for item in record.arguments if item.role not in ("scratch", "local", "scalar", "view")
         )
         self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
         self.sizes = {name for entry in record.entries for name in entry.sizes}
@@ -167,7 +167,7 @@ class CallMaker:
         for name in used:
             if name in views:
                 self._require(expected[name], views[name])
-            elif name not in made and expected[name].role not in ("scalar", "view"):
+            elif name not in made and expected[name].role not in ("local", "scalar", "view"):
                 hidden.append(self._hidden(expected[name], call))
         scalars = {
             name: self._scalar(expected[name], expected[name].value)
@@ -180,6 +180,7 @@ class CallMaker:
             hidden=tuple(hidden),
             variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),
             launches=launches,
+            local={name: _size_bytes(expected[name]) for name in used if expected[name].role == "local"},
             views=tuple((item.name, item.of, item.offset_bytes) for item in pointers),
         )
         try:

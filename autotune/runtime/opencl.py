@@ -172,6 +172,7 @@ class _Prepared:
     ) -> None:
         self._queue, self._lock, self._workspace = queue, workspace.lock, workspace
         self._values = values = dict[str, Any](plan.scalars)  # a kernel does not keep its arguments alive
+        values |= {name: cl.LocalMemory(size_bytes) for name, size_bytes in plan.local.items()}
         for array in plan.hidden:
             values[array.name] = (
                 self._buffer(array.size_bytes, array.fill)

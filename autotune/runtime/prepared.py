@@ -46,6 +46,7 @@ class CallPlan(NamedTuple):
     hidden: tuple[Hidden, ...]
     variables: tuple[tuple[str, str, int], ...]  # of the program: name, array that is copied to it, bytes
     launches: tuple[Launch, ...]
+    local: Mapping[str, int] = {}  # OpenCL's local memory: bytes by name
     views: tuple[tuple[str, str, int], ...] = ()  # pointers into arrays: name, array, offset in bytes
 
 

@@ -32,6 +32,7 @@ def scaffold(
     undefined: Collection[str] = (),
     *,
     is_small: bool = False,
+    is_roomy: bool = False,
 ) -> Scaffold:
     """Write a space for one of the kernels of a source.
 
@@ -43,6 +44,7 @@ def scaffold(
         entry: Name of the kernel; by default the first one.
         undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
         is_small: Whether the default is to take few resources.
+        is_roomy: Whether arrays get room to spare, for a kernel whose indices say little.
 
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
@@ -55,7 +57,7 @@ def scaffold(
         known = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
-    found = guess(kernel, source, is_small=is_small)
+    found = guess(kernel, source, is_small=is_small, is_roomy=is_roomy)
     return Scaffold(
         source,
         kernel,

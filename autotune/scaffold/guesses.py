@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
-from autotune.scaffold.macros import WORD, Macro
+from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered
+from autotune.scaffold.macros import WORD, Macro, expand_calls
 from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source, TemplateParameter
-from autotune.scaffold.shapes import bins, indexed_shape, indices_of, is_scattered
+from autotune.scaffold.shapes import bins, indexed_shape, indices_of, is_scattered, steers
 from autotune.scaffold.tiles import bounded_shape, size_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
@@ -23,6 +24,7 @@ _BLOCK = re.compile(
     r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?",
     re.IGNORECASE,
 )
+_BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _WORK = re.compile(r".*per_thread.*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
 _TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
@@ -40,6 +42,8 @@ _INDEXED = {
 }
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
+_SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}
+_ROOM, _MORE_ROOM = 256, 65_536  # for arrays whose extent nothing shows
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class GuessedArgument:
 
     argument: KernelArgument
     role: Role | None
-    shape: str = ""
+    shape: tuple[str, ...] = ()
     fill: str = ""
     value: str = ""
     remark: str = ""
@@ -84,10 +88,11 @@ class Guess:
     reference: tuple[str, ...]
 
 
-def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Guess:
+def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roomy: bool = False) -> Guess:
     """Guess the parts of a space file for one kernel of a source.
 
     `is_small` makes the default one that takes few resources: the least of every parameter's values.
+    `is_roomy` gives arrays more room than their indices seem to need, and makes the sizes smaller.
     """
     macros = source.macros
     axes = _axes(kernel, source.code)
@@ -95,10 +100,11 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
     tuned += [_as_macro(item) for item in kernel.template]
     known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
     parameters = [parameter_of(macro, axes) for macro in tuned]
-    block = _block(kernel, tuned, axes)
+    block = _block(kernel, source, tuned, axes)
     if not block:
         invented = ("BLOCK_SIZE",) if len(axes) == 1 else tuple(f"BLOCK_SIZE_{axis.upper()}" for axis in axes)
-        block = tuple(name if name not in known else f"LAUNCH_{name}" for name in invented)
+        words = known | set(WORD.findall(source.code))
+        block = tuple(name if name not in words else f"LAUNCH_{name}" for name in invented)
         for name in block:
             parameters.append(_threads(name, axes, "the source does not use it: it shapes the launch"))
     if not parameters:
@@ -111,24 +117,31 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
     reference = reference_body(kernel, roles, names)
     grid = _grid(kernel.body, block, axes, names, tuned)
     values = {parameter.name: parameter.values for parameter in parameters}
+    checks = verify_sizes(names, grid, block, values, checked=is_checked(kernel.body) and not is_roomy)
     shapes = {
         item.name: _shape(item, kernel, source, names, values)
         for item in kernel.arguments
         if item.is_pointer and not item.symbol
     }
     dimensions = max([len(names), len(axes), *(len(shape) for shape, _ in shapes.values())])
-    extents = _EXTENTS[min(3, dimensions)]
+    extents = (_SMALL_EXTENTS if is_roomy else _EXTENTS)[min(3, dimensions)]
+    samples = _samples(parameters, [dict.fromkeys(names, one) for one in extents], names, checks)
+    bounds = _index_bounds(kernel, source, grid, block, names, values)
+    shapes = {
+        name: _covering(bounds, name, shape, roles[name], samples, block, is_roomy=is_roomy)
+        for name, shape in shapes.items()
+    }
     return Guess(
         sizes=dict.fromkeys(names, extents),
-        verify_sizes=verify_sizes(names, grid, block, values, checked=is_checked(kernel.body)),
+        verify_sizes=checks,
         parameters=tuple(parameters),
         fixed_macros=tuple(macro for macro in macros if macro not in tuned),
         arguments=tuple(
             _variable(item, [*names, *(parameter.name for parameter in parameters)])
             if item.symbol
-            else _array(item, roles[item.name], shapes[item.name], bool(reference))
+            else _array(item, roles[item.name], shapes[item.name], kernel.body, bool(reference))
             if item.is_pointer
-            else _scalar(item, kernel.arguments, names)
+            else _scalar(item, kernel, names, grid)
             for item in kernel.arguments
         ),
         grid=grid,
@@ -136,6 +149,66 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> Gue
         shared_bytes=_shared_bytes(kernel, block),
         reference=reference,
     )
+
+
+def _index_bounds(
+    kernel: FoundKernel,
+    source: Source,
+    grid: tuple[str, ...],
+    block: tuple[str, ...],
+    names: Sequence[str],
+    values: Mapping[str, tuple[Value, ...]],
+) -> IndexBounds:
+    """What bounds the indices of a kernel, with its macros and small functions written out."""
+    numbers = {name: text for name, text in source.definitions.items() if name not in values}
+    for item in kernel.arguments:
+        if not item.is_pointer and "int" in item.dtype and item.name not in names:
+            numbers[item.name] = _number(item, kernel, names, grid)
+    known = frozenset((*names, *values))
+    body = inlined(expand_calls(source.text, kernel.body), source.code)
+    return IndexBounds(body, LaunchShape(grid, block, known, frozenset(names), numbers))
+
+
+def _samples(
+    parameters: Sequence[GuessedParameter],
+    sizes: Sequence[Mapping[str, int]],
+    names: Sequence[str],
+    checks: Sequence[Sequence[int]],
+) -> list[dict[str, Value]]:
+    """Values by which extents are compared: all sizes with the default, the least and the largest values."""
+    configs = [{item.name: item.default for item in parameters}]
+    configs += [{item.name: item.values[place] for item in parameters} for place in (0, -1)]
+    every = [*sizes, *(dict(zip(names, one, strict=True)) for one in checks)]
+    return [{**config, **one} for config in configs for one in every]
+
+
+def _covering(
+    bounds: IndexBounds,
+    array: str,
+    guessed: tuple[tuple[str, ...], str],
+    role: Role,
+    samples: Sequence[Mapping[str, Value]],
+    block: Sequence[str],
+    *,
+    is_roomy: bool,
+) -> tuple[tuple[str, ...], str]:
+    """A shape that has room for every index whose bound is known: halos and padding need more than sizes."""
+    needed, is_complete = bounds.of_array(array)
+    if role is Role.LOCAL:
+        extent = "1" if needed else " * ".join(("2", *(part for part in block if part != "1")))
+        question = "for each block" if needed else "for each block: how many elements?"
+    else:
+        extent, question = " * ".join(f"({part})" for part in guessed[0]), "as its indices reach"
+        if is_roomy:
+            return (f"{_ROOM} * ({extent}) + {_MORE_ROOM}",), "room enough, it seems: how many elements?"
+    larger = not_covered(needed, extent, samples)
+    if not larger:
+        return (
+            guessed[0] if role is not Role.LOCAL else (extent,)
+        ), question if role is Role.LOCAL else guessed[1]
+    if not is_complete and role is not Role.LOCAL:
+        larger = [*larger, extent]
+    return (larger[0] if len(larger) == 1 else f"max({', '.join(larger)})",), question
 
 
 def _least(parameter: GuessedParameter) -> Value:
@@ -236,16 +309,20 @@ def _axes(kernel: FoundKernel, code: str) -> list[str]:
     return [axis for axis in "xyz" if axis == "x" or axis in declared or _INDEXED[axis].search(text)]
 
 
-def _block(kernel: FoundKernel, macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
+def _block(
+    kernel: FoundKernel, source: Source, macros: Sequence[Macro], axes: Sequence[str]
+) -> tuple[str, ...]:
     """The declared block if a launch plan can read it, else macros that look like a block."""
-    names = {macro.name for macro in macros}
-    readable = all(
-        re.fullmatch(r"[\w\s*+()]+", part) and set(WORD.findall(part)) <= names for part in kernel.block
-    )
-    if len(kernel.block) == 3 and readable:
-        return kernel.block
+    names = frozenset(macro.name for macro in macros)
+    numbers = {name: text for name, text in source.definitions.items() if name not in names}
+    reader = LaunchShape((), (), names, frozenset(), numbers)
+    bounds = [reader.bound(part) for part in kernel.block]
+    declared = tuple(reader.text(bound) for bound in bounds if bound is not None)
+    readable = len(declared) == len(bounds)
+    if len(declared) == 3 and readable:
+        return declared
     found = _block_macros(macros, axes)
-    return kernel.block if not found and readable and len(axes) == 1 else found
+    return declared if not found and readable and len(axes) == 1 else found
 
 
 def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
@@ -305,10 +382,16 @@ def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:
     return " * ".join((str(size_bytes), *(part for part in block if part != "1")))
 
 
+def _number(argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str], grid: Sequence[str]) -> str:
+    """The value of a number: that of the grid if it is called like the number of blocks."""
+    is_count = argument.name not in sizes and _BLOCKS.fullmatch(argument.name) is not None
+    return grid[0] if is_count else scalar_value(argument, kernel.arguments, sizes)
+
+
 def _scalar(
-    argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]
+    argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str], grid: Sequence[str]
 ) -> GuessedArgument:
-    value = scalar_value(argument, arguments, sizes)
+    value = _number(argument, kernel, sizes, grid)
     return GuessedArgument(
         argument, None, value=value, remark="" if value in sizes else "any number will do?"
     )
@@ -318,7 +401,7 @@ def _variable(argument: KernelArgument, names: Collection[str]) -> GuessedArgume
     """A variable of the source that a program fills before a launch."""
     known = set(WORD.findall(argument.shape)) <= set(names)
     extents = argument.shape if known else "1"
-    shape = extents if argument.width == 1 else f"{argument.width} * {extents}"
+    shape = (extents if argument.width == 1 else f"{argument.width} * {extents}",)
     remark = "" if known else "how many elements are copied?"
     return GuessedArgument(argument, Role.IN, shape, _fill(argument), remark=remark)
 
@@ -340,8 +423,6 @@ def _shape(
         bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
         extents = [bound or _elements(names, _axes(kernel, source.code))]
         question = "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
-    if argument.width > 1:
-        extents[-1] = f"{argument.width} * {extents[-1]}"
     return tuple(extents), question
 
 
@@ -350,9 +431,18 @@ def _elements(names: Sequence[str], axes: Sequence[str]) -> str:
 
 
 def _array(
-    argument: KernelArgument, role: Role, guessed: tuple[tuple[str, ...], str], has_reference: bool
+    argument: KernelArgument,
+    role: Role,
+    guessed: tuple[tuple[str, ...], str],
+    body: str,
+    has_reference: bool,
 ) -> GuessedArgument:
-    shape, question = ", ".join(guessed[0]), guessed[1]
+    extents, question = list(guessed[0]), guessed[1]
+    if argument.width > 1:
+        extents[-1] = f"{argument.width} * {_factor(extents[-1])}"
+    shape = tuple(extents)
+    if role is Role.LOCAL:
+        return GuessedArgument(argument, role, shape, remark=question)
     if role is Role.OUT and not has_reference:
         remark = f"{question}; `role: out`, without a fill, once reference() returns it"
         return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
@@ -361,7 +451,14 @@ def _array(
     if role is Role.SUM:
         remark = f"{question}; atomics add to it, from 0"
         return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
+    if steers(argument.name, body) and role in (Role.IN, Role.INOUT):
+        remark = f"{question}; it holds indices or counts, and 0 is always in bounds: give real ones"
+        return GuessedArgument(argument, role, shape, "constant: 0", remark=remark)
     return GuessedArgument(argument, role, shape, _fill(argument), remark=question)
+
+
+def _factor(extent: str) -> str:
+    return extent if re.fullmatch(r"[\w *]+", extent) else f"({extent})"
 
 
 def _fill(argument: KernelArgument) -> str:

@@ -23,6 +23,7 @@ _QUALIFIERS = frozenset(
     ("__global", "__constant", "__local", "global", "constant", "local", "const", "restrict", "volatile")
 ) | {"__restrict__", "__restrict"}
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
+_IMAGE = re.compile(r"(?i)textures?|image|_tex")
 _BUILT_IN = re.compile(
     r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|M_\w+|(?:FLT|DBL|HALF|FP)_\w+|"
     r"(?:U?CHAR|SCHAR|U?SHRT|U?INT|U?LONG|U?LLONG|SIZE)_(?:MAX|MIN|BIT|WIDTH)|"
@@ -83,6 +84,8 @@ def find_macros(
         )
         if not is_macro or word in excluded or _BUILT_IN.fullmatch(word):
             continue
+        if tests.get(word) == "ifdef" and _IMAGE.search(word):  # undefined, the kernel takes pointers
+            continue
         rights = compared.get(word, [])
         names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
         numbers = {int(number[1]) for right in rights if (number := _integer(defined.get(right, right)))}
@@ -116,6 +119,13 @@ def expand_introducers(code: str, plain: str, introducer: re.Pattern[str]) -> st
         if is_name or introducer.search(meaning):
             plain = _call_replaced(plain, alias, [name.strip() for name in names.split(",")], meaning)
     return plain
+
+
+def expand_calls(code: str, body: str) -> str:
+    """Write out the macros with arguments that a source defines."""
+    for alias, names, meaning in _FUNCTION_LIKE.findall(code):
+        body = _call_replaced(body, alias, [name.strip() for name in names.split(",")], f"({meaning})")
+    return body
 
 
 def _call_replaced(plain: str, alias: str, names: list[str], meaning: str) -> str:

@@ -11,20 +11,24 @@ from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel, KernelArgument, closing
 
 _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
+_OFFSET = re.compile(r"(?i)offset|shift|start|begin|first|border|base")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
 
 
 class Role(Enum):
-    """The role of an array; SUM is an `inout` array that atomics add to."""
+    """The role of an array; SUM is an `inout` array that atomics add to, LOCAL is local memory."""
 
     IN = "in"
     OUT = "out"
     INOUT = "inout"
     SUM = "sum"
+    LOCAL = "local"
 
 
 def role_of(argument: KernelArgument, body: str) -> Role:
     """The role that the uses of a pointer suggest; INOUT where they are ambiguous."""
+    if argument.is_local:
+        return Role.LOCAL
     if argument.is_const:
         return Role.IN
     reads = writes = escapes = sums = 0
@@ -35,7 +39,7 @@ def role_of(argument: KernelArgument, body: str) -> Role:
         elif after.startswith("[") and not before.endswith("&"):
             rest = after[closing(after, 0) + 1 :].lstrip()
             written = re.match(r"=(?!=)", rest) is not None
-            changed = re.match(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--|\.\w+\s*=(?!=)", rest) is not None
+            changed = re.match(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--|\.\w+\s*[-+*/%&|^]?=(?!=)", rest) is not None
             writes += written or changed
             reads += not written
         elif before.endswith("*") and re.match(r"=(?!=)", after):
@@ -50,14 +54,14 @@ def role_of(argument: KernelArgument, body: str) -> Role:
 
 
 def scalar_value(argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]) -> str:
-    """The value of a scalar argument in the space file: a size, else 1, or 2 for a float."""
+    """The value of a scalar argument in the space file: a size, 0 for an offset, else 1, or 2 for a float."""
     if argument.name in sizes:
         return argument.name
     if "int" not in argument.dtype:
         return "2"
     integers = [item.name for item in arguments if not item.is_pointer and "int" in item.dtype]
     stands_for_n = argument.name == integers[0] and sizes[0] not in integers
-    return sizes[0] if stands_for_n else "1"
+    return sizes[0] if stands_for_n else "0" if _OFFSET.search(argument.name) else "1"
 
 
 def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequence[str]) -> tuple[str, ...]:
@@ -65,7 +69,7 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
 
     Empty for any other kernel: no guess is better than a plausible wrong one.
     """
-    written = [name for name, role in roles.items() if role is not Role.IN]
+    written = [name for name, role in roles.items() if role not in (Role.IN, Role.LOCAL)]
     loops = re.search(r"\b(?:for|while)\b", kernel.body) is not None
     results = []
     for name in written:

@@ -40,15 +40,14 @@ _CONSTANT = re.compile(
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(
     r"\b(?:volatile|restrict|__restrict__|__restrict|RESTRICT|__global|global|GLOBAL|__constant|constant|"
-    r"__private|register|__grid_constant__)\b"
+    r"__private|register|__grid_constant__|__local|local)\b"
 )
+_AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
-    "__local": "takes dynamic local memory; declare the array in the kernel instead",
-    "local": "takes dynamic local memory; declare the array in the kernel instead",
-    "cudaTextureObject_t": "is a texture; autotune passes arrays and numbers only",
-    "cudaSurfaceObject_t": "is a surface; autotune passes arrays and numbers only",
-    "image2d_t": "is an image; autotune passes arrays and numbers only",
-    "sampler_t": "is a sampler; autotune passes arrays and numbers only",
+    "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
+    "cudaSurfaceObject_t": f"is a surface; {_AN_ARRAY}",
+    **dict.fromkeys(("image1d_t", "image2d_t", "image3d_t", "image2d_array_t"), f"is an image; {_AN_ARRAY}"),
+    "sampler_t": f"is a sampler; {_AN_ARRAY}",
 }
 
 
@@ -66,6 +65,8 @@ class KernelArgument:
     type_name: str = ""
     shape: str = ""  # of an array whose declaration gives it
     symbol: str = ""  # the variable that it is, for it is no argument then
+    is_local: bool = False  # local memory of OpenCL
+    fields: tuple[tuple[str, str], ...] = ()  # names and types, of a structure that is passed by value
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,14 @@ class FoundKernel:
 class Source:
     """What was found in a source: at least one kernel, in the order of the text.
 
-    `code` is the text without comments, strings and preprocessor directives other than pragmas,
-    `definitions` the macros that it defines.
+    `text` is without comments and strings, `code` also without preprocessor directives other than pragmas;
+    `definitions` are the macros that it defines.
     """
 
     dialect: str
     kernels: tuple[FoundKernel, ...]
     macros: tuple[Macro, ...]
+    text: str
     code: str
     definitions: Mapping[str, str]
 
@@ -126,17 +128,17 @@ def read_kernels(
         starts = [match.end() for match in introducer.finditer(plain)]
         found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types))]
         if found:
-            kernels = _told_apart(found)
+            kernels = _told_apart(found, has_overloads=dialect == "cuda")
             declared = [word for word in undefined if re.search(rf"\b{word}\s+\w+\s*[=;,)\[]", plain)]
             own = {word: types.stand_in(word) for word in declared}
             kernels = tuple(replace(kernel, types={**kernel.types, **own}) for kernel in kernels)
             taken = {argument.name for kernel in kernels for argument in kernel.arguments}
             taken |= {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
             taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
-            taken |= {word for kernel in kernels for word in kernel.types}
+            taken |= {word for kernel in kernels for word in kernel.types} | types.structures.keys()
             taken.update(dialect_words if dialect == "portable" else ())
             macros = tuple(find_macros(code, plain, taken, SCALARS, undefined))
-            return Source(dialect, kernels, macros, plain, definitions)
+            return Source(dialect, kernels, macros, code, plain, definitions)
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"
@@ -157,7 +159,7 @@ def _kernel(name: str, plain: str, start: int, dialect: str, types: KnownTypes) 
     template = _template(f"{name}: {called}", before) if dialect == "cuda" else ()
     types = types.with_parameters(item.name for item in template if item.kind == "type")
     inside = signature[opening + 1 : closing(signature, opening)]
-    listed = [text for text in _split(inside) if text != "void"]
+    listed = _alternatives_removed(text for text in _split(inside) if text != "void")
     body = plain[end.end() : closing(plain, end.start())]
     arguments = [_argument(f"{name}: {called}", text, types) for text in listed]
     unknown = {argument.type_name: "" for argument in arguments if argument.dtype == UNKNOWN}
@@ -178,12 +180,25 @@ def _kernel(name: str, plain: str, start: int, dialect: str, types: KnownTypes) 
     )
 
 
-def _told_apart(kernels: Sequence[FoundKernel]) -> tuple[FoundKernel, ...]:
-    """Kernels of one name by their argument types; of those with equal ones, under conditions, the first."""
+def _alternatives_removed(arguments: Iterable[str]) -> list[str]:
+    """Arguments of which one has several declarations under conditions: the first that can be passed."""
+    found: dict[str, str] = {}
+    for text in arguments:
+        words = WORD.findall(text.partition("[")[0])
+        name = words[-1] if words else text
+        if name not in found or set(WORD.findall(found[name])) & _UNSUPPORTED.keys():
+            found[name] = text
+    return list(found.values())
+
+
+def _told_apart(kernels: Sequence[FoundKernel], *, has_overloads: bool) -> tuple[FoundKernel, ...]:
+    """Kernels of one name by their argument types; alternatives under conditions are one kernel."""
     first: dict[tuple[str, str], FoundKernel] = {}
     for kernel in kernels:
-        types = ", ".join(item.type_text for item in kernel.arguments if not item.symbol)
-        first.setdefault((kernel.entry, types), kernel)
+        types = ", ".join(item.type_text for item in kernel.arguments if has_overloads and not item.symbol)
+        known = first.setdefault((kernel.entry, types), kernel)
+        if known is not kernel:
+            first[kernel.entry, types] = replace(known, body=f"{known.body}\n{kernel.body}")
     entries = [entry for entry, _ in first]
     return tuple(
         replace(kernel, entry=f"{entry}({types})") if entries.count(entry) > 1 else kernel
@@ -280,11 +295,11 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
             f"{place}: the type {kind or 'missing'!r} of {name} is not known; expected a type of C, "
             "or DTYPE, which autotune defines"
         )
-    if dtype == STRUCT or (width > 1 and not is_pointer):
-        what = "a vector" if dtype != STRUCT and not types.is_struct(kind) else "a structure"
+    fields = () if is_pointer else types.fields_of(kind)
+    if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
         raise InputError(
-            f"{place}: {name} is {what} passed by value, or one of unknown layout; pass its fields "
-            "as arguments of their own, or a pointer to it"
+            f"{place}: {name} is a structure of unknown layout, or one with arrays that is passed by value; "
+            "pass its fields as arguments of their own, or a pointer to it"
         )
     is_const = re.search(r"\bconst\b", declared.partition("*")[0]) is not None or "constant" in declared
     type_text = " ".join(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]).split())
@@ -297,6 +312,8 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
         is_const,
         type_text=type_text + (" *" if is_array else ""),
         type_name=kind,
+        is_local=re.search(r"\b(?:__local|local)\b", declared) is not None,
+        fields=fields,
     )
 
 

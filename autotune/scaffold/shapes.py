@@ -18,6 +18,7 @@ _CAST = re.compile(
 )
 _NUMBER = re.compile(r"\b(\d+)[uUlL]+\b")
 _ATOMIC = re.compile(r"(?i)atomic_?\w+\s*\(\s*&\s*$")
+_LOOP = re.compile(r"\b(?:for|while)\s*\(")
 _DEPTH = 8  # of variables in the index, one in another
 
 Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sorted, and its other names
@@ -62,6 +63,27 @@ def is_scattered(array: str, body: str) -> bool:
     )
 
 
+def steers(array: str, body: str) -> bool:
+    """Whether what an array holds chooses a place in memory, or how often a loop runs.
+
+    An index that a mask or a remainder keeps small does not count.
+    """
+    names = {array}
+    for _ in range(_DEPTH):
+        read = re.compile(rf"\b(?:{array}\s*\[|(?:{'|'.join(names - {array}) or '_'})\b)")
+        found = {
+            match[1]
+            for match in re.finditer(r"(?<![\w.])(\w+)(?:\.\w+)?\s*[-+*]?=(?!=)\s*([^;]*)", body)
+            if read.search(match[2])
+        }
+        if found <= names:
+            break
+        names |= found
+    loops = [body[match.end() : closing(body, match.end() - 1)] for match in _LOOP.finditer(body)]
+    places = [body[match.end() : closing(body, match.start())] for match in re.finditer(r"\[", body)]
+    return any(read.search(place) and not set("%&") & set(place) for place in (*places, *loops))
+
+
 def indices_of(array: str, body: str) -> Iterator[str]:
     """The texts between the brackets of an array's uses."""
     for match in re.finditer(rf"\b{array}\s*\[", body):
@@ -80,7 +102,7 @@ def _written_out(index: str, body: str) -> str:
 
 
 def _extents(index: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
-    terms = _monomials(_tree(index), body, sizes, _DEPTH)
+    terms = _monomials(expression_tree(index), body, sizes, _DEPTH)
     strides = sorted({stride for stride, _ in terms if stride}, key=len)
     names: list[str] = []
     for number, stride in enumerate(strides, 1):
@@ -96,7 +118,8 @@ def _extents(index: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
     return (*left, *reversed(names)) if len(left) == 1 else ()
 
 
-def _tree(text: str) -> ast.expr | None:
+def expression_tree(text: str) -> ast.expr | None:
+    """A C expression as a syntax tree; None for one that Python has not."""
     plain = WORD.sub(lambda word: word[0] + "_" * keyword.iskeyword(word[0]), _CAST.sub("", text))
     try:
         return ast.parse(_NUMBER.sub(r"\1", plain).strip(), mode="eval").body
@@ -115,7 +138,7 @@ def _monomials(node: ast.expr | None, body: str, sizes: Sequence[str], depth: in
         case ast.Name(id=name) if name in sizes:
             return {((name,), frozenset())}
         case ast.Name(id=name):
-            value = _tree(_value(name, body)) if depth else None
+            value = expression_tree(_value(name, body)) if depth else None
             terms = _monomials(value, body, sizes, depth - 1) if value is not None else set()
             return terms if any(stride for stride, _ in terms) else {((), frozenset((name,)))}
     return {((), frozenset())}

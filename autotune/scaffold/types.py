@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autotune.core.c_types import SCALARS
@@ -38,11 +38,15 @@ _VECTORS = {
 
 @dataclass(frozen=True)
 class KnownTypes:
-    """Aliases and structures of a source, and the numbers that its macros define."""
+    """Aliases and structures of a source, and the numbers that its macros define.
+
+    `fields` has the names and types of the structures that hold only numbers.
+    """
 
     aliases: Mapping[str, str]
     structures: Mapping[str, tuple[str, int]]
     definitions: Mapping[str, str]
+    fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
     def with_parameters(self, names: Iterable[str]) -> KnownTypes:
         """The same with types that a template takes: each stands for DTYPE."""
@@ -62,9 +66,16 @@ class KnownTypes:
             return SCALARS[vector[1]], int(vector[2])
         return UNKNOWN, 1
 
-    def is_struct(self, kind: str) -> bool:
-        """Whether a type is a structure of the source."""
-        return self._resolved(kind) in self.structures
+    def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
+        """Names and types of the numbers in a structure or a vector; empty for any other type."""
+        kind = self._resolved(kind)
+        dtype, width = self.layout(kind)
+        if kind in self.structures:
+            return tuple(self.fields.get(kind, ()))
+        if width == 1 or dtype in (UNKNOWN, STRUCT):
+            return ()
+        names = "xyzw"[:width] if width <= 4 else [f"s{number}" for number in range(width)]
+        return tuple((name, dtype) for name in names)
 
     def number(self, text: str) -> str:
         """An extent with the values of the macros that the source defines."""
@@ -98,10 +109,13 @@ def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
     aliases = {name: chosen(texts) for name, texts in meanings.items()}
     known = KnownTypes({**aliases, **definitions}, {}, definitions)
     structures: dict[str, tuple[str, int]] = {}
+    fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):
         for name in filter(None, (match[1], match[3])):
-            structures[name] = _structure(match[2], replace(known, structures=structures))
-    return replace(known, structures=structures)
+            known = replace(known, structures=structures)
+            structures[name] = _structure(match[2], known)
+            fields[name] = _numbers(match[2], known)
+    return replace(known, structures=structures, fields=fields)
 
 
 def chosen(meanings: Sequence[str]) -> str:
@@ -114,6 +128,17 @@ def chosen(meanings: Sequence[str]) -> str:
     vectors = [match for text in meanings if (match := _VECTOR.fullmatch(text)) and match[1] in SCALARS]
     alike = [match for match in vectors if match[1] == base or base not in SCALARS]
     return max(alike, key=lambda match: int(match[2]))[0] if alike else first
+
+
+def _numbers(fields: str, types: KnownTypes) -> list[tuple[str, str]]:
+    """Names and types of a structure's fields; none if one of them is no number."""
+    found: list[tuple[str, str]] = []
+    for match in map(_FIELD.match, filter(None, (part.strip() for part in fields.split(";")))):
+        dtype, width = types.layout(" ".join(match[1].split())) if match else (STRUCT, 1)
+        if match is None or "[" in match[2] or width > 1 or dtype in (UNKNOWN, STRUCT):
+            return []
+        found += [(name.strip(), dtype) for name in match[2].split(",")]
+    return found
 
 
 def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:

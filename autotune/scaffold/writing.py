@@ -116,13 +116,19 @@ def _scalar(value: Value) -> str:
 
 def _argument(item: GuessedArgument) -> str:
     dtype, name = item.argument.dtype, item.argument.name
-    if item.role is None:
-        entry = f"{{name: {name}, dtype: {dtype}, value: {item.value}}}"
+    if item.argument.fields:
+        kinds = ", ".join(f"{field}: {kind}" for field, kind in item.argument.fields)
+        values = ", ".join(f"{field}: {item.value}" for field, _ in item.argument.fields)
+        entry = f"{{name: {name}, fields: {{{kinds}}}, value: {{{values}}}}}"
+    elif item.role is None:
+        value = f'"{item.value}"' if "," in item.value else item.value
+        entry = f"{{name: {name}, dtype: {dtype}, value: {value}}}"
     else:
         symbol = f", symbol: {item.argument.symbol}" if item.argument.symbol else ""
         fill = f", fill: {{{item.fill}}}" if item.fill else ""
         role = item.role.value + fill + symbol
-        entry = f"{{name: {name}, dtype: {dtype}, shape: [{item.shape}], role: {role}}}"
+        shape = ", ".join(f'"{extent}"' if "," in extent else extent for extent in item.shape)
+        entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}}}"
     return f"  - {entry}  # {item.argument.text}" + (f": {item.remark}" if item.remark else "")
 
 
@@ -185,15 +191,17 @@ def _bytes(guess: Guess) -> str:
     totals: dict[str, int] = {}  # by number of elements
     texts: dict[tuple[str, ...], str] = {}  # of the same number, whatever the order of its factors
     for item in guess.arguments:
-        if item.role is not None:
+        if item.role not in (None, Role.LOCAL):
             digits = "".join(letter for letter in item.argument.dtype if letter.isdigit())
             each = int(digits) // 8 if digits else 4
-            extents = [part.strip() for part in item.shape.split(",")]
-            product = " * ".join(part if re.fullmatch(r"[\w *]+", part) else f"({part})" for part in extents)
+            product = " * ".join(
+                part if re.fullmatch(r"[\w *]+", part) else f"({part})" for part in item.shape
+            )
             count = texts.setdefault(tuple(sorted(product.split(" * "))), product)
             is_moved_twice = item.role is Role.INOUT and not item.fill.startswith("constant")
             totals[count] = totals.get(count, 0) + each * (2 if is_moved_twice else 1)
-    return " + ".join(count if total == 1 else f"{total} * {count}" for count, total in totals.items()) or "0"
+    text = " + ".join(count if total == 1 else f"{total} * {count}" for count, total in totals.items()) or "0"
+    return f'"{text}"' if "," in text else text
 
 
 def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:

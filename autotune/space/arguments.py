@@ -153,6 +153,12 @@ def _array(
         raise entries["fill"].error(f"an array of role {role} takes no fill: it is overwritten before a run")
     if not has_fill and role in ("in", "inout"):
         raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
+    if role == "local" and dialect != "opencl":
+        raise entries["role"].error(
+            "only OpenCL passes local memory; in CUDA give `shared_bytes` in the launch"
+        )
+    if role == "local" and "symbol" in entries:
+        raise entries["symbol"].error("local memory belongs to a block: no variable holds it")
     argument = FilledArgument(
         name=entries["name"].identifier(),
         dtype=_element_type(entries),

@@ -21,7 +21,6 @@ pytest.importorskip("cuda.bindings.nvrtc")
 FOLDER = Path(__file__).parents[1] / "golden" / "strange"
 REFUSED = {
     "pointer_to_pointers": "float **rows: autotune passes plain arrays and numbers only",
-    "struct_value": "params is a structure passed by value",
     "texture": "image is a texture",
 }
 NEEDED = {

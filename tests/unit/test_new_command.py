@@ -79,7 +79,7 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text,
 
 
 def test_a_default_that_fails_is_told(folder):
-    (folder.path / "shift.cl").write_text(UNCHECKED.replace("y[i]", "y[i + 1]"))
+    (folder.path / "shift.cl").write_text(UNCHECKED.replace("y[i]", "y[(int)i - 1]"))
     done = folder.run("new", "shift.cl")
     assert done.returncode == 0
     assert "\nnote  the default does not run yet: out_of_bounds: wrote outside y" in done.stdout

@@ -1,0 +1,130 @@
+"""What `autotune new` makes of index arithmetic: halos, padding, local memory, alternatives, structures."""
+
+import pytest
+
+from autotune.errors import InputError
+from autotune.scaffold import scaffold
+
+
+def arguments(text, file="kernel.cl"):
+    """The arguments of a new space, as its lines have them, without remarks."""
+    lines = scaffold(file, "kernel", text, "").space.splitlines()
+    found = (line.partition("  #")[0].strip("- ") for line in lines if line.startswith("  - {name: "))
+    return {line[len("{name: ") :].partition(",")[0]: line for line in found}
+
+
+def test_an_array_with_a_halo_has_room_for_it():
+    found = arguments(
+        """
+        #define R 3
+        __kernel __attribute__((reqd_work_group_size(TX, TY, 1)))
+        void blur(int width, int height, __global const float *in, __constant float *weights,
+            __global float *out)
+        {
+            const int x = get_global_id(0), y = get_global_id(1);
+            float sum = 0;
+            for (int k = 0; k < 2 * R + 1; k++)
+                sum += weights[k] * in[(y + R) * (width + 2 * R) + x + k];
+            if (x < width && y < height)
+                out[y * width + x] = sum;
+        }
+        """
+    )
+    assert "shape: [7]" in found["weights"]
+    assert "shape: [height, width]" in found["out"]
+    assert "shape: [height * width + 6 * height + 3 * width + 18]" in found["in"]
+
+
+def test_an_array_without_bounds_checks_holds_whole_tiles():
+    found = arguments(
+        """
+        __kernel void scale(__global float *x, int n)
+        {
+            const int first = get_group_id(0) * TILE + get_local_id(0);
+            for (int k = 0; k < TILE; k += BLOCK_SIZE)
+                x[first] *= 2;
+        }
+        """
+    )
+    assert 'shape: ["round_up(n, TILE) + BLOCK_SIZE - TILE"]' in found["x"]
+
+
+def test_local_memory_has_the_shape_that_its_indices_show():
+    found = arguments(
+        """
+        #define AT(y, x) tile[(y) * (BLOCK_SIZE + 1) + (x)]
+        inline int flat(int y, int x, int pitch) { return y * pitch + x; }
+        __kernel __attribute__((reqd_work_group_size(BLOCK_SIZE, BLOCK_SIZE, 1)))
+        void turn(__global float *out, __global const float *in, __local float *tile,
+            __local float4 *other, int n)
+        {
+            const int tx = get_local_id(0), ty = get_local_id(1);
+            AT(ty, tx) = in[get_global_id(1) * n + get_global_id(0)];
+            other[flat(ty, tx, 16)] = 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            out[get_global_id(0) * n + get_global_id(1)] = AT(tx, ty);
+        }
+        """
+    )
+    assert (
+        found["tile"]
+        == "{name: tile, dtype: float32, shape: [BLOCK_SIZE * BLOCK_SIZE + BLOCK_SIZE - 1], role: local}"
+    )
+    assert "shape: [4 * (17 * BLOCK_SIZE - 16)], role: local" in found["other"]
+
+
+def test_of_alternative_arguments_the_one_that_can_be_passed_is_taken():
+    text = """
+        __kernel void gather(
+        #ifdef USE_TEXTURE
+            image2d_t x,
+        #else
+            __global const float *x,
+        #endif
+            __global const int *index, __global float *y, const int n)
+        {
+            const int i = get_global_id(0);
+            if (i < n)
+                y[i] = x[index[i]];
+        }
+        """
+    found = arguments(text)
+    assert list(found) == ["x", "index", "y", "n"]
+    assert "fill: {constant: 0}" in found["index"] and "fill: {uniform: [-1, 1]}" in found["x"]
+    with pytest.raises(InputError, match="x is an image; take a pointer to its elements instead"):
+        arguments(text.replace("__global const float *x", "image2d_t x"))
+
+
+def test_a_structure_by_value_is_passed_field_by_field():
+    found = arguments(
+        "struct Step { float seconds; int count; };"
+        "__global__ void move(float *x, Step step, float3 by, int n)"
+        "{ x[threadIdx.x] += step.seconds * by.x; }",
+        "kernel.cu",
+    )
+    assert "fields: {seconds: float32, count: int32}, value: {seconds: 1, count: 1}" in found["step"]
+    assert "fields: {x: float32, y: float32, z: float32}" in found["by"]
+
+
+def test_a_kernel_with_local_memory_runs_as_it_is(folder):
+    (folder.path / "total.cl").write_text(
+        """
+        __kernel void total(__global const float *x, __global float *partial, __local float *sums,
+            const int n)
+        {
+            const int thread = get_local_id(0), i = get_global_id(0);
+            sums[thread] = i < n ? x[i] : 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int step = get_local_size(0) / 2; step > 0; step >>= 1) {
+                if (thread < step)
+                    sums[thread] += sums[thread + step];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (thread == 0)
+                partial[get_group_id(0)] = sums[0];
+        }
+        """
+    )
+    done = folder.run("new", "total.cl")
+    assert done.returncode == 0 and "\ngood  the space has 5 valid configurations" in done.stdout
+    assert "sums, dtype: float32, shape: [2 * BLOCK_SIZE]" in (folder.path / "total.yaml").read_text()
