@@ -147,7 +147,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 def _build(text: str, tree: ast.expr) -> Expression:
     names: set[str] = set()
-    level: list[ast.AST] = [tree]
+    level: list[ast.AST] = [tree] if len(text) >= _MAX_DEPTH else []  # each level has a character at least
     depth = 0
     while level:
         if depth == _MAX_DEPTH:

@@ -1,8 +1,8 @@
 """Classes that behave as `dataclass(frozen=True)` makes them, without the module `dataclasses`.
 
 That module imports `inspect` and compiles half a dozen functions for each class, which takes longer than a
-whole look-up. Here `__init__` is compiled at the first instance, and fields are described to the functions of
-`dataclasses` on demand. Type checkers see `dataclasses`: import from `autotune.core.frozen`.
+whole look-up. Here `__init__` is compiled once there are many instances, and fields are described to the
+functions of `dataclasses` on demand. Type checkers see `dataclasses`: import from `autotune.core.frozen`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _MISSING: Any = object()
+_MANY = 100  # instances of a class: they take as long to make as it takes to compile an `__init__`
 
 
 class Field:
@@ -94,13 +95,30 @@ def replace(record: Any, **changes: Any) -> Any:
 
 
 def _first_init(cls: Any) -> Callable[..., None]:
-    """An `__init__` that is replaced by a compiled one at its first call."""
+    """An `__init__` for the first instances; the compiled one that follows says what is wrong with a call."""
+    items = cls.__frozen_fields__
+    names = [item.name for item in items]
+    left = _MANY
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _compiled_init(cls)
-        cls.__init__(self, *args, **kwargs)
+        nonlocal left
+        left -= 1
+        given = dict(zip(names, args)) | kwargs  # noqa: B905 - their numbers are compared below
+        rest = [item for item in items if item.name not in given]
+        is_right = len(args) + len(kwargs) + len(rest) == len(items) and all(map(_has_default, rest))
+        if not left or not is_right:
+            cls.__init__ = _compiled_init(cls)
+            cls.__init__(self, *args, **kwargs)
+            return
+        for item in rest:
+            given[item.name] = item.default if item.default_factory is _MISSING else item.default_factory()
+        self.__dict__.update(given)
 
     return init
+
+
+def _has_default(item: Field) -> bool:
+    return item.default is not _MISSING or item.default_factory is not _MISSING
 
 
 def _compiled_init(cls: Any) -> Callable[..., None]:

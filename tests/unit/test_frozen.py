@@ -34,10 +34,24 @@ def test_missing_and_unknown_arguments_are_refused_as_python_does():
         LaunchSpec("main", ("1",), ("32",))
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         LaunchSpec("main", ("1",), ("32",), ("x",), colour="red")
+    with pytest.raises(TypeError, match="multiple values for argument 'entry'"):
+        LaunchSpec("main", ("1",), ("32",), ("x",), entry="other")
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'entry'"):
         SPEC.entry = "other"
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'entry'"):
         del SPEC.entry
+
+
+def test_few_and_many_instances_are_alike():
+    @frozen.dataclass(frozen=True)
+    class Point:
+        x: int
+        y: int = 2
+        near: list[int] = frozen.field(default_factory=list)
+
+    points = [Point(x=x) if x % 2 else Point(x, 2) for x in range(2 * frozen._MANY)]
+    assert [vars(point) for point in points] == [{"x": x, "y": 2, "near": []} for x in range(len(points))]
+    assert len({id(point.near) for point in points}) == len(points)
 
 
 def test_fields_that_do_not_count_and_mutable_defaults():
