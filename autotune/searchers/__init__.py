@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 
 from autotune.core.text import hint
 from autotune.errors import InputError
 from autotune.searchers.base import Searcher, SourceResults
-from autotune.searchers.exhaustive import ExhaustiveSearch
-from autotune.searchers.random_search import RandomSearch
 
 
 @dataclass(frozen=True)
 class _Engine:
-    """What an engine can do.
+    """Where an engine's searcher is, and what it can do.
+
+    The searcher is made with the strategy if there is a choice, and with the results if it uses some.
 
     Attributes:
+        module: its module in this package.
+        searcher: the name of its class.
         strategies: their names, the default one first; empty if there is no choice.
         packages: module and distribution of optional packages, by the strategy that needs them.
         uses_sources: whether it learns from results of other devices.
         can_stop: whether it estimates when to stop.
     """
 
+    module: str
+    searcher: str
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     uses_sources: bool = False
@@ -31,10 +36,12 @@ class _Engine:
 
 
 _ENGINES = {
-    "surrogate": _Engine(uses_sources=True, can_stop=True),
-    "exhaustive": _Engine(),
-    "random": _Engine(),
+    "surrogate": _Engine("surrogate", "SurrogateSearch", uses_sources=True, can_stop=True),
+    "exhaustive": _Engine("exhaustive", "ExhaustiveSearch"),
+    "random": _Engine("random_search", "RandomSearch"),
     "kernel_tuner": _Engine(
+        "kernel_tuner_search",
+        "KernelTunerSearch",
         strategies=(
             *("hybrid_vndx", "adaptive_tabu_greywolf", "basinhopping", "bayes_opt", "brute_force"),
             *("diff_evo", "dual_annealing", "firefly_algorithm", "genetic_algorithm", "greedy_ils"),
@@ -44,10 +51,12 @@ _ENGINES = {
         packages={"skopt": ("skopt", "scikit-optimize"), "pyatf_strategies": ("pyatf", "pyatf")},
     ),
     "optuna": _Engine(
+        "optuna_search",
+        "OptunaSearch",
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
-    "adopt": _Engine(uses_sources=True),
+    "adopt": _Engine("few_shot", "AdoptionSearch", uses_sources=True),
 }
 
 
@@ -89,27 +98,14 @@ def make_searcher(
 
 
 def _make(engine: str, strategy: str, sources: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
-    match engine:
-        case "surrogate":
-            from autotune.searchers.surrogate import SurrogateSearch
-
-            return SurrogateSearch(sources, stop_when_unlikely=stop_when_unlikely)
-        case "adopt":
-            from autotune.searchers.few_shot import AdoptionSearch
-
-            return AdoptionSearch(sources)
-        case "kernel_tuner":
-            from autotune.searchers.kernel_tuner_search import KernelTunerSearch
-
-            return KernelTunerSearch(strategy)
-        case "optuna":
-            from autotune.searchers.optuna_search import OptunaSearch
-
-            return OptunaSearch(strategy)
-        case "exhaustive":
-            return ExhaustiveSearch()
-        case _:
-            return RandomSearch()
+    entry = _ENGINES[engine]
+    searcher = getattr(import_module(f"{__name__}.{entry.module}"), entry.searcher)
+    arguments: list[object] = [strategy] if entry.strategies else []
+    if entry.uses_sources:
+        arguments.append(sources)
+    options = {"stop_when_unlikely": stop_when_unlikely} if entry.can_stop else {}
+    made: Searcher = searcher(*arguments, **options)
+    return made
 
 
 def learns_from_sources(engine: str) -> bool:
