@@ -4,6 +4,7 @@
  */
 #ifndef PORTABLE_BFLOAT16_H
 #define PORTABLE_BFLOAT16_H
+#include "narrow.h"
 #ifdef __OPENCL_VERSION__
 #ifdef DTYPE_BFLOAT16
 #error bfloat16: OpenCL C has no such type; tune for a CUDA device, or choose another --dtype
@@ -26,28 +27,7 @@ struct __align__(2) __nv_bfloat16
     __device__ __forceinline__ operator float() const { return __uint_as_float((unsigned int)bits << 16); }
 };
 
-#define DEFINE_BFLOAT16_ASSIGNMENT(symbol)                                                                   \
-    static __device__ __forceinline__ __nv_bfloat16 &operator symbol##=(__nv_bfloat16 &to, float by)         \
-    {                                                                                                        \
-        return to = (float)to symbol by;                                                                     \
-    }
-#define DEFINE_BFLOAT16_LOAD(name)                                                                           \
-    static __device__ __forceinline__ __nv_bfloat16 name(const __nv_bfloat16 *from)                          \
-    {                                                                                                        \
-        __nv_bfloat16 value;                                                                                 \
-        value.bits = name((const unsigned short *)from);                                                     \
-        return value;                                                                                        \
-    }
-DEFINE_BFLOAT16_ASSIGNMENT(+)
-DEFINE_BFLOAT16_ASSIGNMENT(-)
-DEFINE_BFLOAT16_ASSIGNMENT(*)
-DEFINE_BFLOAT16_ASSIGNMENT(/)
-DEFINE_BFLOAT16_LOAD(__ldg)
-DEFINE_BFLOAT16_LOAD(__ldcs)
-static __device__ __forceinline__ void __stcs(__nv_bfloat16 *to, __nv_bfloat16 value)
-{
-    __stcs((unsigned short *)to, value.bits);
-}
+DEFINE_NARROW(__nv_bfloat16)
 
 #endif
 #endif

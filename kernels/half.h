@@ -4,6 +4,7 @@
  */
 #ifndef PORTABLE_HALF_H
 #define PORTABLE_HALF_H
+#include "narrow.h"
 #ifdef __OPENCL_VERSION__
 #ifdef cl_khr_fp16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
@@ -25,25 +26,7 @@ struct __align__(2) half
     }
 };
 
-#define DEFINE_HALF_ASSIGNMENT(symbol)                                              \
-    static __device__ __forceinline__ half &operator symbol##=(half &to, float by)  \
-    {                                                                               \
-        return to = (float)to symbol by;                                            \
-    }
-#define DEFINE_HALF_LOAD(name)                                                      \
-    static __device__ __forceinline__ half name(const half *from)                   \
-    {                                                                               \
-        half value;                                                                 \
-        value.bits = name((const unsigned short *)from);                            \
-        return value;                                                               \
-    }
-DEFINE_HALF_ASSIGNMENT(+)
-DEFINE_HALF_ASSIGNMENT(-)
-DEFINE_HALF_ASSIGNMENT(*)
-DEFINE_HALF_ASSIGNMENT(/)
-DEFINE_HALF_LOAD(__ldg)
-DEFINE_HALF_LOAD(__ldcs)
-static __device__ __forceinline__ void __stcs(half *to, half value) { __stcs((unsigned short *)to, value.bits); }
+DEFINE_NARROW(half)
 
 #endif
 #endif
