@@ -58,6 +58,17 @@ DEFINE_VECTORS(int)
 
 namespace autotune {
 
+constexpr size_t STACK_BYTES = 65536;
+constexpr int FOUND = 86;
+constexpr unsigned int MAX_COPIES = 128; /* of a thread; more are made at once */
+
+struct copy_t {
+    void *to;
+    const void *from;
+    size_t bytes;
+    unsigned int group;
+};
+
 enum state_t { READY, AT_BARRIER, AT_WARP, DONE };
 
 struct fiber_t {
@@ -68,11 +79,11 @@ struct fiber_t {
     state_t state;
     unsigned int mask;
     bool has_fence;
-    void *atomic; /* the last one it touched */
+    void *atomic;                     /* the last one it touched */
+    copy_t copies[MAX_COPIES];        /* in the background, a ring */
+    unsigned int begun, ended, group; /* of copies, since the block began */
 };
 
-constexpr size_t STACK_BYTES = 65536;
-constexpr int FOUND = 86;
 
 static uint3 block_of_grid, block_extent, grid_extent;
 static void (*kernel)();
@@ -196,6 +207,7 @@ UNWATCHED void *run_block(void *)
         fiber->state = READY;
         fiber->has_fence = false;
         fiber->atomic = 0;
+        fiber->begun = fiber->ended = fiber->group = 0;
     }
     unsigned int flags = 0; /* at first a fiber knows what its block's thread knows */
     do {
@@ -265,6 +277,41 @@ template <class T> UNWATCHED T exchange(unsigned int mask, T value, unsigned int
 
 UNWATCHED unsigned int lane() { return number() % 32; }
 UNWATCHED uint3 thread_index() { return current->thread; }
+
+/* Copies in the background are made as late as they may be: when a thread waits for their group. This is watched. */
+static void end_copy()
+{
+    const copy_t *copy = &current->copies[current->ended++ % MAX_COPIES];
+    memcpy(copy->to, copy->from, copy->bytes);
+}
+
+UNWATCHED bool has_copy(unsigned int groups)
+{
+    return current->begun != current->ended &&
+           current->copies[current->ended % MAX_COPIES].group + groups < current->group;
+}
+
+static void wait_for_copies(unsigned int groups)
+{
+    while (has_copy(groups))
+        end_copy();
+}
+
+UNWATCHED bool begin_copy(void *to, const void *from, size_t bytes)
+{
+    const bool is_full = current->begun - current->ended == MAX_COPIES;
+    if (!is_full)
+        current->copies[current->begun++ % MAX_COPIES] = {to, from, bytes, current->group};
+    return !is_full;
+}
+
+template <class T> static void copy_async(T *to, const T *from)
+{
+    if (!begin_copy(to, from, sizeof(T)))
+        *to = *from;
+}
+
+UNWATCHED void end_group() { current->group++; }
 
 struct any_pointer {
     char *address;

@@ -52,7 +52,12 @@ _SETTINGS = {
     "UBSAN_OPTIONS": f"exitcode={_FOUND}",
 }
 _OPENCL, _PORTABLE = re.compile(r"\b__kernel\b|\bget_\w+_id\b"), "#define PORTABLE_H"
-_DYNAMIC = "extern __shared__ __align__(16) type name[]"  # of portable.h; here it can have its size
+_OWN_WORDS = {  # what stands in the place of portable.h's: shared memory has a size, copies take time
+    "extern __shared__ __align__(16) type name[]": "__shared__ __align__(16) type name[count]",
+    "#define COPY_ASYNC(target, source) (*(target) = *(source))": "#define COPY_ASYNC autotune::copy_async",
+    "#define COPY_COMMIT()\n": "#define COPY_COMMIT() autotune::end_group()\n",
+    "#define COPY_WAIT(groups)\n": "#define COPY_WAIT(groups) autotune::wait_for_copies(groups)\n",
+}
 _FRAME = (  # of a report, the first one in the kernel's source: its function, file and line
     r"(?:    #\d+ .*/(?:threads\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
     r"    #\d+ (?:0x\w+ in )?(\w+).* (?:\S*/)?([^ /]+:\d+)"
@@ -174,7 +179,8 @@ def _outputs(problem: ProblemInstance) -> list[Array]:
 def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> str:
     """The source between CUDA's words and a main program that runs the problem whose number it is given."""
     head = '#line 1 "threads.h"\n' + (packaged("kernels") / "threads.h").read_text()
-    fixed = source.replace(_DYNAMIC, "__shared__ __align__(16) type name[count]")
+    for word, own in _OWN_WORDS.items():
+        source = source.replace(word, own)
     arrays, cases = [], []
     for number, problem in enumerate(problems):
         steps = []
@@ -203,7 +209,7 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
             )
         cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
     main = "int main(int, char **words) { const int number = atoi(words[1]);"
-    return "\n".join([head, fixed, *arrays, main, *cases, "return 0; }", ""])
+    return "\n".join([head, source, *arrays, main, *cases, "return 0; }", ""])
 
 
 def _size_bytes(array: Array) -> int:

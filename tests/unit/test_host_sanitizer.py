@@ -19,7 +19,7 @@ last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *t
     SHARED int cells[32];
     SHARED int more[32];
     const unsigned int i = THREAD_INDEX(x);
-    cells[i] = x[BLOCK_INDEX(x) * 32 + i];
+    COPY_ASYNC(cells + i, x + BLOCK_INDEX(x) * 32 + i); COPY_COMMIT(); COPY_WAIT(0);
     more[i] = 0;
     BARRIER();
     if (i == 0) {
@@ -56,17 +56,13 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
     ("old", "new", "status", "words"),
     [
         ("", "", None, ""),
-        (
-            "    BARRIER();\n",
-            "",
-            WRONG,
-            r"a race: write in last_sum \(last.cu:8\) and read in last_sum \(last",
-        ),
+        ("BARRIER();", "", WRONG, r"a race: write in last_sum \(last.cu:8\) and read in last_sum"),
+        ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
         ("MEMORY_FENCE();", "", WRONG, r"a race: .*write in last_sum \(last.cu:15\)"),
         ("k < 32", "k <= 32", BOUNDS, r"index 32 out of bounds for type .* \(last.cu:14\)"),
         (
-            "x[BLOCK_INDEX(x) * 32 + i]",
-            "x[BLOCK_INDEX(x) * 32 + i] + ((volatile const int *)x)[-1] * 0",
+            "* 32 + i)",
+            "* 32 + i - (BLOCK_INDEX(x) + i == 0))",
             BOUNDS,
             r"read outside of all arrays in last_sum \(last.cu:8\)",
         ),
