@@ -6,6 +6,9 @@ from autotune import best_config
 from autotune.cli.options import ranges
 from autotune.core.records import Tier
 from autotune.errors import InputError
+from autotune.tuning.context import Unobserved
+from autotune.tuning.sweep import _searched, bind_sweep
+from autotune.tuning.task import Target
 from tests.conftest import KERNEL
 
 MODEL = KERNEL.replace("A - 5", "A - (2 if n < 2000 else 5)")  # small sizes want another A than large ones
@@ -76,3 +79,13 @@ def test_another_range_is_refused(text):
 def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
     done = folder.run("search", "double.yaml", "--device", "fake", *arguments)
     assert done.returncode == 2 and reason in done.stderr and not (folder.path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "searched"), [(1, 0, [0]), (2, 1, [1]), (6, 3, [1, 3, 5]), (11, 5, [1, 3, 5, 7, 9])]
+)
+def test_every_second_size_is_searched_the_middle_first(folder, count, first, searched):
+    folder.write(MODEL)
+    sizes = [1000 * 4**place for place in range(count)]
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
+    assert _searched(tasks)[0] == first and sorted(_searched(tasks)) == searched
