@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import re
 import socket
 import tempfile
@@ -140,9 +141,9 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         return None
 
 
-def evaluate(name: str, items: Sequence[WorkItem], timeout_s: float) -> list[Evaluated]:
-    """Evaluate work items on the device of this Dask worker; `name` is the plugin's."""
-    return [_host(name).evaluate(item, timeout_s) for item in items]
+def evaluate(name: str, items: bytes, timeout_s: float) -> list[Evaluated]:
+    """Evaluate pickled work items on the device of this Dask worker; `name` is the plugin's."""
+    return [_host(name).evaluate(item, timeout_s) for item in pickle.loads(items)]
 
 
 async def call_worker(

@@ -6,6 +6,7 @@ Dask decides which device is next. Every Dask worker holds one device; see `devi
 from __future__ import annotations
 
 import itertools
+import pickle
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,7 +71,7 @@ class Fleet:
         return self._client.submit(
             evaluate,
             name,
-            items,
+            pickle.dumps(items),  # Dask would search them for futures, and pickle them more slowly
             timeout_s,
             key=f"trial-{self._setting.search}-{next(self._numbers)}",
             resources={name: 1},

@@ -20,9 +20,11 @@ from autotune.evaluation.evaluator import COMPILE_AHEAD, Evaluator, Ready, RunKe
 from autotune.evaluation.fleet import LOST, Fleet
 from autotune.evaluation.work_item import WorkItem
 
-TASK_S = 0.05  # short work items are sent together, so that a task takes about as long
+TASK_S = 0.2  # short work items are sent together, because a task costs 10 ms of this process
+MAX_ITEMS = 100
+MIN_UNDER_WAY = 8
 _PATIENCE_S = 5.0  # without an event, before the fleet is checked
-_SMOOTHING = 0.1
+_SMOOTHING = 0.3
 _MEASURING = Stage("measuring on several devices")
 
 
@@ -52,8 +54,8 @@ class ParallelEvaluator(Evaluator):
 
     @property
     def parallel(self) -> int:
-        """How many configurations under way keep all devices busy."""
-        return self._fleet.slots
+        """How many configurations under way keep devices and compilers busy."""
+        return max(MIN_UNDER_WAY, self._fleet.slots)
 
     def submit(self, configs: Sequence[Config]) -> None:
         """Begin to evaluate configurations as far as the budget covers them."""
@@ -90,7 +92,8 @@ class ParallelEvaluator(Evaluator):
         if limit_s is not None and self.spent_s >= limit_s:
             self._stop()
         ahead = self._pool.workers * (1 if limit_s is not None else COMPILE_AHEAD)
-        while self._waiting and len(self._compiling) + len(self._compiled) < ahead + self._fleet.slots:
+        ahead += self._fleet.slots * self._most_items
+        while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
             self._compile(self._begin(self._waiting.popleft()))
         while self._compiled and len(self._running) < self._fleet.slots:
             self._send_task()
@@ -104,10 +107,15 @@ class ParallelEvaluator(Evaluator):
             self._compiling[ready.compilation] = ready
             ready.compilation.add_done_callback(self._events.put)
 
+    @property
+    def _most_items(self) -> int:
+        """How many work items take about TASK_S."""
+        return max(1, int(TASK_S / max(self._cost_s, TASK_S / MAX_ITEMS)))
+
     def _send_task(self) -> None:
         """Send what is compiled: as much as takes TASK_S, but no more than a fair share."""
         share = len(self._compiled) // (self._fleet.slots - len(self._running))
-        count = max(1, min(share, int(TASK_S / self._cost_s)))
+        count = max(1, min(share, self._most_items))
         while self._compiled and len(self._outgoing) < count:
             ready = self._compiled.popleft()
             assert ready.compilation is not None

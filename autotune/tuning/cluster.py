@@ -31,6 +31,13 @@ CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
+# what Dask measures of itself, which would take time from the search when both are one process
+_UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -77,8 +84,10 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
     """Start a scheduler and a Dask worker for each device in this process."""
     _be_quiet()
     with (
+        dask.config.set(_UNWATCHED),
         distributed.LocalCluster(
             n_workers=len(devices),
+            memory_limit=0,
             threads_per_worker=1,
             processes=False,
             dashboard_address=None,

@@ -105,9 +105,10 @@ class _Run:
             self._try(())
 
     def _room(self, wanted: int) -> int:
-        """How many more configurations to try at once, where `wanted` would do for one device."""
+        """How many more configurations to try at once; one device tries `wanted`, but at most a batch."""
         parallel = self._stream.parallel
-        return max(0, min(max(self._batch, parallel), max(parallel, wanted)) - len(self._pending))
+        most = parallel if parallel > 1 else min(self._batch, max(1, wanted))
+        return max(0, most - len(self._pending))
 
     def _try(self, rows: Sequence[int]) -> int:
         """Begin to try some rows, and wait for trials; return how many have ended."""
