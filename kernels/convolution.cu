@@ -14,6 +14,7 @@
  * elements one by one. Whether that is needed is the same for all threads of a block.
  */
 #include "portable.h"
+#include "variants.h"
 
 #define HALO (FILTER_SIZE - 1)
 #define THREADS (LOAD_X * LOAD_Y)
@@ -54,7 +55,8 @@ DEVICE vector_t vector_of_image(image_t image, unsigned int row, unsigned int ve
 {
     const unsigned int column = vector * VECTOR_WIDTH;
     if (image.is_inside)
-        return *(GLOBAL const vector_t *)(image.first + (size_t)row * image.pitch + column);
+        return LOADED(ANY_VECTOR(float, VECTOR_WIDTH, image.first + row + column),
+                      *(GLOBAL const vector_t *)(image.first + (size_t)row * image.pitch + column));
     vector_t found = VECTOR_ZERO(float, VECTOR_WIDTH);
     UNROLL_LOOP(VECTOR_WIDTH)
     for (int e = 0; e < VECTOR_WIDTH; e++)
@@ -152,12 +154,21 @@ DEVICE window_t window(source_t source, unsigned int row)
 /* sums += the products of a row of the filter with a row of the image. */
 DEVICE void add_products(float sums[WORK_X], window_t image, filter_row_t filter)
 {
+#ifdef MEMORY_ONLY /* every factor is used once */
+    UNROLL_LOOP(COMPLETELY)
+    for (int i = 0; i < WORK_X + HALO; i++)
+        sums[i % WORK_X] += VECTOR_ELEMENT(float, image.vectors, i);
+    UNROLL_LOOP(COMPLETELY)
+    for (int u = 0; u < FILTER_SIZE; u++)
+        sums[u % WORK_X] += VECTOR_ELEMENT(float, filter.vectors, u);
+#else
     UNROLL_LOOP(COMPLETELY)
     for (int u = 0; u < FILTER_SIZE; u++) {
         UNROLL_LOOP(COMPLETELY)
         for (int i = 0; i < WORK_X; i++)
             sums[i] += VECTOR_ELEMENT(float, image.vectors, i + u) * VECTOR_ELEMENT(float, filter.vectors, u);
     }
+#endif
 }
 
 /* One element of the tile, and one of the filter. */
@@ -165,7 +176,9 @@ DEVICE float element(source_t source, unsigned int row, unsigned int column)
 {
 #if TILE == TILE_GLOBAL
     const int is_inside = source.image.is_inside || (row < source.image.rows && column < source.image.columns);
-    return is_inside ? source.image.first[(size_t)row * source.image.pitch + column] : 0;
+    return is_inside ? LOADED(ANY_VECTOR(float, 1, source.image.first + row + column),
+                              source.image.first[(size_t)row * source.image.pitch + column])
+                     : 0;
 #else
     return source.tile[row * TILE_PITCH + PLACE_OF_VECTOR(column / VECTOR_WIDTH) + column % VECTOR_WIDTH];
 #endif
@@ -231,10 +244,10 @@ DEVICE void store(GLOBAL float *to, unsigned int pitch, unsigned int rows, unsig
             UNROLL_LOOP(VECTOR_WIDTH)
             for (int e = 0; e < VECTOR_WIDTH; e++) {
                 VECTOR_ELEMENT(float, vector, e) = sums[j][i + e];
-                if (!has_vectors && j < rows && i + e < columns)
+                if (!has_vectors && j < rows && i + e < columns && IS_STORED(sums[j][i + e], -123456789))
                     to[(size_t)j * pitch + i + e] = sums[j][i + e];
             }
-            if (has_vectors && j < rows && i < columns)
+            if (has_vectors && j < rows && i < columns && IS_STORED(VECTOR_SUM(vector, VECTOR_WIDTH), -123456789))
                 *(GLOBAL vector_t *)(to + (size_t)j * pitch + i) = vector;
         }
     }

@@ -8,6 +8,7 @@
  * start at multiples of a vector, moves element by element.
  */
 #include "portable.h"
+#include "variants.h"
 
 typedef VECTOR(DTYPE, VECTOR_WIDTH) vector_t;
 
@@ -36,14 +37,17 @@ DEVICE void add_vectors(GLOBAL const DTYPE *a, GLOBAL const DTYPE *b, GLOBAL DTY
     for (int y = 0; y < WORK_Y; y++)
         UNROLL_LOOP(WORK_X)
         for (int x = 0; x < WORK_X; x++) {
-            left[y][x] = LOAD((GLOBAL const vector_t *)(a + y * BLOCK_Y * columns + x * WIDTH));
-            right[y][x] = LOAD((GLOBAL const vector_t *)(b + y * BLOCK_Y * columns + x * WIDTH));
+            GLOBAL const vector_t *of_a = (GLOBAL const vector_t *)(a + y * BLOCK_Y * columns + x * WIDTH);
+            GLOBAL const vector_t *of_b = (GLOBAL const vector_t *)(b + y * BLOCK_Y * columns + x * WIDTH);
+            left[y][x] = LOADED(ANY_VECTOR(DTYPE, VECTOR_WIDTH, of_a), LOAD(of_a));
+            right[y][x] = LOADED(ANY_VECTOR(DTYPE, VECTOR_WIDTH, of_b), LOAD(of_b));
         }
     UNROLL_LOOP(WORK_Y)
     for (int y = 0; y < WORK_Y; y++)
         UNROLL_LOOP(WORK_X)
         for (int x = 0; x < WORK_X; x++)
-            STORE((GLOBAL vector_t *)(c + y * BLOCK_Y * columns + x * WIDTH), left[y][x] + right[y][x]);
+            if (IS_STORED(VECTOR_SUM(left[y][x] + right[y][x], VECTOR_WIDTH), -123456789))
+                STORE((GLOBAL vector_t *)(c + y * BLOCK_Y * columns + x * WIDTH), left[y][x] + right[y][x]);
 }
 
 KERNEL KERNEL_BLOCK(BLOCK_X, BLOCK_Y, 1)

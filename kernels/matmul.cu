@@ -12,6 +12,7 @@
  * with zeros in the place of what is outside. Whether that is needed is the same for all threads of a block.
  */
 #include "portable.h"
+#include "variants.h"
 
 #define THREADS_M (BLOCK_M / THREAD_M)
 #define THREADS_N (BLOCK_N / THREAD_N)
@@ -34,6 +35,11 @@
 /* Copies of one thread for a tile. */
 #define A_COPIES (BLOCK_M * BLOCK_K / (LOAD_WIDTH * THREADS))
 #define B_COPIES (BLOCK_K * BLOCK_N / (LOAD_WIDTH * THREADS))
+#ifdef COMPUTE_ONLY /* the first tile only */
+#define IS_COPIED(from, is_there) ((from) == 0 && (is_there))
+#else
+#define IS_COPIED(from, is_there) (is_there)
+#endif
 #define COMPLETELY 128 /* more than any of the loops over a thread's own elements has to go */
 
 typedef VECTOR(float, LOAD_WIDTH) load_t;
@@ -156,17 +162,17 @@ DEVICE void begin_copies(work_t work, unsigned int from, SHARED_POINTER(float) a
                          SHARED_POINTER(float) b_tile, load_t *fetched)
 {
 #if TRANSFER == TRANSFER_PREFETCH
-    if (is_full(work, from)) {
+    if (IS_COPIED(from, is_full(work, from))) {
         fetch(tile_of_a(work, from), fetched, A_COPIES);
         if (B_IS_SHARED)
             fetch(tile_of_b(work, from), fetched + A_COPIES, B_COPIES);
     }
 #elif TRANSFER == TRANSFER_ASYNC
-    if (is_full(work, from)) {
+    if (IS_COPIED(from, is_full(work, from))) {
         copy_in_background(tile_of_a(work, from), a_tile, A_COPIES);
         if (B_IS_SHARED)
             copy_in_background(tile_of_b(work, from), b_tile, B_COPIES);
-    } else if (from < work.k) {
+    } else if (IS_COPIED(from, from < work.k)) {
         copy_what_is_inside(tile_of_a(work, from), a_tile);
         if (B_IS_SHARED)
             copy_what_is_inside(tile_of_b(work, from), b_tile);
@@ -183,7 +189,7 @@ DEVICE void end_copies(work_t work, unsigned int from, SHARED_POINTER(float) a_t
 #if TRANSFER == TRANSFER_ASYNC
     COPY_WAIT(STAGES - 2);
 #else
-    if (is_full(work, from)) {
+    if (IS_COPIED(from, is_full(work, from))) {
         if (TRANSFER == TRANSFER_PLAIN)
             fetch(tile_of_a(work, from), fetched, A_COPIES);
         deliver(tile_of_a(work, from), a_tile, fetched, A_COPIES);
@@ -192,7 +198,7 @@ DEVICE void end_copies(work_t work, unsigned int from, SHARED_POINTER(float) a_t
                 fetch(tile_of_b(work, from), fetched + A_COPIES, B_COPIES);
             deliver(tile_of_b(work, from), b_tile, fetched + A_COPIES, B_COPIES);
         }
-    } else if (from < work.k) {
+    } else if (IS_COPIED(from, from < work.k)) {
         copy_what_is_inside(tile_of_a(work, from), a_tile);
         if (B_IS_SHARED)
             copy_what_is_inside(tile_of_b(work, from), b_tile);
@@ -258,7 +264,8 @@ DEVICE fragment_t fragment(work_t work, unsigned int from, unsigned int step, SH
     for (int i = 0; i < CHUNKS_M; i++) {
         const unsigned int at = row + ROW_OF_CHUNK(i);
 #if !A_IS_SHARED
-        found.a[i] = work.a[(size_t)(at < work.rows ? at : work.rows - 1) * work.k + from + step];
+        found.a[i] = LOADED(ANY_VECTOR(float, FRAGMENT_WIDTH, work.a + at + step),
+                            work.a[(size_t)(at < work.rows ? at : work.rows - 1) * work.k + from + step]);
 #elif A_LAYOUT == A_LAYOUT_ROWS
         found.a[i] = a_tile[at * A_STRIDE + step];
 #else
@@ -269,7 +276,8 @@ DEVICE fragment_t fragment(work_t work, unsigned int from, unsigned int step, SH
     for (int j = 0; j < CHUNKS_N; j++) {
         const unsigned int at = column + COLUMN_OF_CHUNK(j);
 #if !B_IS_SHARED
-        found.b[j] = work.b[(size_t)(from + step) * work.n + (at < work.columns ? at : work.columns - 1)];
+        found.b[j] = LOADED(ANY_VECTOR(float, FRAGMENT_WIDTH, work.b + at + step),
+                            work.b[(size_t)(from + step) * work.n + (at < work.columns ? at : work.columns - 1)]);
 #elif B_LAYOUT == B_LAYOUT_COLUMNS
         found.b[j] = b_tile[at * B_STRIDE + step];
 #else
@@ -282,6 +290,14 @@ DEVICE fragment_t fragment(work_t work, unsigned int from, unsigned int step, SH
 /* c += the product of a column and a row. */
 DEVICE void add_product(chunk_t c[THREAD_M][CHUNKS_N], fragment_t factors)
 {
+#ifdef MEMORY_ONLY /* every factor is used once */
+    UNROLL_LOOP(COMPLETELY)
+    for (int i = 0; i < THREAD_M; i++)
+        VECTOR_ELEMENT(float, c[i], 0) += VECTOR_ELEMENT(float, factors.a, i);
+    UNROLL_LOOP(COMPLETELY)
+    for (int j = 0; j < THREAD_N; j++)
+        VECTOR_ELEMENT(float, c[0], j) += VECTOR_ELEMENT(float, factors.b, j);
+#else
     UNROLL_LOOP(COMPLETELY)
     for (int i = 0; i < THREAD_M; i++) {
         UNROLL_LOOP(COMPLETELY)
@@ -289,6 +305,7 @@ DEVICE void add_product(chunk_t c[THREAD_M][CHUNKS_N], fragment_t factors)
             VECTOR_ELEMENT(float, c[i], j) +=
                 VECTOR_ELEMENT(float, factors.a, i) * VECTOR_ELEMENT(float, factors.b, j);
     }
+#endif
 }
 
 /* ------------------------------------------------------------------------------------------- kernel */
@@ -316,7 +333,8 @@ DEVICE void store(GLOBAL float *c_block, work_t work, chunk_t c[THREAD_M][CHUNKS
         for (int j = 0; j < CHUNKS_N; j++) {
             const unsigned int to_column = column + COLUMN_OF_CHUNK(j);
             GLOBAL float *to = c_block + (size_t)to_row * work.n + to_column;
-            if (work.is_inside) {
+            if (!IS_STORED(VECTOR_SUM(c[i][j], FRAGMENT_WIDTH), -123456789)) {
+            } else if (work.is_inside) {
                 *(GLOBAL chunk_t *)to = c[i][j];
             } else {
                 UNROLL_LOOP(FRAGMENT_WIDTH)

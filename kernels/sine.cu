@@ -4,6 +4,11 @@
  * the launch.
  */
 #include "portable.h"
+#include "variants.h"
+
+#define STORE(target, value)         \
+    if (IS_STORED(value, 0.123456f)) \
+    target = value
 
 /* The angle less whole turns, within +-pi: exact enough for angles up to 2^24. */
 DEVICE float reduced(float angle)
@@ -22,16 +27,19 @@ sine(GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT sines, GLOBAL float 
     for (int k = 0; k < ANGLES_PER_THREAD; k++) {
         const size_t i = start + k * BLOCK_SIZE;
         if (i < n) {
-            const float angle = scale * x[i];
-#if METHOD == METHOD_DIRECT
-            sines[i] = sin(angle);
-            cosines[i] = cos(angle);
+            const float angle = scale * LOADED((float)(i & 1023) / 512 - 1, x[i]);
+#ifdef MEMORY_ONLY
+            sines[i] = angle;
+            cosines[i] = angle;
+#elif METHOD == METHOD_DIRECT
+            STORE(sines[i], sin(angle));
+            STORE(cosines[i], cos(angle));
 #elif METHOD == METHOD_REDUCED
-            sines[i] = sin(reduced(angle));
-            cosines[i] = cos(reduced(angle));
+            STORE(sines[i], sin(reduced(angle)));
+            STORE(cosines[i], cos(reduced(angle)));
 #else /* reduced, and the hardware's functions */
-            sines[i] = FAST_SINE(reduced(angle));
-            cosines[i] = FAST_COSINE(reduced(angle));
+            STORE(sines[i], FAST_SINE(reduced(angle)));
+            STORE(cosines[i], FAST_COSINE(reduced(angle)));
 #endif
         }
     }

@@ -321,7 +321,7 @@ class _Examination:
         """The times of the variants that the source knows, at the same occupancy."""
         found = {}
         for name in VARIANTS:
-            if not re.search(rf"\b{name}\b", self._task.source.text):
+            if not re.search(rf"^[ \t]*#[^\n]*\b{name}\b", self._task.source.text, re.MULTILINE):
                 continue
             self._stage(f"timing {name}")
             try:
