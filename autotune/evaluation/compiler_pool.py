@@ -15,6 +15,7 @@ from typing import Any
 
 from autotune.compilers.base import Compiler, cuda_compiler, driver_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, COLD, Address, backend
@@ -119,7 +120,7 @@ def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable
     """
     if BACKENDS[address.backend].dialect == "cuda":
         cuda_compiler(device.architecture, kind)
-        preload(("autotune.compilers.nvrtc",))
+        preload((f"autotune.compilers.{'triton_compiler' if kind == TRITON else 'nvrtc'}",))
         return partial(cuda_compiler, device.architecture, kind)
     preload((BACKENDS[address.backend].module,), COLD)
     return partial(device_compiler, address)
