@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from autotune.cli._search_summary import result_text
 from autotune.core.records import Config
+from autotune.core.text import count_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import AutotuneError, MissingExtra
 from autotune.report.gather import gather_sources
@@ -54,6 +55,9 @@ class Trials(Sequence[Trial]):
 
     def __iter__(self) -> Iterator[Trial]:
         return iter(self._trials)
+
+    def __repr__(self) -> str:
+        return f"{count_text(len(self), 'trial')}; to_pandas() gives a table, rows() dictionaries"
 
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each trial: its parameters, its status, and what was measured."""

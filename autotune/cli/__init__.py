@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
@@ -78,7 +78,7 @@ class _Parser(argparse.ArgumentParser):
         flags = [word.partition("=")[0] for word in self._words if word.startswith("--")]
         unknown = [flag for flag in flags if flag not in self.option_strings()]
         if message.startswith("the following arguments are required") and unknown:
-            message = f"unknown option {unknown[0]}{nearest(unknown[0], self.option_strings())}"
+            message = f"unknown option {unknown[0]}{_nearest_option(unknown[0], self.option_strings())}"
         raise InputError(f"{message} (see `{self.prog} --help`)")
 
 
@@ -128,12 +128,17 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         raise InputError(f"unknown command {command!r}{hint(command, COMMANDS)}")
     parsed, unknown = parser([command] if command else ()).parse_known_args(words)
     if unknown:
-        options = [option for option in parsed.parser.option_strings() if option.startswith("--")]
         name = unknown[0].partition("=")[0]
-        near = nearest(name, options) if name.startswith("-") else ""
+        near = _nearest_option(name, parsed.parser.option_strings()) if name.startswith("-") else ""
         kind = "option" if name.startswith("-") else "argument"
         parsed.parser.error(f"unknown {kind} {name}{near}")
     return parsed
+
+
+def _nearest_option(name: str, options: Iterable[str]) -> str:
+    """As `nearest`, without the dashes, which make any two options similar."""
+    words = (option.removeprefix("--") for option in options if option.startswith("--"))
+    return nearest(name.lstrip("-"), words).replace("did you mean ", "did you mean --")
 
 
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:

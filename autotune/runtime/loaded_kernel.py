@@ -237,7 +237,9 @@ class LoadedKernel:
         arrays = list(given.values())
         if all(isinstance(array, np.ndarray) for array in arrays):
             package_of(arrays[0] if arrays else None)  # raises
-        views = {name: self._view(name, array) for name, array in given.items()}
+        # Arrays of numpy last: what is no array at all says more about the call.
+        names = sorted(given, key=lambda name: isinstance(given[name], np.ndarray))
+        views = {name: self._view(name, given[name]) for name in names}
         first = next(iter(given))
         for name, view in views.items():
             if view.device != views[first].device:

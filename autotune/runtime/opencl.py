@@ -98,7 +98,11 @@ def call_on_cpu(
         if not array.flags.writeable:
             raise InputError(f"{kernel.kernel}: {name}: the kernel writes it, but the array is read-only")
     queue = _cpu_queue()
-    there = {name: cl_array.to_device(queue, np.ascontiguousarray(one)) for name, one in arrays.items()}
+    there: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise InputError(f"{kernel.kernel}: {name}: expected an array of numbers, found one of objects")
+        there[name] = cl_array.to_device(queue, np.ascontiguousarray(array))
     made = kernel(**there, **others)
     for name, array in outputs.items():
         array[...] = there[name].get()

@@ -138,7 +138,9 @@ def locate(space: Path) -> Path:
         return space
     if str(space) in known:
         return known[str(space)]
-    raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, known)}")
+    full = f"{space.name}.yaml"
+    near = f"; did you mean {full}?" if full in known else nearest(space.name, known)
+    raise InputError(f"{space}: no such file; expected a space file{near}")
 
 
 def bind_target(

@@ -156,7 +156,11 @@ def ladder(
         WriteError: The journal cannot be written.
     """
     if not task.spec.landmarks:
-        raise InputError(f"{task.spec.path}: no landmarks; a ladder needs at least one")
+        one = task.spec.parameters[0]
+        raise InputError(
+            f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
+            f"`landmarks: {{simple: {{{one.name}: {one.values[0]}}}}}`"
+        )
     require_valid_default(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
     if tuned is not None:

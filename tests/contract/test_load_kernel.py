@@ -152,6 +152,10 @@ def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
     x, out = matrix(8, 32), np.zeros((8, 2), np.int32)[:, 0]  # also where the memory is not contiguous
     assert kernel(x, out, factor=3) is None
     assert (out == 3 * x.sum(axis=1)).all() and (x == matrix(8, 32)).all()
+    with pytest.raises(InputError, match="rows: x: expected an array of numbers, found one of objects"):
+        kernel(x.astype(object), out)
+    with pytest.raises(InputError, match=r"rows: out: expected arrays of torch, cupy, .* found list"):
+        kernel(x, [0])
     out.flags.writeable = False
     with pytest.raises(InputError, match="rows: out: the kernel writes it, but the array is read-only"):
         kernel(x=x, out=out)

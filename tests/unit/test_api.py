@@ -82,6 +82,7 @@ def test_a_space_of_dictionaries_and_functions(here, capsys):
     assert result.found.compares and len(result.trials) == 6 * 3 - 1
     assert result.speedup == 17
     assert "tried   17 of 17 valid configurations" in repr(result)
+    assert repr(result.trials).startswith("17 trials; to_pandas()")
     assert "double on Fake GPU" in capsys.readouterr().err
 
 

@@ -123,6 +123,7 @@ MISTAKES = {
     "a file for a kernel's name": (None, None, None, ("best", "double.yaml", "-d", "fake")),
     "a space for a kernel": (None, None, None, ("new", "double.yaml")),
     "a kernel for a space": (None, None, None, ("search", "axpy.cu")),
+    "a ladder without landmarks": (None, None, None, ("ladder", "axpy.yaml", "-d", "opencl")),
     "a misspelt option": (None, None, None, (*SEARCH, "--bugdet", "20")),
     "a size without a number": (None, None, None, (*SEARCH, "--size", "1000")),
     "a type that the space lacks": (None, None, None, (*SEARCH, "--dtype", "float64")),
