@@ -2,8 +2,7 @@
 
 import pytest
 
-from autotune.devices import backend
-from autotune.errors import MissingExtra
+from tests.devices_here import devices_here
 
 KERNEL = """
 #ifdef __OPENCL_VERSION__
@@ -70,11 +69,7 @@ def reference(inputs, sizes):
     "name", ["opencl", *(pytest.param(name, marks=pytest.mark.gpu) for name in ("cuda", "pycuda"))]
 )
 def test_a_kernel_sees_them(folder, name):
-    try:
-        if not backend(name).list_devices():
-            pytest.skip(f"no {name} device on this machine")
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
+    devices_here(name)
     (folder.path / "move.cl").write_text(KERNEL)
     (folder.path / "move.yaml").write_text(SPACE.replace("DIALECT", "opencl" if name == "opencl" else "cuda"))
     (folder.path / "reference.py").write_text(REFERENCE)

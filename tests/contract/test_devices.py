@@ -3,8 +3,9 @@
 import pytest
 
 from autotune.devices import Address, backend, choose, list_devices
-from autotune.errors import InputError, MissingExtra
+from autotune.errors import InputError
 from autotune.testing import DeviceContract
+from tests.devices_here import devices_here
 
 OPENCL = """
 #define FACTOR 2
@@ -47,13 +48,8 @@ class TestDevices(DeviceContract):
 
     @pytest.fixture(scope="module")
     def backend(self, name):
-        try:
-            module = backend(name)
-        except MissingExtra as missing:
-            pytest.skip(str(missing))
-        if not module.list_devices():
-            pytest.skip(f"no {name} device on this machine")
-        return module
+        devices_here(name)
+        return backend(name)
 
     @pytest.fixture(scope="module")
     def source(self, name):

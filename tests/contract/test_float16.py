@@ -7,8 +7,7 @@ import pytest
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.launch_plan import macros
-from autotune.devices import backend
-from autotune.errors import MissingExtra
+from tests.devices_here import devices_here
 
 KERNEL = """
 #include "portable.h"
@@ -74,11 +73,7 @@ def test_a_source_with_half_arguments_only_finds_the_type_and_one_without_pays_n
     "name", ["opencl", *(pytest.param(name, marks=pytest.mark.gpu) for name in ("cuda", "pycuda"))]
 )
 def test_a_search_verifies_it(folder, name):
-    try:
-        if not backend(name).list_devices():
-            pytest.skip(f"no {name} device on this machine")
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
+    devices_here(name)
     (folder.path / "scale.cu").write_text(KERNEL)
     (folder.path / "scale.yaml").write_text(SPACE)
     (folder.path / "reference.py").write_text(

@@ -5,7 +5,8 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.devices import backend
-from autotune.errors import LaunchError, MissingExtra
+from autotune.errors import LaunchError
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -18,12 +19,7 @@ SET, SCALE = "outer::set<float, 3>", "scale(float *)"
 
 
 def opened(name):
-    try:
-        found = backend(name).list_devices()
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-    if not found:
-        pytest.skip("no NVIDIA GPU")
+    devices_here(name)
     return backend(name).open_device(0), backend(name).open_compiler(0)
 
 

@@ -8,11 +8,10 @@ from autotune.analysis.bottleneck import Bound
 from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
 from autotune.analysis.diagnose import diagnose, open_diagnosis
 from autotune.core.records import Config
-from autotune.devices import backend
-from autotune.errors import MissingExtra
 from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -33,15 +32,8 @@ BOUNDS = {
 }
 
 
-def _has_gpu():
-    try:
-        return bool(backend("cuda").list_devices())
-    except MissingExtra:
-        return False
-
-
-@pytest.mark.skipif(not _has_gpu(), reason="no NVIDIA GPU on this machine")
 def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
+    devices_here("cuda")
     task = bind_target(Target(SPACE, "cuda:0"))
     # without nominal figures: the others follow from the data sheet
     needed = ("read of", "atomics", "latency of memory")

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.devices import backend
-from autotune.errors import MissingExtra
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -27,12 +27,7 @@ extern "C" __global__ void reversed(const int *x, int *y, int n)
 
 @pytest.mark.parametrize("name", ["cuda", "pycuda"])
 def test_each_takes_large_shared_memory_for_one_launch_and_for_several(name):
-    try:
-        found = backend(name).list_devices()
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-    if not found:
-        pytest.skip("no NVIDIA GPU")
+    found = devices_here(name)
     x = np.arange(SHARED_BYTES // 4, dtype=np.int32)
     step = Launch("reversed", (1, 1, 1), (256, 1, 1), SHARED_BYTES, ("x", "y", "n"))
     for number in range(len(found)):

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from autotune.devices import backend
-from autotune.errors import MissingExtra
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -32,11 +31,7 @@ print(wrong)
 
 @pytest.mark.parametrize("name", ["cuda", "pycuda"])
 def test_no_copy_overtakes_what_it_copies(name, root):
-    try:
-        if not backend(name).list_devices():
-            pytest.skip("no NVIDIA GPU")
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
+    devices_here(name)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", PROGRAM, name]
     running = [

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-from autotune.devices import backend
-from autotune.errors import MissingExtra
 from autotune.evaluation.journal import read_trials
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -83,15 +82,8 @@ EXPECTED = {
 }
 
 
-def _has_gpu():
-    try:
-        return bool(backend("cuda").list_devices())
-    except MissingExtra:
-        return False
-
-
-@pytest.mark.skipif(not _has_gpu(), reason="no NVIDIA GPU on this machine")
 def test_every_fault_is_one_trial_and_the_gpu_works_on(tmp_path):
+    devices_here("cuda")
     (tmp_path / "kernel.cu").write_text(KERNEL)
     (tmp_path / "reference.py").write_text(
         "def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from autotune.devices import backend
-from autotune.errors import MissingExtra
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 SIZES = {"tensor_matmul": ("m=768", "n=1024", "k=512"), "dot": ("n=10_000_019",)}
@@ -14,11 +13,7 @@ SIZES = {"tensor_matmul": ("m=768", "n=1024", "k=512"), "dot": ("n=10_000_019",)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("kernel", SIZES)
 def test_every_landmark_is_right(folder, root, kernel, dtype):
-    try:
-        if not backend("cuda").list_devices():
-            pytest.skip("no NVIDIA GPU")
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
+    devices_here("cuda")
     sizes = [part for size in SIZES[kernel] for part in ("--size", size)]
     space = root / "examples" / "half_precision" / f"{kernel}.yaml"
     done = folder.run("ladder", space, "--device", "cuda:0", "--dtype", dtype, *sizes, "--json")

@@ -5,7 +5,8 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.devices import backend
-from autotune.errors import LaunchError, MissingExtra
+from autotune.errors import LaunchError
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -57,12 +58,7 @@ BLOCKS = 16
 
 @pytest.fixture(params=["cuda", "pycuda"])
 def opened(request):
-    try:
-        found = backend(request.param).list_devices()
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-    if not found:
-        pytest.skip("no NVIDIA GPU")
+    devices_here(request.param)
     device = backend(request.param).open_device(0)
     program = device.load(backend(request.param).open_compiler(0).compile(SOURCE, ()))
     is_hopper = int(device.info.architecture.removeprefix("sm_").rstrip("af")) >= 90

@@ -11,9 +11,9 @@ import pytest
 
 from autotune import best_config, load_kernel
 from autotune.core.records import DeviceInfo
-from autotune.devices import backend
-from autotune.errors import InputError, MissingExtra
+from autotune.errors import InputError
 from autotune.hardware.identify import identify
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -25,12 +25,7 @@ TOTAL = float(NUMBERS.sum(dtype=np.float64))
 @pytest.fixture(scope="module", autouse=True)
 def gpu() -> DeviceInfo:
     """The first GPU as a search describes it."""
-    try:
-        found = backend("cuda").list_devices()
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-    if not found:
-        pytest.skip("no GPU")
+    found = devices_here("cuda")
     return found[0]
 
 

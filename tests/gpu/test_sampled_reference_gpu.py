@@ -2,10 +2,9 @@
 
 import pytest
 
-from autotune.devices import backend
-from autotune.errors import MissingExtra
 from autotune.evaluation.journal import read_trials
 from tests.conftest import run_in_process
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
@@ -43,15 +42,8 @@ def reference(inputs, sizes, indices):
 """
 
 
-def _has_gpu():
-    try:
-        return bool(backend("cuda").list_devices())
-    except MissingExtra:
-        return False
-
-
-@pytest.mark.skipif(not _has_gpu(), reason="no NVIDIA GPU on this machine")
 def test_what_is_wrong_in_the_sample_is_found_on_a_gpu(tmp_path):
+    devices_here("cuda")
     for name, text in (("sampled.cu", KERNEL), ("sampled.yaml", SPACE), ("sampled.py", REFERENCE)):
         (tmp_path / name).write_text(text)
     command = (

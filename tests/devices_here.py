@@ -1,0 +1,18 @@
+"""The devices of this machine, for tests that need one."""
+
+import pytest
+
+from autotune.core.records import DeviceInfo
+from autotune.devices import backend
+from autotune.errors import MissingExtra
+
+
+def devices_here(name: str) -> list[DeviceInfo]:
+    """The devices of a backend; skips the test if there is none, or if the package is missing."""
+    try:
+        found = backend(name).list_devices()
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+    if not found:
+        pytest.skip(f"no {name} device on this machine")
+    return found
