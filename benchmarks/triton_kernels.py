@@ -145,6 +145,8 @@ def beside_torch(name: str, cache: Path, budget: int, torch: Any) -> dict[str, A
 
 def tuning_times(cache: Path, torch: Any) -> dict[str, Any]:
     """Wall time of tuning for a list, with @triton.autotune and with a search; and the bests at 4096."""
+    wall_s = search(LIST, cache, len(CONFIGURATIONS), 120)
+    print(f"a search of the list took {wall_s:.1f} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"TRITON_CACHE_DIR": folder, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, __file__, "--as-triton-does"]
@@ -152,7 +154,6 @@ def tuning_times(cache: Path, torch: Any) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(done.stderr[-900:])
     theirs = json.loads(done.stdout.splitlines()[-1])
-    wall_s = search(LIST, cache, len(CONFIGURATIONS), 120)
     kernel = load_kernel("triton_matmul_list", cache=cache, source=ROOT / "kernels" / "triton_matmul.py")
     a, b, c = (torch.randn(4096, 4096, device="cuda", dtype=torch.float16) for _ in range(3))
     times = {"best of the list": lambda: kernel(a, b, c), "torch.matmul": lambda: torch.matmul(a, b, out=c)}
