@@ -144,10 +144,16 @@ diverge(GLOBAL const int *RESTRICT numbers, GLOBAL int *RESTRICT result, const u
     result[thread_index()] = (int)(a * b * c * d + 0.5f);
 }
 
-/* Next to nothing. */
 KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
-set_one(GLOBAL const int *RESTRICT numbers, GLOBAL int *RESTRICT result, const unsigned int threads)
+set_all(GLOBAL int *RESTRICT result)
 {
-    for (size_t i = thread_index(); i < threads; i += (size_t)GRID_EXTENT(x) * BLOCK_SIZE)
-        result[i] = numbers[0];
+    result[thread_index()] = 1;
+}
+
+/* Next to nothing. */
+KERNEL KERNEL_BLOCK(32, 1, 1)
+set_one(GLOBAL int *RESTRICT result)
+{
+    if (THREAD_INDEX(x) == 0)
+        result[0] = 1;
 }
