@@ -11,6 +11,7 @@ from autotune import load_kernel
 from autotune.errors import InputError
 from autotune.triton import tuned
 from tests.conftest import Folder
+from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("triton", reason="needs the extra triton")
@@ -23,6 +24,11 @@ SIZES = {
     "triton_layer_norm": {"m": 40, "n": 2000},
     "triton_attention": {"heads": 2, "n": 300, "d": 64},
 }
+
+
+@pytest.fixture(autouse=True)
+def gpu():
+    devices_here("cuda")
 
 
 @pytest.mark.parametrize("kernel", SIZES)
