@@ -344,7 +344,8 @@ def _learnt(result: Result) -> list[str]:
 def _explored(estimate: StoppingEstimate, objective: Objective) -> str:
     """How much of the space was tried, and what the rest promises."""
     if estimate.tried == estimate.valid:
-        return f"explored all {estimate.valid:,} valid configurations"
+        count = f"all {estimate.valid:,} valid configurations"
+        return f"explored {count if estimate.valid > 1 else 'the only valid configuration'}"
     share = _percent(estimate.tried / estimate.valid, 2)
     text = f"explored {share} of {estimate.valid:,} valid configurations"
     if estimate.improvement_probability is None:

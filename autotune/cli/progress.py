@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from autotune.core.stages import Stage
+from autotune.core.text import count_text
 from autotune.core.trials import Status, Trial
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
@@ -201,7 +202,8 @@ class SearchProgress(_Progress):
 
     def last_round(self, count: int) -> None:
         """Say what the last round does, and show its stages alone."""
-        self._say(f"last round: {count} configurations on fresh inputs, timed in turns in a fresh process")
+        what = count_text(count, "configuration")
+        self._say(f"last round: {what} on fresh inputs, timed in turns in a fresh process")
         self._count(None)
         self._best_ms = None  # of the search; another may be best in turns
 

@@ -207,7 +207,7 @@ def expected_results(
         if array.role == "out" and array.name not in results:
             names = ", ".join(map(str, results)) or "an empty dict"
             raise BrokenReference(f"{where} returned nothing for the out argument {array.name}, but {names}")
-    hosted = {name: _on_host(result) for name, result in results.items()}
+    hosted = {name: _on_host(result, f"{where} returned for {name}") for name, result in results.items()}
     for name, result in hosted.items():
         if indices is None:
             _require_shape(result, known[name], where)
@@ -219,13 +219,19 @@ def expected_results(
     return {name: _as_declared(result, known[name], where) for name, result in hosted.items()}
 
 
-def _on_host(result: Any) -> NDArray[Any]:
-    """An array of numpy from one of numpy, cupy or torch, or from a number or a list."""
+def _on_host(result: Any, what: str) -> NDArray[Any]:
+    """An array of numpy from one of numpy, cupy or torch, or from a number or a list.
+
+    Raises BrokenReference, which begins with `what`, for lists of different lengths.
+    """
     if hasattr(result, "detach"):
         result = result.detach().cpu().numpy()
     elif hasattr(result, "__cuda_array_interface__") and hasattr(result, "get"):
         result = result.get()
-    return np.asarray(result)
+    try:
+        return np.asarray(result)
+    except ValueError:
+        raise BrokenReference(f"{what} lists of different lengths; expected an array") from None
 
 
 def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:

@@ -29,6 +29,7 @@ CASES = {
     "no return": ('y = inputs["x"]', ":4: reference() returned None, as a function without `return` does; "),
     "what to return": ('y = inputs["x"]', 'expected a dict of arrays: {"y": ...}'),
     "no dict": ('return inputs["x"]', ":4: reference() returned ndarray; expected a dict of arrays"),
+    "lists": ('return {"y": [[1], [1, 2]]}', "returned for y lists of different lengths; expected an array"),
     "a wrong name": ('return {"Y": 0}', ":4: reference() returned 'Y', which is no out or inout argument; "),
     "a missing name": ('return {"total": 1}', "returned nothing for the out argument y, but total"),
     "too few elements": (

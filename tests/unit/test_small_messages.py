@@ -51,6 +51,13 @@ def test_one_thing_is_not_said_in_the_plural():
     ]
 
 
+def test_a_space_of_one_configuration_is_searched_and_told_in_the_singular(folder):
+    folder.edit("A: [1, 2, 3, 4, 5, 6]\n  B: [0, 1, 2]", "A: [1, 2]\n  B: [0]")
+    folder.edit("A + B <= 7", "A == 1")
+    done = folder.run("search", "double.yaml", "-d", "fake", "-q")
+    assert done.returncode == 0 and "\nexplored the only valid configuration\n" in done.stdout
+
+
 def test_numpy_arrays_are_told_where_they_have_to_be():
     with pytest.raises(InputError, match=r"numpy arrays run on the CPU in a plain call.*to_device"):
         package_of(np.zeros(3))
