@@ -169,7 +169,17 @@ def _read(
     own = path.read_text()
     text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
     text = device_part(text) if "__global__" in text else text
-    return scaffold(path.name, name, text, header, entry, undefined, is_small=is_small, is_roomy=is_roomy)
+    return scaffold(
+        path.name,
+        name,
+        text,
+        header,
+        entry,
+        undefined,
+        host=own if "<<<" in own else "",
+        is_small=is_small,
+        is_roomy=is_roomy,
+    )
 
 
 def _first_error(log: str) -> str:

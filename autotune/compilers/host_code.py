@@ -20,6 +20,11 @@ _HOST_TYPE = re.compile(
     r"\bstd::(?:vector|string|map|set|list|unordered_\w+|shared_ptr|unique_ptr|function|chrono|mutex|thread|"
     r"[io]?f?stream)\b|\bcuda(?:Event|Stream|Graph|Array)_t\b|\bFILE\b|\bthrust::(?:device|host)_vector\b"
 )
+_HOST_VARIABLE = re.compile(
+    r"\s*(?:static\s+|unsigned\s+|signed\s+)*(?:int|long|float|double|char|bool|size_t)\s+\*?\s*\w+(?:\s*\[\w*\])*"
+    r"(?:\s*=[^;{}]*)?"
+)
+_INSTANCE = re.compile(r"\s*template\s+(?!<)(?![^;]*__global__)")
 _ALIGNED = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*\)\s*")
 _FUNCTION = re.compile(r"\)\s*(?:const|noexcept)?\s*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
@@ -36,7 +41,8 @@ def device_part(source: str) -> str:
         position = found.end()
         head = masked[begin : found.start()]
         if found[0] != "{":
-            if found[0] == ";" and "=" not in head and _HOST_TYPE.search(head):
+            is_host = "=" not in head and _HOST_TYPE.search(head)
+            if found[0] == ";" and (is_host or _HOST_VARIABLE.fullmatch(head) or _INSTANCE.match(head)):
                 kept[begin:position] = _blank(source[begin:position])
             begin = position
         elif re.search(r"\bnamespace\b|\bextern\s*$", head) and "(" not in head:

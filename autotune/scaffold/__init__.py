@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.guesses import Guess, guess
 from autotune.scaffold.macros import DEFINITION
@@ -31,6 +32,7 @@ def scaffold(
     entry: str | None = None,
     undefined: Collection[str] = (),
     *,
+    host: str = "",
     is_small: bool = False,
     is_roomy: bool = False,
 ) -> Scaffold:
@@ -43,6 +45,7 @@ def scaffold(
         header: Text of portable.h.
         entry: Name of the kernel; by default the first one.
         undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
+        host: The program that launches the kernel, where there is one.
         is_small: Whether the default is to take few resources.
         is_roomy: Whether arrays get room to spare, for a kernel whose indices say little.
 
@@ -50,7 +53,7 @@ def scaffold(
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
     words = {match[1] for match in DEFINITION.finditer(header)}
-    source = read_kernels(file, text, words, undefined)
+    source = read_kernels(file, text, words, undefined, bare_code(host))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

@@ -15,8 +15,8 @@ from math import ceil
 
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
+from autotune.scaffold.brackets import closing, split_arguments
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.reading import closing
 from autotune.scaffold.shapes import expression_tree, indices_of
 
 _DEPTH = 12  # of variables in an index, one in another
@@ -249,7 +249,7 @@ def inlined(body: str, code: str) -> str:
         start = 0
         while match := re.compile(rf"\b{name}\s*\(").search(body, start):
             end = closing(body, match.end() - 1)
-            given = _arguments(body[match.end() : end])
+            given = split_arguments(body[match.end() : end])
             if len(given) != len(names):
                 start = match.end()
                 continue
@@ -264,17 +264,6 @@ def inlined(body: str, code: str) -> str:
 
 def _with_values(text: str, values: Mapping[str, str]) -> str:
     return WORD.sub(lambda word: values.get(word[0], word[0]), text)
-
-
-def _arguments(text: str) -> Sequence[str]:
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
 
 
 def not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[str, Value]]) -> list[str]:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
+from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.reading import FoundKernel, KernelArgument, closing
+from autotune.scaffold.reading import FoundKernel, KernelArgument
 
 _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
 _OFFSET = re.compile(r"(?i)offset|shift|start|begin|first|border|base")

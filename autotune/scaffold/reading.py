@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from autotune.core.c_types import SCALARS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
+from autotune.scaffold.brackets import closing, split_arguments
+from autotune.scaffold.host_launches import HostLaunch, host_launches
 from autotune.scaffold.macros import (
     TEMPLATE,
     WORD,
@@ -37,6 +39,7 @@ _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
 _CONSTANT = re.compile(
     r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
 )
+_VECTOR_NAME = re.compile(r"(?i)vec|[a-z][234]$")
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(
     r"\b(?:volatile|restrict|__restrict__|__restrict|RESTRICT|__global|global|GLOBAL|__constant|constant|"
@@ -71,18 +74,23 @@ class KernelArgument:
 
 @dataclass(frozen=True)
 class TemplateParameter:
-    """One parameter of a template: of kind type, bool or number, with its default or nothing."""
+    """One parameter of a template: of kind type, bool or number, with its default or nothing.
+
+    `given` is what an instance gets: DTYPE or a type, else the parameter's own name.
+    """
 
     name: str
     kind: str
     default: str
+    given: str
 
 
 @dataclass(frozen=True)
 class FoundKernel:
     """A kernel: its name, its entry in a launch plan, its arguments and its body's text.
 
-    The block has three extents, or one if only its number of threads is declared, or none. `template` has the
+    The block has three extents, or one if only its number of threads is declared, or none; the host gives it
+    to a kernel that does not ask for it. `template` has the
     numbers that a template takes, `types` the types that the source leaves to its user, with guesses.
     """
 
@@ -112,11 +120,12 @@ class Source:
 
 
 def read_kernels(
-    name: str, text: str, dialect_words: Iterable[str], undefined: Collection[str] = ()
+    name: str, text: str, dialect_words: Iterable[str], undefined: Collection[str] = (), host: str = ""
 ) -> Source:
     """Read a source; `dialect_words` are the macros of portable.h, `name` is for messages.
 
     `undefined` words are those that a compiler does not know: they are macros, or types of variables.
+    `host` is the program that launches the kernels.
     Raises InputError when there is no kernel, or one that no launch plan can call.
     """
     code = bare_code(text)
@@ -126,7 +135,7 @@ def read_kernels(
     types = known_types(plain, definitions)
     for dialect, introducer in _INTRODUCERS.items():
         starts = [match.end() for match in introducer.finditer(plain)]
-        found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types))]
+        found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types, host))]
         if found:
             kernels = _told_apart(found, has_overloads=dialect == "cuda")
             declared = [word for word in undefined if re.search(rf"\b{word}\s+\w+\s*[=;,)\[]", plain)]
@@ -145,7 +154,9 @@ def read_kernels(
     )
 
 
-def _kernel(name: str, plain: str, start: int, dialect: str, types: KnownTypes) -> FoundKernel | None:
+def _kernel(
+    name: str, plain: str, start: int, dialect: str, types: KnownTypes, host: str
+) -> FoundKernel | None:
     """The kernel whose introducer ends at `start`; None for a declaration without body."""
     end = re.compile("[{;]").search(plain, start)
     if end is None or end[0] == ";":
@@ -156,10 +167,11 @@ def _kernel(name: str, plain: str, start: int, dialect: str, types: KnownTypes) 
     if opening < 0 or not words:
         raise InputError(f"{name}: cannot read the kernel that begins {signature.strip()[:40]!r}")
     called, before = words[-1], plain[:start].rstrip()
-    template = _template(f"{name}: {called}", before) if dialect == "cuda" else ()
-    types = types.with_parameters(item.name for item in template if item.kind == "type")
+    launches = host_launches(called, host) if dialect == "cuda" else []
+    template = _template(f"{name}: {called}", before, launches) if dialect == "cuda" else ()
+    types = types.with_parameters({item.name: item.given for item in template if item.kind == "type"})
     inside = signature[opening + 1 : closing(signature, opening)]
-    listed = _alternatives_removed(text for text in _split(inside) if text != "void")
+    listed = _alternatives_removed(text for text in split_arguments(inside) if text != "void")
     body = plain[end.end() : closing(plain, end.start())]
     arguments = [_argument(f"{name}: {called}", text, types) for text in listed]
     unknown = {argument.type_name: "" for argument in arguments if argument.dtype == UNKNOWN}
@@ -168,12 +180,12 @@ def _kernel(name: str, plain: str, start: int, dialect: str, types: KnownTypes) 
         called = "::".join((*_namespaces(plain, start), called))
     entry = called
     if template:
-        entry += f"<{', '.join('DTYPE' if item.kind == 'type' else item.name for item in template)}>"
+        entry += f"<{', '.join(item.given for item in template)}>"
     return FoundKernel(
         words[-1],
         entry,
         tuple(argument if argument.dtype != UNKNOWN else types.guessed(argument) for argument in arguments),
-        block,
+        block or (launches[0].block if launches and "blockDim" not in body else ()),
         body,
         tuple(item for item in template if item.kind != "type"),
         {word: types.stand_in(word) for word in unknown},
@@ -206,13 +218,14 @@ def _told_apart(kernels: Sequence[FoundKernel], *, has_overloads: bool) -> tuple
     )
 
 
-def _template(place: str, before: str) -> tuple[TemplateParameter, ...]:
+def _template(place: str, before: str, launches: Sequence[HostLaunch]) -> tuple[TemplateParameter, ...]:
     """The parameters of the template that a kernel is; none for a function."""
     match = re.search(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*$", before)
     if match is None:
         return ()
     found = []
-    for part in _split(match[1]):
+    used = next((launch.template for launch in launches if launch.template), ())
+    for number, part in enumerate(split_arguments(match[1])):
         declared, _, default = part.partition("=")
         words = WORD.findall(declared)
         if "..." in declared or len(words) < 2 or "<" in declared:
@@ -221,8 +234,18 @@ def _template(place: str, before: str) -> tuple[TemplateParameter, ...]:
                 'instance in the space\'s launch plan: entry: "name<...>"'
             )
         kind = "type" if words[0] in ("typename", "class") else "bool" if "bool" in words else "number"
-        found.append(TemplateParameter(words[-1], kind, default.strip()))
+        value = used[number] if number < len(used) else ""
+        given = _type_given(words[-1], value) if kind == "type" else words[-1]
+        known = value if value.isdigit() or value in ("true", "false") else default.strip()
+        found.append(TemplateParameter(words[-1], kind, known, given))
     return tuple(found)
+
+
+def _type_given(name: str, value: str) -> str:
+    """The type that an instance takes: that of the host if it is a vector or integer, else DTYPE."""
+    if _VECTOR_NAME.search(value or name):
+        return value or "float4"
+    return value if value in SCALARS and value not in ("float", "double") else "DTYPE"
 
 
 def _namespaces(plain: str, end: int) -> list[str]:
@@ -262,13 +285,13 @@ def _without_attributes(signature: str) -> tuple[str, tuple[str, ...]]:
         inside = signature[match.end() : last]
         if match[1] == "__attribute__":
             if (nested := _ATTRIBUTE.search(inside)) is not None:
-                block = _split(inside[nested.end() : closing(inside, nested.end() - 1)])
+                block = split_arguments(inside[nested.end() : closing(inside, nested.end() - 1)])
         elif match[1] in ("__maxnreg__", "__cluster_dims__"):
             pass
         elif match[1] == "__launch_bounds__":
-            block = _split(inside)[:1]
+            block = split_arguments(inside)[:1]
         else:
-            block = _split(inside)[:3]
+            block = split_arguments(inside)[:3]
         signature = signature[: match.start()] + signature[last + 1 :]
     return signature, block
 
@@ -315,25 +338,3 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
         is_local=re.search(r"\b(?:__local|local)\b", declared) is not None,
         fields=fields,
     )
-
-
-def closing(text: str, opening: int) -> int:
-    """The position of the bracket that closes the one at `opening`; the end of the text without one."""
-    depth = 0
-    for position in range(opening, len(text)):
-        depth += (text[position] in "([{") - (text[position] in ")]}")
-        if depth == 0:
-            return position
-    return len(text)
-
-
-def _split(text: str) -> tuple[str, ...]:
-    """Split at the commas outside brackets."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return tuple(" ".join(part.split()) for part in parts if part.strip())

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
+from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.reading import closing
 from autotune.scaffold.tiles import bounds_of
 
 _CAST = re.compile(

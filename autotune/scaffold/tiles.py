@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.reading import closing
 
 _BLOCK_INDEX = {
     axis: rf"(?:blockIdx\.{axis}\b|BLOCK_INDEX\({axis}\)|get_group_id\({number}\))"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -48,9 +48,9 @@ class KnownTypes:
     definitions: Mapping[str, str]
     fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
-    def with_parameters(self, names: Iterable[str]) -> KnownTypes:
-        """The same with types that a template takes: each stands for DTYPE."""
-        return replace(self, aliases={**self.aliases, **dict.fromkeys(names, "DTYPE")})
+    def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
+        """The same with types that a template takes, and what each stands for."""
+        return replace(self, aliases={**self.aliases, **given})
 
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""

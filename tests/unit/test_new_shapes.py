@@ -128,3 +128,27 @@ def test_a_kernel_with_local_memory_runs_as_it_is(folder):
     done = folder.run("new", "total.cl")
     assert done.returncode == 0 and "\ngood  the space has 5 valid configurations" in done.stdout
     assert "sums, dtype: float32, shape: [2 * BLOCK_SIZE]" in (folder.path / "total.yaml").read_text()
+
+
+def test_the_host_says_what_a_template_takes_and_how_large_its_blocks_are():
+    program = """
+        template <class T, class vecT, int SIZE, bool FIRST>
+        __global__ void scan(const T *x, vecT *y, int n) { if (threadIdx.x < n) y[threadIdx.x] = {}; }
+        __global__ void fill(float *x) { x[blockIdx.y * 16 * 64 + threadIdx.y * 64 + threadIdx.x] = 0; }
+        __global__ void scale(float *x) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 2; }
+        int main() {
+            dim3 grid(8, 8), block(64, 16);
+            scan<double, float4, 96, true><<<grid, dim3(96)>>>(0, 0, 1);
+            fill<<<grid, block>>>(0);
+            scale<<<8, 256>>>(0);
+        }
+        """
+
+    def text(entry):
+        kernels = program.partition("int main")[0]
+        return scaffold("scan.cu", "scan", kernels, "", entry, host=program).space
+
+    assert 'entry: "scan<DTYPE, float4, SIZE, FIRST>"' in text("scan")
+    assert "default: {SIZE: 96, FIRST: true}" in text("scan") and "block: [96, 1, 1]" in text("scan")
+    assert "block: [64, 16, 1]" in text("fill")
+    assert "block: [BLOCK_SIZE]" in text("scale")  # the kernel takes any
