@@ -161,20 +161,17 @@ class Control:
         self.measurement = measurement
         self.ratio: float | None = None  # its time over the earlier one; None: not asked for
         self.is_running = False
-        self.has_run = False  # for the latest answer
         self._open = open_stopwatch
         self._latest, self._latest_s = 1.0, -math.inf
 
     def slower_ms(self, earlier_ms: float, batch: int) -> float:
         """The slower of the incumbent's earlier time and its time now, with `batch` runs per sample."""
-        self.has_run = False
         if time.perf_counter() - self._latest_s > MAX_CONTROL_AGE_S:
             self.is_running = True
             stopwatch = self._open()
             if stopwatch is not None:
                 stopwatch.batch = batch
                 self._latest, self._latest_s = stopwatch.sample_ms() / earlier_ms, time.perf_counter()
-                self.has_run = True
             self.is_running = False
             if stopwatch is None:
                 return earlier_ms
@@ -207,7 +204,7 @@ def measure(
     warmups = stopwatch.warm_up(policy.warmups)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
-    is_paired = False  # whether the limit is the incumbent's time now
+    is_paired = False  # whether the incumbent ran just before the latest sample
     began = time.perf_counter()
     samples: list[float] = []
     while True:
@@ -216,11 +213,8 @@ def measure(
         if control and rule in (Rule.SCREENED, Rule.BEATEN) and not is_paired:
             limit_ms = control.slower_ms(control.measurement.median_ms, control.measurement.batch)
             is_paired = True
-            if control.has_run:
-                stopwatch.start_over()
-                continue
-            is_screen_over = len(samples) >= policy.screen
-            rule = _stop(samples, policy, limit_ms, time.perf_counter() - began) if is_screen_over else None
+            stopwatch.start_over()
+            continue
         if rule is not None:
             ratio = control.ratio if control else None
             measurement = Measurement(tuple(samples), rule, warmups, stopwatch.batch, control=ratio)
