@@ -89,7 +89,17 @@ def find_macros(
         rights = compared.get(word, [])
         names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
         numbers = {int(number[1]) for right in rights if (number := _integer(defined.get(right, right)))}
+        if usual := _replaced(word, code):
+            yield Macro(word, usual, (), (), "")
+            continue
         yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), tests.get(word, ""))
+
+
+def _replaced(word: str, code: str) -> str:
+    """The number that stands in for a macro: `#ifdef A`, `#define N A`, `#else`, `#define N 16`."""
+    passed = re.search(rf"#[ \t]*ifdef[ \t]+{word}\s*#[ \t]*define[ \t]+(\w+)[ \t]+{word}\b", code)
+    other = passed and re.search(rf"#[ \t]*else\s*#[ \t]*define[ \t]+{passed[1]}[ \t]+(\d+)\b", code)
+    return other[1] if other else ""
 
 
 def defined_meanings(code: str) -> dict[str, list[str]]:

@@ -39,6 +39,7 @@ _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
 _CONSTANT = re.compile(
     r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
 )
+_TEXTURE = re.compile(r"^[ \t]*(?:static[ \t]+)?texture\s*<[^;()]*>\s*\w+\s*;", re.MULTILINE)
 _VECTOR_NAME = re.compile(r"(?i)vec|[a-z][234]$")
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(
@@ -133,6 +134,8 @@ def read_kernels(
     definitions = {name: chosen(texts) for name, texts in meanings.items()}
     plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
     types = known_types(plain, definitions)
+    if _TEXTURE.search(plain):
+        raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
     for dialect, introducer in _INTRODUCERS.items():
         starts = [match.end() for match in introducer.finditer(plain)]
         found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types, host))]

@@ -108,7 +108,7 @@ def test_without_a_bounds_check_the_sizes_to_verify_fill_all_blocks():
 )
 def test_a_shape_follows_from_the_index(body, arguments, shape):
     (found, *_) = made(kernel(body, f"float *p, {arguments}")).guess.arguments
-    assert found.shape == shape and "shape guessed" in found.remark
+    assert ", ".join(found.shape) == shape and "shape guessed" in found.remark
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_grid_follows_from_what_a_block_covers(body, arguments, grid):
 )
 def test_a_vector_is_as_long_as_its_index_may_be(body, shape):
     (found, *_) = made(kernel(body, "float *p, int m, int n")).guess.arguments
-    assert found.shape == shape
+    assert ", ".join(found.shape) == shape
 
 
 def test_the_size_of_a_square_array_is_that_of_one_side():
@@ -182,7 +182,7 @@ def test_the_size_of_a_square_array_is_that_of_one_side():
 def test_the_bins_of_a_histogram_are_as_many_as_the_source_says_or_a_question(body, shape, asks):
     text = "#define BINS 256\n" + kernel(body, "unsigned *p, const int *x, int n")
     (found, *_) = made(text).guess.arguments
-    assert found.shape == shape and ("how many elements?" in found.remark) is asks
+    assert ", ".join(found.shape) == shape and ("how many elements?" in found.remark) is asks
     assert "shape guessed" in found.remark
 
 
@@ -323,11 +323,12 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "template <typename... T> __global__ void sample(T *x) {}",
             "sample.cu: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
         ),
-        ("struct P { int n, k; }; " + kernel("", "P m"), "m is a structure passed by value"),
-        (kernel("", "float4 m"), "m is a vector passed by value"),
+        (
+            "struct P { int n, k[2]; }; " + kernel("", "P m"),
+            "m is a structure of unknown layout, or one with",
+        ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
         (kernel("", "cudaTextureObject_t m"), "m is a texture"),
-        ("__kernel void sample(__local float *cells) {}", "cells takes dynamic local memory"),
         ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
     ],
 )
