@@ -187,4 +187,6 @@ def _worker_processes(scheduler: str, count: int) -> Iterator[None]:
 
 def _be_quiet() -> None:
     """Dask reports lost workers in its log; a search goes on without them."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":  # some have a level of their own
+            logging.getLogger(name).setLevel(logging.CRITICAL)
