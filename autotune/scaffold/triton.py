@@ -6,15 +6,14 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 from autotune.core.expressions import parse, unknown_names
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import Value
-from autotune.core.triton_source import TritonParameter, decorator_name, device_part, kernels
+from autotune.core.triton_source import TritonParameter, decorator_name, kernels
 from autotune.errors import ExpressionError, InputError
+from autotune.scaffold.triton_host import configs, grids, translated
 from autotune.scaffold.verify_sizes import verify_sizes
 
 _FLOATS = re.compile(r"eps|alpha|beta|scale|slope|factor|momentum|^p$|^lr$", re.IGNORECASE)
@@ -62,7 +61,7 @@ def _first(functions: Mapping[str, ast.FunctionDef], tree: ast.Module) -> str:
         for name, one in functions.items()
         if any(decorator_name(item) == "autotune" for item in one.decorator_list)
     )
-    launched = (name for name in functions if _grids(tree, name))
+    launched = (name for name in functions if grids(tree, name))
     return next(tuned, None) or next(launched, None) or next(iter(functions))
 
 
@@ -81,7 +80,7 @@ class _Writer:
         self._code = ast.unparse(function)
         self.made = TritonScaffold(function.name)
         self.made.roles = self._roles()
-        self.made.configs = _configs(path, function)
+        self.made.configs = configs(path, function)
         self._derived = self._heuristics()
         self._numbers = [
             one.name for one in parameters if not one.is_constant and one.name not in self.made.roles
@@ -132,7 +131,7 @@ class _Writer:
                     zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ()
                 ):
                     if isinstance(key, ast.Constant) and isinstance(rule, ast.Lambda):
-                        found[str(key.value)] = _translated(rule.body, rule.args.args[0].arg)
+                        found[str(key.value)] = translated(rule.body, rule.args.args[0].arg)
         return found
 
     def _values(self) -> None:
@@ -167,7 +166,7 @@ class _Writer:
 
     def _launch(self, tree: ast.Module) -> tuple[list[str], bool]:
         """The grid of a launch in the same file, else one that is guessed, and whether it is."""
-        for grid in _grids(tree, self.made.entry):
+        for grid in grids(tree, self.made.entry):
             if all(map(self._is_known, grid)):
                 return grid, False
         tiles = [name for name in self.made.parameters if "BLOCK" in name] or [*self.made.parameters][:1]
@@ -311,107 +310,6 @@ def _stride_dims(number: str, array: str) -> list[str]:
     match = re.fullmatch(r"stride_([a-z]+)([a-z])", number.lower())
     short = re.sub(r"_?ptr$", "", array.lower())
     return [match[2]] if match and match[1] in (short, short[:1]) else []
-
-
-def _grids(tree: ast.Module, kernel: str) -> list[list[str]]:
-    """The grids with which a file launches a kernel, as expressions."""
-    found = []
-    for scope in [tree, *(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))]:
-        values = {
-            target.id: node.value
-            for node in ast.walk(scope)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in ast.walk(scope):
-            if (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == kernel
-            ):
-                grid = node.slice
-                grid = values.get(grid.id, grid) if isinstance(grid, ast.Name) else grid
-                meta = ""
-                if isinstance(grid, ast.Lambda):
-                    meta, grid = grid.args.args[0].arg, grid.body
-                parts = grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid]
-                found.append([_translated(part, meta) for part in parts])
-    return found
-
-
-class _Translation(ast.NodeTransformer):
-    """From Python on the host to the expressions of a space."""
-
-    def __init__(self, meta: str) -> None:
-        self._meta = meta
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """`meta["BLOCK"]` is BLOCK."""
-        is_meta = isinstance(node.value, ast.Name) and node.value.id == self._meta
-        if is_meta and isinstance(node.slice, ast.Constant):
-            return ast.Name(str(node.slice.value), ast.Load())
-        return self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """`triton.cdiv` and `triton.next_power_of_2` have other names."""
-        self.generic_visit(node)
-        called = decorator_name(node)
-        if called == "cdiv":
-            return ast.Call(ast.Name("ceil_div", ast.Load()), node.args, [])
-        if called == "next_power_of_2":
-            return ast.parse(f"2 ** ceil(log2({ast.unparse(node.args[0])}))", mode="eval").body
-        return node
-
-
-def _translated(node: ast.expr, meta: str) -> str:
-    """A part of a host function as an expression, which may read names that no space has."""
-    return ast.unparse(_Translation(meta).visit(ast.parse(ast.unparse(node), mode="eval").body))
-
-
-class _Anything:
-    """Stands for modules and devices while a list of configurations is evaluated: CUDA's newest, if asked."""
-
-    backend = "cuda"
-
-    def __getattr__(self, name: str) -> Any:
-        return _config if name == "Config" else self
-
-    def __call__(self, *_: object, **__: object) -> Any:
-        return self
-
-    def __getitem__(self, _: object) -> int:
-        return 9
-
-
-def _config(values: Mapping[str, Value], **options: Any) -> dict[str, Value]:
-    """`triton.Config` as a plain mapping."""
-    return {**values, **{name: value for name, value in options.items() if name in TRITON_OPTIONS and value}}
-
-
-def _configs(path: Path, function: ast.FunctionDef) -> list[dict[str, Value]]:
-    """The configurations of `@triton.autotune`; none where they cannot be evaluated by themselves."""
-    for one in function.decorator_list:
-        if decorator_name(one) == "autotune" and isinstance(one, ast.Call):
-            listed = next((item.value for item in one.keywords if item.arg == "configs"), None)
-            listed = listed or (one.args[0] if one.args else None)
-            if listed is not None:
-                return _evaluated(path, listed)
-    return []
-
-
-def _evaluated(path: Path, listed: ast.expr) -> list[dict[str, Value]]:
-    names = {node.id for node in ast.walk(listed) if isinstance(node, ast.Name)}
-    stand_in = _Anything()
-    scope: dict[str, Any] = {"triton": stand_in, "torch": stand_in, "product": product}
-    try:
-        text = device_part(path.read_text(encoding="utf-8"), path, wanted=names - {"triton", "torch"})
-        lines = [line for line in text.splitlines() if not re.match(r"(import|from) (triton|torch)\b", line)]
-        exec("\n".join(lines), scope)
-        found = eval(ast.unparse(listed), scope)
-        return [dict(config) for config in found]
-    except Exception:  # noqa: BLE001 - whatever a user's list needs; then there is no list
-        return []
 
 
 def _distinct(values: Iterable[Value | None]) -> tuple[Value, ...]:

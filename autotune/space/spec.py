@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,13 +170,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         default=default,
         landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=read_launches(
-            top["launch"],
-            arguments,
-            {*names, *functions.values},
-            dialect,
-            _triton_kernels(top, root) if dialect == TRITON else {},
-        ),
+        launch=_launches(top, root, arguments, {*names, *functions.values}, dialect),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
@@ -232,10 +226,19 @@ def _compiler(top: Mapping[str, Element], dialect: str) -> str:
         return top["compiler"].choice(CUDA_COMPILERS) if "compiler" in top else CUDA_COMPILERS[0]
     for key in ("compiler", "compiler_options"):
         if key in top:
-            raise top[key].error(
-                "is for CUDA C++ and OpenCL C; options of Triton are parameters or derived names"
-            )
+            raise top[key].error("is not for Triton, whose options are parameters or derived names")
     return TRITON
+
+
+def _launches(
+    top: Mapping[str, Element],
+    root: Element,
+    arguments: Sequence[FilledArgument],
+    names: Collection[str],
+    dialect: str,
+) -> tuple[LaunchSpec, ...]:
+    triton = _triton_kernels(top, root) if dialect == TRITON else {}
+    return read_launches(top["launch"], arguments, names, dialect, triton)
 
 
 def _triton_kernels(top: Mapping[str, Element], root: Element) -> Mapping[str, tuple[TritonParameter, ...]]:

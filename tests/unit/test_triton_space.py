@@ -124,7 +124,7 @@ def test_a_type_that_triton_lacks_is_a_failure_of_its_own(folder):
         ("BLOCK: [64, 128], ", "SIZE: [1], ", "needs BLOCK as a tl.constexpr"),
         ("arguments: [x, y", "block: [64], arguments: [x, y", "unknown key"),
         ("source: scale.py", "source: reference.py", "no function under @triton.jit"),
-        ("dialect: triton", "dialect: triton\ncompiler: nvcc", "compiler: is for CUDA"),
+        ("dialect: triton", "dialect: triton\ncompiler: nvcc", "compiler: is not for Triton"),
     ],
 )
 def test_what_does_not_fit_the_source_is_an_error_of_the_space(folder, old, new, reason):
