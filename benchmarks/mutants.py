@@ -125,6 +125,7 @@ class Verifier:
         workers: int,
         pairwise: int,
         host: HostSanitizer | None,
+        ways: Sequence[str],
     ) -> None:
         self._opened = ExitStack()
         folder = self._opened.enter_context(tempfile.TemporaryDirectory())
@@ -144,6 +145,7 @@ class Verifier:
         self._worker = Worker(address, self._spec.reference, (), environment)
         self._opened.callback(self._worker.close)
         self._host = host
+        self._ways = ways
         self._originals: list[str] = []
         self._defaults: list[Tried] = []
         self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
@@ -177,7 +179,7 @@ class Verifier:
             "schedules": lambda: ((one, problems, seed) for one, problems in tried for seed in SCHEDULES),
         }
         for way, rows in runs.items():
-            words = self._verified(list(rows()))
+            words = self._verified(list(rows())) if way in self._ways else ""
             if words:
                 return way, words
         if self._host is not None:
@@ -321,10 +323,7 @@ def main() -> None:
     parser.add_argument("--kind", help="only mistakes of this kind")
     parser.add_argument("--sample", action="store_true", help="a few mutants, all of which must be caught")
     parser.add_argument(
-        "--no-sanitizer",
-        dest="sanitizer",
-        action="store_false",
-        help="run neither compute-sanitizer nor the sanitizers of g++ on what is missed",
+        "--ways", nargs="+", choices=WAYS, default=WAYS, help="look for mistakes in these ways only"
     )
     parser.add_argument(
         "--jobs", metavar="N", type=int, default=1, help="mutants at the same time (default %(default)s)"
@@ -339,8 +338,8 @@ def main() -> None:
     )
     parsed = parser.parse_args()
     address, device = choose(parsed.device, list_devices((parsed.device.partition(":")[0],)))
-    sanitizer = find_sanitizer(address) if parsed.sanitizer else None
-    host = find_host_sanitizer() if parsed.sanitizer else None
+    sanitizer = find_sanitizer(address) if "sanitizer" in parsed.ways else None
+    host = find_host_sanitizer() if "host" in parsed.ways else None
     accepted = BACKENDS[address.backend].accepts
     chosen: dict[str, list[Mutant]] = defaultdict(list)
     for mutant in mutants():
@@ -373,6 +372,7 @@ def main() -> None:
             workers=workers,
             pairwise=parsed.pairwise,
             host=host,
+            ways=parsed.ways,
         )
         with closing(verifier):
             return [
@@ -386,8 +386,9 @@ def main() -> None:
     wrong = [(mutant, way) for mutant, way in reached if not mutant.equivalent]
     alarms = [mutant for mutant, way in reached if mutant.equivalent and way]
     missed = [mutant for mutant, way in wrong if not way]
-    ways = dict(zip(WAYS, (True, True, True, True, host, sanitizer), strict=True))
-    print(f"\n{table(wrong, [way for way in WAYS if ways[way]])}\n")
+    missing = {name for name, tool in (("host", host), ("sanitizer", sanitizer)) if tool is None}
+    ways = [way for way in WAYS if way in parsed.ways and way not in missing]
+    print(f"\n{table(wrong, ways)}\n")
     left = [way for _, way in found]
     print(f"not reached by any configuration: {left.count(UNREACHED)}; not tried: {left.count(UNTRIED)}")
     print(*(f"missed {mutant}" for mutant in missed), sep="\n")
