@@ -23,6 +23,7 @@ BOUND_ATOMICS = 0.25  # theirs depends on which counters collide, so that few ke
 LAUNCH_BOUND = 0.5  # share of the time that the same launches of an empty kernel take
 BALANCED = 0.95  # share of the most used resource from which another one bounds as well
 MAX_SHARE = 1.15  # beyond it something nearer than the resource does the work, such as the L1 cache
+WASTEFUL = 0.6  # share of the moved sectors below which the rest counts as moved for nothing
 DIVERGENT_LANES = 16  # of 32: with fewer active ones, divergence costs more than half
 VARIANT_BOUND = 0.8  # share of the time that a variant without arithmetic, or without memory, takes
 
@@ -147,7 +148,9 @@ def _memory_bytes(device: DeviceInfo, work: Work) -> float:
     if work.array_bytes <= device.cache_bytes:
         return min(work.bytes, work.array_bytes)
     counts = work.counts
-    wastes = counts is not None and counts.sector_use < BOUND and counts.sectors * SECTOR_BYTES > work.bytes
+    wastes = (
+        counts is not None and counts.sector_use < WASTEFUL and counts.sectors * SECTOR_BYTES > work.bytes
+    )
     return SECTOR_BYTES * counts.sectors if counts and wastes else work.bytes
 
 
@@ -221,16 +224,11 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> tuple[B
         return _by_use(bounding, counts)
     if counts is None and times.variants_ms:
         return _by_variants(times.run_ms, times.variants_ms)
-    top = (
-        f"the most used resource is at {candidates[0].share:.0%} ({candidates[0].bound})"
-        if candidates
-        else ""
-    )
+    top = "nothing that it uses is known"
+    if candidates:
+        top = f"the most used resource is at {candidates[0].share:.0%} ({candidates[0].bound})"
     if counts is None:
-        return Bound.UNKNOWN, (
-            f"{top or 'nothing is known of what it moves and computes'}, and its instructions could not be "
-            "counted here"
-        )
+        return Bound.UNKNOWN, f"{top}, and its instructions could not be counted here"
     return Bound.LATENCY, f"{top}, so that it waits for most of its time"
 
 
@@ -244,7 +242,7 @@ def _by_use(bounding: Sequence[Use], counts: Counts | None) -> tuple[Bound, str]
         )
     if first.bound is Bound.SHARED and counts and counts.conflict_degree > 1.1:
         evidence += f"; bank conflicts multiply its passes by {counts.conflict_degree:.1f}"
-    if first.bound is Bound.DRAM and counts and counts.sector_use < BOUND:
+    if first.bound is Bound.DRAM and counts and counts.sector_use < WASTEFUL:
         evidence += (
             f"; of each {SECTOR_BYTES} bytes moved, threads ask for {counts.sector_use * SECTOR_BYTES:.0f}"
         )
