@@ -46,11 +46,11 @@ from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
 from autotune.hardware.ceilings import Ceiling
 from autotune.serving.cache import read_entry, read_roots
 from autotune.serving.ceilings import known_ceilings
+from autotune.space.lint import VARIANTS
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
-VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")
 MAX_LADDER = 6  # steps of occupancy
 _SAMPLES = 5
 

@@ -24,6 +24,7 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
+VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
@@ -151,7 +152,7 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
         ]
         for parameter in space.parameters
     }
-    defined = {*DTYPE_MACROS, *_DEFINITION.findall(code)}
+    defined = {*DTYPE_MACROS, *VARIANTS, *_DEFINITION.findall(code)}
     defined.update(constants, *constants.values())
     tested = {word for test in _TEST.findall(code) for word in _WORD.findall(test)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
