@@ -7,11 +7,9 @@ launches of an empty kernel. Together with the device's ceilings these tell what
 
 from __future__ import annotations
 
-import hashlib
 import re
-import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from pathlib import Path
@@ -28,23 +26,23 @@ from autotune.analysis.bottleneck import (
     uses,
     verdict,
 )
+from autotune.analysis.counting import count_instructions
+from autotune.analysis.known_times import known_times
 from autotune.analysis.transfers import array_bytes, call_transfer_ms
-from autotune.compilers.occupancy import Occupancy, occupancy
-from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, counts_of, with_counters
+from autotune.compilers.occupancy import Occupancy, bytes_to_add
+from autotune.compilers.ptx_counters import Counts
 from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code
 from autotune.core.records import Config, Launch, Sizes
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Status, Trial
 from autotune.errors import CompileError, InputError, SetupError
-from autotune.evaluation.device_process import sample_unchecked, variable_after_run
+from autotune.evaluation.device_process import sample_unchecked
 from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance, work
-from autotune.evaluation.journal import read_trials
 from autotune.evaluation.profiler import find_profiler
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
 from autotune.hardware.ceilings import Ceiling
-from autotune.serving.cache import read_entry, read_roots
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.lint import VARIANTS
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
@@ -201,7 +199,7 @@ class _Examination:
             littles_law=littles_law(self._device, self._ceilings, warps or 0, in_flight),
             machine_code=self._machine_code(binary),
             missing=(*self._missing, *self._without_profiler()),
-            advice=advice_from(trial.config, self._timed(cache), run_ms),
+            advice=advice_from(trial.config, known_times(self._task, cache), run_ms),
         )
 
     def _work(self, counts: Counts | None) -> Work:
@@ -261,30 +259,10 @@ class _Examination:
         """What a run executes, counted by its PTX; None where that is not possible."""
         self._stage("counting instructions")
         try:
-            return self._counted()
+            return count_instructions(self._context, self._instance)
         except (SetupError, InputError, CompileError) as error:
             self._missing.append(f"instructions were not counted: {error}")
             return None
-
-    def _counted(self) -> Counts:
-        task, instance = self._task, self._instance
-        if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
-            raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
-        from autotune.compilers.nvrtc import CudaCompiler
-
-        compiler = CudaCompiler(self._device.architecture)
-        ptx, symbols = compiler.ptx(instance.source, instance.options, instance.names)
-        counted = with_counters(ptx, self._device.architecture)
-        data = counted.text.encode() + b"\0"
-        own = {name: symbol for name, symbol in symbols.items() if name != symbol}
-        binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        worker = self._context.worker
-        found: bytes | Failure = worker.prepare(self._problem) or worker.run(
-            variable_after_run, binary, self._problem, VARIABLE, timeout_s=self._context.timeout_s
-        )
-        if isinstance(found, Failure):
-            raise SetupError(f"{found.status.value}: {found.detail}")
-        return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
 
     def _launch_ms(self) -> float | None:
         """The time of the same launches of empty kernels."""
@@ -364,14 +342,8 @@ class _Examination:
 
     def _extra_bytes(self, where: Architecture, blocks: int, binary: Binary) -> int | None:
         """Shared memory to add to a block so that just so many are resident; None if there is no amount."""
-        threads, registers = prod(self._main.block), binary.registers or 1
         used = (binary.shared_bytes or 0) + self._main.shared_bytes
-        unit = where.shared_memory_unit_bytes
-        room = where.shared_bytes // blocks // unit * unit - where.reserved_shared_bytes
-        extra = min(room, where.shared_bytes_per_block) - used
-        if extra <= 0 or occupancy(where, threads, registers, used + extra).blocks != blocks:
-            return None
-        return extra
+        return bytes_to_add(where, prod(self._main.block), binary.registers or 1, used, blocks)
 
     def _enlarged(self, extra_bytes: int) -> tuple[Launch, ...]:
         return tuple(
@@ -402,21 +374,6 @@ class _Examination:
         except InputError as error:
             return [f"no hardware counters: {str(error).removeprefix('--profile ncu: ')}"]
         return ["hardware counters: `autotune run --profile ncu` shows those of Nsight Compute"]
-
-    def _timed(self, cache: Path | None) -> list[tuple[Config, float]]:
-        """Configurations of this problem with times: those of the journal, else those of the cache."""
-        path = default_journal(self._task)
-        with suppress(InputError):
-            trials = read_trials(path) if path.is_file() else []
-            if found := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
-                return found
-        problem = self._space.problem
-        place = (self._device.slug, self._task.spec.kernel, problem.sizes, problem.dtype, problem.data)
-        for root in read_roots(cache):
-            entry = read_entry(root, *place)
-            if entry is not None:
-                return list(entry.measured)
-        return []
 
     def _stage(self, text: str) -> None:
         self._context.observer.stage(Stage(text))

@@ -7,7 +7,7 @@ from math import prod
 from autotune.core.trials import Failure
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import SetupError
-from autotune.evaluation.device_process import transfer_ms
+from autotune.evaluation.probing import transfer_ms
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.tuning.context import TuningContext
 

@@ -47,6 +47,18 @@ def occupancy(where: Architecture, threads: int, registers: int, shared_bytes: i
     return Occupancy(blocks, blocks * warps, blocks * warps / where.warps, limit)
 
 
+def bytes_to_add(
+    where: Architecture, threads: int, registers: int, shared_bytes: int, blocks: int
+) -> int | None:
+    """Shared memory to add to a block so that just so many are resident; None if there is no amount."""
+    unit = where.shared_memory_unit_bytes
+    room = where.shared_bytes // blocks // unit * unit - where.reserved_shared_bytes
+    extra = min(room, where.shared_bytes_per_block) - shared_bytes
+    if extra <= 0 or occupancy(where, threads, registers, shared_bytes + extra).blocks != blocks:
+        return None
+    return extra
+
+
 def why_refused(
     where: Architecture, launch: Launch, registers: int, shared_bytes: int, max_threads: int | None
 ) -> str | None:

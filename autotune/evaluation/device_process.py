@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -325,39 +323,6 @@ def sample_unchecked(
         return tuple(stopwatch.sample_ms() for _ in range(count))
     except LaunchError as error:
         return _refused(error)
-
-
-def variable_after_run(
-    state: DeviceState, binary: Binary, problem: ProblemInstance, name: str
-) -> bytes | Failure:
-    """Run a configuration once on its pristine arrays, and return the content of a variable of its binary."""
-    try:
-        buffers = state.buffers(problem)
-        for guarded in buffers.guarded_buffers(problem):
-            guarded.restore()
-        program = state.program(binary)
-        buffers.run(program, problem)
-        return state.device.read_variable(program, name).tobytes()
-    except LaunchError as error:
-        return _refused(error)
-
-
-def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:
-    """Time to copy so many bytes to the device, and back, in ms: the best of three each.
-
-    The host's memory is pinned or pageable.
-    """
-    device, data = state.device, np.ones(size_bytes, np.uint8)
-    buffer = device.allocate(size_bytes)
-    with device.pinned(data) if pinned else nullcontext():
-        given = min(_elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
-        return given, min(_elapsed_ms(lambda: device.read(buffer, size_bytes, data)) for _ in range(3))
-
-
-def _elapsed_ms(action: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    action()
-    return (time.perf_counter() - began) * 1e3
 
 
 def energy(

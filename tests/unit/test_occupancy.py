@@ -8,7 +8,7 @@ from autotune.cli._device_use import COLUMNS, use_of
 from autotune.cli.ladder import ladder_table
 from autotune.cli.run import run_text
 from autotune.cli.show import trials_table
-from autotune.compilers.occupancy import occupancy, why_refused
+from autotune.compilers.occupancy import bytes_to_add, occupancy, why_refused
 from autotune.core.records import Launch
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError
@@ -118,3 +118,11 @@ def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
     assert "occupancy  50%" in run_text(space, [timed], "x") and "50% of the device's peak" in run_text(
         space, [timed], "x"
     )
+
+
+def test_shared_memory_is_added_until_so_many_blocks_are_resident():
+    where = ARCHITECTURES["sm_90"]
+    for blocks in (1, 2, 5, 7):
+        extra = bytes_to_add(where, 256, 32, 1000, blocks)
+        assert occupancy(where, 256, 32, 1000 + extra).blocks == blocks
+    assert bytes_to_add(where, 256, 32, 1000, 8 + 1) is None  # more than its warps allow
