@@ -26,7 +26,7 @@ from autotune.evaluation.sanitizer import TOOLS, Run
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.tuning.context import TuningContext
 
-DATA_SETS = ("ones", "alternating", "smallest", "largest")
+DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest")
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
@@ -66,7 +66,7 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
 
     Args:
         problem: One whose expected results the reference computes.
-        name: One of DATA_SETS. "ones", which is for ranges with 1 in them, "smallest" and "largest": all
+        name: One of DATA_SETS. "zeros" and "ones", for ranges that have these, "smallest" and "largest": all
             elements are the same. "alternating": the smallest and the largest value in turn.
     """
     if problem.expected is not None or problem.trusted:
@@ -79,6 +79,7 @@ def _other_fill(fill: tuple[Value, ...] | None, name: str) -> tuple[Value, ...] 
     match fill:
         case ("integers" | "uniform", int() | float() as low, int() | float() as high):
             fills: dict[str, tuple[Value, ...] | None] = {
+                "zeros": ("constant", 0) if low < 0 < high else fill,
                 "ones": ("constant", 1) if low < 1 < high else fill,
                 "alternating": ("alternating", low, high),
                 "smallest": ("constant", low),

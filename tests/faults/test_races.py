@@ -58,6 +58,6 @@ def test_a_race_is_not_stored_and_the_next_moves_up(tmp_path):
     (entry,) = read_record(str(result.cache_file)).entries
     assert not any(config["RACE"] for config in (entry.config, *entry.ties))
     assert entry.provenance.checks == ", ".join(
-        ["data ones, alternating, smallest, largest; 2 schedules"]
+        ["data zeros, ones, alternating, smallest, largest; 2 schedules"]
         + (list(HOST_TOOLS) if find_host_sanitizer() else ["no sanitizer"])
     )
