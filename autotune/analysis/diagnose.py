@@ -36,7 +36,7 @@ from autotune.core.records import Config, Launch, Sizes
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Status, Trial
 from autotune.errors import CompileError, InputError, SetupError
-from autotune.evaluation.device_process import sample_unchecked
+from autotune.evaluation.device_process import sample
 from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance, work
 from autotune.evaluation.profiler import find_profiler
@@ -242,7 +242,7 @@ class _Examination:
         problem = replace(self._problem, launches=launches)
         failure = self._context.worker.prepare(problem)
         found: tuple[float, ...] | Failure = failure or self._context.worker.run(
-            sample_unchecked,
+            sample,
             binary,
             problem,
             self._context.policy.conditions,
@@ -250,6 +250,7 @@ class _Examination:
             count=_SAMPLES,
             batch=self._measured.batch,
             repeatable=self._repeatable,
+            is_checked=False,
         )
         if isinstance(found, Failure):
             raise SetupError(f"{found.status.value}: {found.detail}")

@@ -293,34 +293,21 @@ def sample(
     count: int,
     batch: int,
     repeatable: bool,
+    is_checked: bool = True,
 ) -> tuple[float, ...] | Failure:
-    """Take `count` samples of a verified configuration, in ms, after a warm-up.
+    """Take `count` samples of a configuration, in ms, after a warm-up.
 
-    Returns a Failure when it cannot be launched or the timed runs leave a wrong result.
+    Returns a Failure when it cannot be launched or the timed runs leave a wrong result. With `is_checked`
+    false, it may compute something else, or nothing.
     """
-    samples = sample_unchecked(
-        state, binary, problem, conditions, count=count, batch=batch, repeatable=repeatable
-    )
-    return samples if isinstance(samples, Failure) else check(problem, state.buffers(problem)) or samples
-
-
-def sample_unchecked(
-    state: DeviceState,
-    binary: Binary,
-    problem: ProblemInstance,
-    conditions: CallConditions = USUAL,
-    *,
-    count: int,
-    batch: int,
-    repeatable: bool,
-) -> tuple[float, ...] | Failure:
-    """The same for a kernel that computes something else, or nothing."""
     try:
         program, buffers = state.program(binary, keep=True), state.buffers(problem)
         stopwatch = Stopwatch(state.device, program, problem, buffers, conditions, repeatable=repeatable)
         stopwatch.batch = batch if repeatable else 1
         stopwatch.warm_up(1)
-        return tuple(stopwatch.sample_ms() for _ in range(count))
+        samples = tuple(stopwatch.sample_ms() for _ in range(count))
+        failure = check(problem, buffers) if is_checked else None
+        return failure or samples
     except LaunchError as error:
         return _refused(error)
 

@@ -1,4 +1,4 @@
-"""Guess the parts of a first space file: parameters, sizes, roles of arguments and launch geometry.
+"""Guess the parts of a first space file: parameters, sizes, arguments and launch geometry.
 
 Every guess is valid in a space file; one that needs a second look carries a remark.
 """
@@ -6,17 +6,24 @@ Every guess is valid in a space file; one that needs a second look carries a rem
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered
+from autotune.scaffold.guessed_arguments import (
+    GuessedArgument,
+    array_argument,
+    array_shape,
+    number_value,
+    scalar_argument,
+    variable_argument,
+)
 from autotune.scaffold.macros import WORD, Macro, expand_calls
-from autotune.scaffold.outcome import Role, reference_body, role_of, scalar_value
-from autotune.scaffold.reading import FoundKernel, KernelArgument, Source, TemplateParameter
-from autotune.scaffold.shapes import bins, indexed_shape, indices_of, is_scattered, steers
-from autotune.scaffold.tiles import bounded_shape, size_along, tile_of
+from autotune.scaffold.outcome import Role, reference_body, role_of
+from autotune.scaffold.reading import FoundKernel, Source, TemplateParameter
+from autotune.scaffold.tiles import size_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
@@ -24,7 +31,6 @@ _BLOCK = re.compile(
     r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?",
     re.IGNORECASE,
 )
-_BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _WORK = re.compile(r".*per_thread.*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
 _TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
@@ -53,18 +59,6 @@ class GuessedParameter:
     name: str
     values: tuple[Value, ...]
     default: Value
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class GuessedArgument:
-    """An argument of the space file: an array with role, shape and fill, or a scalar with a value."""
-
-    argument: KernelArgument
-    role: Role | None
-    shape: tuple[str, ...] = ()
-    fill: str = ""
-    value: str = ""
     remark: str = ""
 
 
@@ -119,7 +113,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     values = {parameter.name: parameter.values for parameter in parameters}
     checks = verify_sizes(names, grid, block, values, checked=is_checked(kernel.body) and not is_roomy)
     shapes = {
-        item.name: _shape(item, kernel, source, names, values)
+        item.name: array_shape(item, kernel, source, names, axes, values)
         for item in kernel.arguments
         if item.is_pointer and not item.symbol
     }
@@ -137,11 +131,11 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         parameters=tuple(parameters),
         fixed_macros=tuple(macro for macro in macros if macro not in tuned),
         arguments=tuple(
-            _variable(item, [*names, *(parameter.name for parameter in parameters)])
+            variable_argument(item, [*names, *(parameter.name for parameter in parameters)])
             if item.symbol
-            else _array(item, roles[item.name], shapes[item.name], kernel.body, bool(reference))
+            else array_argument(item, roles[item.name], shapes[item.name], kernel.body, bool(reference))
             if item.is_pointer
-            else _scalar(item, kernel, names, grid)
+            else scalar_argument(item, kernel, names, grid)
             for item in kernel.arguments
         ),
         grid=grid,
@@ -163,7 +157,7 @@ def _index_bounds(
     numbers = {name: text for name, text in source.definitions.items() if name not in values}
     for item in kernel.arguments:
         if not item.is_pointer and "int" in item.dtype and item.name not in names:
-            numbers[item.name] = _number(item, kernel, names, grid)
+            numbers[item.name] = number_value(item, kernel, names, grid)
     known = frozenset((*names, *values))
     body = inlined(expand_calls(source.text, kernel.body), source.code)
     return IndexBounds(body, LaunchShape(grid, block, known, frozenset(names), numbers))
@@ -380,92 +374,3 @@ def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:
         return ""
     size_bytes = 8 if match[1].split()[-1] in ("double", "long", "size_t") else 4
     return " * ".join((str(size_bytes), *(part for part in block if part != "1")))
-
-
-def _number(argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str], grid: Sequence[str]) -> str:
-    """The value of a number: that of the grid if it is called like the number of blocks."""
-    is_count = argument.name not in sizes and _BLOCKS.fullmatch(argument.name) is not None
-    return grid[0] if is_count else scalar_value(argument, kernel.arguments, sizes)
-
-
-def _scalar(
-    argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str], grid: Sequence[str]
-) -> GuessedArgument:
-    value = _number(argument, kernel, sizes, grid)
-    return GuessedArgument(
-        argument, None, value=value, remark="" if value in sizes else "any number will do?"
-    )
-
-
-def _variable(argument: KernelArgument, names: Collection[str]) -> GuessedArgument:
-    """A variable of the source that a program fills before a launch."""
-    known = set(WORD.findall(argument.shape)) <= set(names)
-    extents = argument.shape if known else "1"
-    shape = (extents if argument.width == 1 else f"{argument.width} * {extents}",)
-    remark = "" if known else "how many elements are copied?"
-    return GuessedArgument(argument, Role.IN, shape, _fill(argument), remark=remark)
-
-
-def _shape(
-    argument: KernelArgument,
-    kernel: FoundKernel,
-    source: Source,
-    names: Sequence[str],
-    values: Mapping[str, tuple[Value, ...]],
-) -> tuple[tuple[str, ...], str]:
-    """The shape of an array, and what to ask about it."""
-    array, body = argument.name, kernel.body
-    extents, question = list(indexed_shape(array, body, names)), "shape guessed from its index"
-    if not extents:
-        is_histogram = is_scattered(array, body)
-        known = {*names, *values}
-        bound = bins(array, body, source.definitions, known) if is_histogram else ""
-        bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
-        extents = [bound or _elements(names, _axes(kernel, source.code))]
-        question = "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
-    return tuple(extents), question
-
-
-def _elements(names: Sequence[str], axes: Sequence[str]) -> str:
-    return " * ".join([*names] * len(axes) if len(names) == 1 else names)
-
-
-def _array(
-    argument: KernelArgument,
-    role: Role,
-    guessed: tuple[tuple[str, ...], str],
-    body: str,
-    has_reference: bool,
-) -> GuessedArgument:
-    extents, question = list(guessed[0]), guessed[1]
-    if argument.width > 1:
-        extents[-1] = f"{argument.width} * {_factor(extents[-1])}"
-    shape = tuple(extents)
-    if role is Role.LOCAL:
-        return GuessedArgument(argument, role, shape, remark=question)
-    if role is Role.OUT and not has_reference:
-        remark = f"{question}; `role: out`, without a fill, once reference() returns it"
-        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
-    if role is Role.OUT:
-        return GuessedArgument(argument, role, shape, remark=question)
-    if role is Role.SUM:
-        remark = f"{question}; atomics add to it, from 0"
-        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
-    if steers(argument.name, body) and role in (Role.IN, Role.INOUT):
-        remark = f"{question}; it holds indices or counts, and 0 is always in bounds: give real ones"
-        return GuessedArgument(argument, role, shape, "constant: 0", remark=remark)
-    return GuessedArgument(argument, role, shape, _fill(argument), remark=question)
-
-
-def _factor(extent: str) -> str:
-    return extent if re.fullmatch(r"[\w *]+", extent) else f"({extent})"
-
-
-def _fill(argument: KernelArgument) -> str:
-    if argument.dtype.startswith(("float", "bfloat", "DTYPE")):
-        return "uniform: [-1, 1]"
-    if re.fullmatch(r"(?i).*(ind(ex|ices)|idx|map|perm\w*|order)", argument.name):
-        return "sequence: [0, 1]"
-    if argument.dtype == "uint8":
-        return "integers: [0, 255]"
-    return "integers: [0, 100]" if argument.dtype.startswith("u") else "integers: [-100, 100]"

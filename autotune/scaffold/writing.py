@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from autotune.core.records import Value
-from autotune.scaffold.guesses import Guess, GuessedArgument, GuessedParameter
+from autotune.scaffold.guessed_arguments import GuessedArgument
+from autotune.scaffold.guesses import Guess, GuessedParameter
 from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import FoundKernel, Source
 

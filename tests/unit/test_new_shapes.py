@@ -164,3 +164,17 @@ def test_texture_references_are_refused_in_one_line():
     source = "texture<float, 1> image;\n__global__ void copy(float *x) { x[0] = tex1Dfetch(image, 0); }"
     with pytest.raises(InputError, match="texture reference, which CUDA 12 does not know; take a pointer"):
         scaffold("copy.cu", "copy", source, "")
+
+
+def test_bytes_that_index_a_histogram_are_random():
+    found = arguments(
+        """
+        __kernel void histogram(__global const unsigned char *data, __global unsigned int *bins, int n)
+        {
+            const int i = get_global_id(0);
+            if (i < n)
+                atomic_add(&bins[data[i]], 1u);
+        }
+        """
+    )
+    assert "fill: {integers: [0, 255]}" in found["data"]
