@@ -22,7 +22,7 @@ BOUND = 0.6  # share of a ceiling from which a resource explains the time
 BOUND_ATOMICS = 0.25  # theirs depends on which counters collide, so that few kernels come near
 LAUNCH_BOUND = 0.5  # share of the time that the same launches of an empty kernel take
 BALANCED = 0.95  # share of the most used resource from which another one bounds as well
-MAX_SHARE = 1.15  # beyond it something nearer than the resource does the work, such as the L1 cache
+MAX_MEMORY_SHARE = 1.15  # beyond it a cache that is nearer does the work
 WASTEFUL = 0.6  # share of the moved sectors below which the rest counts as moved for nothing
 DIVERGENT_LANES = 16  # of 32: with fewer active ones, divergence costs more than half
 VARIANT_BOUND = 0.8  # share of the time that a variant without arithmetic, or without memory, takes
@@ -49,6 +49,7 @@ class Bound(StrEnum):
     UNKNOWN = "not known"
 
 
+_MEMORIES = (Bound.DRAM, Bound.L2)
 _COMPUTE = (Bound.FLOAT32, Bound.FLOAT64, Bound.SPECIAL, Bound.INTEGER)
 _PIPE_OF = {
     "float32": Bound.FLOAT32,
@@ -216,7 +217,7 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> tuple[B
             f"the same launches of an empty kernel take {times.launch_ms:.4g} of {times.run_ms:.4g} ms "
             f"({share:.0%})"
         )
-    candidates = [use for use in used if use.share <= MAX_SHARE]
+    candidates = [use for use in used if use.bound not in _MEMORIES or use.share <= MAX_MEMORY_SHARE]
     bounding = [
         use for use in candidates if use.share >= (BOUND_ATOMICS if use.bound is Bound.ATOMICS else BOUND)
     ]

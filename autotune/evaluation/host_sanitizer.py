@@ -47,7 +47,7 @@ _BUILDS = {
     "threads": ("-fsanitize=thread", "-ftrivial-auto-var-init=zero"),
 }
 _SETTINGS = {
-    "TSAN_OPTIONS": f"halt_on_error=1:exitcode={_FOUND}:report_thread_leaks=0",
+    "TSAN_OPTIONS": f"halt_on_error=1:exitcode={_FOUND}:report_thread_leaks=0:atexit_sleep_ms=0",
     "ASAN_OPTIONS": f"exitcode={_FOUND}:detect_leaks=0:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": f"exitcode={_FOUND}",
 }
