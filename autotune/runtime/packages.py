@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from math import prod
 from threading import get_ident
 from typing import Any, Protocol
@@ -70,7 +70,7 @@ class CudaPackage:
             own = next(found, None) or LEGACY
         else:
             own = stream_handle(stream)
-        return _key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
+        return call_key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
 
     def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
         """The usual one."""
@@ -104,121 +104,6 @@ class CudaPackage:
         return lambda: array.__cuda_array_interface__.get("stream")
 
 
-class TorchPackage(CudaPackage):
-    """Tensors of PyTorch, on its current stream."""
-
-    def __init__(self) -> None:
-        self._torch = torch = importlib.import_module("torch")
-        self._has_gradients = torch.is_grad_enabled
-        # The public way makes a stream object at every call, which takes longer than the launch.
-        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
-        internal = getattr(torch._C, "_dynamo", None)
-        self.guards: Any = getattr(getattr(internal, "guards", None), "TensorGuards", None)
-
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Read tensors; a wish for gradients counts where they are recorded."""
-        look: Look = ()
-        handles = []
-        for array in arrays:
-            if array is None:
-                look = (look,)
-                handles.append(0)
-                continue
-            device = array.get_device()
-            look = (
-                look,
-                array.shape,
-                array.dtype,
-                device,
-                array.is_contiguous(),
-                array.requires_grad and self._has_gradients(),
-            )
-            handles.append(array.data_ptr())
-        own = (self._raw_stream(device) or LEGACY) if stream is None else stream_handle(stream)
-        return _key(own, look, handles), handles
-
-    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
-        """One that has PyTorch check whether a call looks like the latest one, if it can."""
-        return self.look if self.guards is None else _GuardedLook(self).look
-
-    def view(self, array: Any) -> View:
-        """Check a tensor."""
-        if not array.is_cuda:
-            raise ValueError(
-                f"is on the device {array.device}; copy it to a GPU with .cuda(), or pass .numpy() to run "
-                "on the CPU"
-            )
-        if not array.is_contiguous():
-            raise ValueError("is not contiguous")
-        if array.requires_grad and self._has_gradients():
-            raise ValueError("requires gradients, which a kernel does not record; pass x.detach()")
-        size_bytes = array.numel() * array.element_size()
-        if size_bytes and not array.data_ptr():
-            raise ValueError("has no memory: it was freed")
-        dtype = str(array.dtype).removeprefix("torch.")
-        return View(array.data_ptr(), dtype, tuple(array.shape), size_bytes, array.get_device())
-
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
-        """Allocate through PyTorch's pool."""
-        of_dtype = getattr(self._torch, dtype, None)
-        if of_dtype is None:
-            raise InputError(f"PyTorch has no type {dtype}; pass the output, too")
-
-        def make(array: Any) -> tuple[Any, int]:
-            made = array.new_empty(shape, dtype=of_dtype)
-            return made, made.data_ptr()
-
-        return make
-
-    def current_stream(self, array: Any) -> Callable[[], int]:
-        """The current stream of the tensor's GPU."""
-        return partial(self._raw_stream, array.get_device())
-
-    def _current_stream(self, number: int) -> int:
-        return int(self._torch.cuda.current_stream(number).cuda_stream)
-
-
-class _GuardedLook:
-    """Reads tensors in one call of PyTorch, if they look like those of the calls before.
-
-    The check is that of compiled functions: of types, devices, shapes, strides and gradients, without Python
-    objects for them, which take most of the time of a look. It is not public: without it, tensors are read
-    as usual.
-    """
-
-    def __init__(self, package: TorchPackage) -> None:
-        self._package = package
-        self._latest: dict[int, Look] = {}  # by the number of arrays
-        self._known: dict[int, tuple[Look, Callable[..., bool], Callable[[], int]]] = {}
-
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """As that of the package."""
-        known = self._known.get(len(arrays))
-        if known is None or not known[1](*arrays):
-            return self._learn(arrays, stream)
-        look, _, current_stream = known
-        handles = [array.data_ptr() for array in arrays]
-        own = (current_stream() or LEGACY) if stream is None else stream_handle(stream)
-        return _key(own, look, handles), handles
-
-    def _learn(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Look at every tensor; what is seen twice in a row is remembered."""
-        key, handles = self._package.look(arrays, stream)
-        count, look, known = len(arrays), key[1], self._known.get(len(arrays))
-        if look == self._latest.get(count) and (known is None or look != known[0]):
-            self._known[count] = look, *self._functions(arrays)
-        self._latest[count] = look
-        return key, handles
-
-    def _functions(self, arrays: Sequence[Any]) -> tuple[Callable[..., bool], Callable[[], int]]:
-        """Whether tensors look like these, and their stream; a constant no where PyTorch cannot tell."""
-        with suppress(*UNUSUAL):  # an absent tensor, another signature
-            if not any(array.requires_grad for array in arrays):  # which counts only at times
-                guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-                return guards.check, self._package.current_stream(arrays[0])
-        return lambda *_: False, int
-
-
 class CupyPackage(CudaPackage):
     """Arrays of CuPy, on its current stream."""
 
@@ -240,7 +125,7 @@ class CupyPackage(CudaPackage):
             look = (look, array.shape, array.dtype, array.strides, device)
             handles.append(memory.ptr)
         own = (self._current(device).ptr or LEGACY) if stream is None else stream_handle(stream)
-        return _key(own, look, handles), handles
+        return call_key(own, look, handles), handles
 
     def view(self, array: Any) -> View:
         """Check an array."""
@@ -281,7 +166,7 @@ class PycudaPackage(CudaPackage):
             look = (look, array.shape, array.dtype, array.strides, _gpu_of(handle))
             handles.append(handle)
         own = LEGACY if stream is None else stream_handle(stream)
-        return _key(own, look, handles), handles
+        return call_key(own, look, handles), handles
 
     def view(self, array: Any) -> View:
         """Check an array."""
@@ -320,7 +205,7 @@ class CudaCorePackage(CudaPackage):
             look = (look, array.size, array.device_id)
             handles.append(int(array.handle))
         own = LEGACY if stream is None else stream_handle(stream)
-        return _key(own, look, handles), handles
+        return call_key(own, look, handles), handles
 
     def current_stream(self, array: Any) -> Callable[[], int]:
         """The default stream."""
@@ -337,7 +222,7 @@ class CudaCorePackage(CudaPackage):
 
 # By the top-level package of an array's type; arrays of any other may have the CUDA array interface.
 _PACKAGES = {
-    "torch": (__name__, "TorchPackage"),
+    "torch": ("autotune.runtime.torch_tensors", "TorchPackage"),
     "cupy": (__name__, "CupyPackage"),
     "pycuda": (__name__, "PycudaPackage"),
     "cuda": (__name__, "CudaCorePackage"),
@@ -384,7 +269,7 @@ def _open(root: str) -> Package:
     return package
 
 
-def _key(stream: int, look: Look, handles: Sequence[int]) -> Key:
+def call_key(stream: int, look: Look, handles: Sequence[int]) -> Key:
     """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed."""
     if stream == PER_THREAD or 0 in handles:
         return stream, look, get_ident() if stream == PER_THREAD else 0, tuple(map(bool, handles))

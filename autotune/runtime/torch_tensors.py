@@ -1,0 +1,137 @@
+"""How calls read tensors of PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from autotune.errors import InputError
+from autotune.runtime.packages import (
+    LEGACY,
+    UNUSUAL,
+    CudaPackage,
+    Look,
+    Looks,
+    Make,
+    call_key,
+    stream_handle,
+)
+from autotune.runtime.prepared import View
+
+
+class TorchPackage(CudaPackage):
+    """Tensors of PyTorch, on its current stream."""
+
+    def __init__(self) -> None:
+        self._torch = torch = importlib.import_module("torch")
+        self._has_gradients = torch.is_grad_enabled
+        # The public way makes a stream object at every call, which takes longer than the launch.
+        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
+        internal = getattr(torch._C, "_dynamo", None)
+        self.guards: Any = getattr(getattr(internal, "guards", None), "TensorGuards", None)
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Read tensors; a wish for gradients counts where they are recorded."""
+        look: Look = ()
+        handles = []
+        for array in arrays:
+            if array is None:
+                look = (look,)
+                handles.append(0)
+                continue
+            device = array.get_device()
+            look = (
+                look,
+                array.shape,
+                array.dtype,
+                device,
+                array.is_contiguous(),
+                array.requires_grad and self._has_gradients(),
+            )
+            handles.append(array.data_ptr())
+        own = (self._raw_stream(device) or LEGACY) if stream is None else stream_handle(stream)
+        return call_key(own, look, handles), handles
+
+    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+        """One that has PyTorch check whether a call looks like the latest one, if it can."""
+        return self.look if self.guards is None else GuardedLook(self).look
+
+    def view(self, array: Any) -> View:
+        """Check a tensor."""
+        if not array.is_cuda:
+            raise ValueError(
+                f"is on the device {array.device}; copy it to a GPU with .cuda(), or pass .numpy() to run "
+                "on the CPU"
+            )
+        if not array.is_contiguous():
+            raise ValueError("is not contiguous")
+        if array.requires_grad and self._has_gradients():
+            raise ValueError("requires gradients, which a kernel does not record; pass x.detach()")
+        size_bytes = array.numel() * array.element_size()
+        if size_bytes and not array.data_ptr():
+            raise ValueError("has no memory: it was freed")
+        dtype = str(array.dtype).removeprefix("torch.")
+        return View(array.data_ptr(), dtype, tuple(array.shape), size_bytes, array.get_device())
+
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+        """Allocate through PyTorch's pool."""
+        of_dtype = getattr(self._torch, dtype, None)
+        if of_dtype is None:
+            raise InputError(f"PyTorch has no type {dtype}; pass the output, too")
+
+        def make(array: Any) -> tuple[Any, int]:
+            made = array.new_empty(shape, dtype=of_dtype)
+            return made, made.data_ptr()
+
+        return make
+
+    def current_stream(self, array: Any) -> Callable[[], int]:
+        """The current stream of the tensor's GPU."""
+        return partial(self._raw_stream, array.get_device())
+
+    def _current_stream(self, number: int) -> int:
+        return int(self._torch.cuda.current_stream(number).cuda_stream)
+
+
+class GuardedLook:
+    """Reads tensors in one call of PyTorch, if they look like those of the calls before.
+
+    The check is that of compiled functions: of types, devices, shapes, strides and gradients, without Python
+    objects for them, which take most of the time of a look. It is not public: without it, tensors are read
+    as usual.
+    """
+
+    def __init__(self, package: TorchPackage) -> None:
+        self._package = package
+        self._latest: dict[int, Look] = {}  # by the number of arrays
+        self._known: dict[int, tuple[Look, Callable[..., bool], Callable[[], int]]] = {}
+
+    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """As that of the package."""
+        known = self._known.get(len(arrays))
+        if known is None or not known[1](*arrays):
+            return self._learn(arrays, stream)
+        look, _, current_stream = known
+        handles = [array.data_ptr() for array in arrays]
+        own = (current_stream() or LEGACY) if stream is None else stream_handle(stream)
+        return call_key(own, look, handles), handles
+
+    def _learn(self, arrays: Sequence[Any], stream: Any) -> Looks:
+        """Look at every tensor; what is seen twice in a row is remembered."""
+        key, handles = self._package.look(arrays, stream)
+        count, look, known = len(arrays), key[1], self._known.get(len(arrays))
+        if look == self._latest.get(count) and (known is None or look != known[0]):
+            self._known[count] = look, *self._functions(arrays)
+        self._latest[count] = look
+        return key, handles
+
+    def _functions(self, arrays: Sequence[Any]) -> tuple[Callable[..., bool], Callable[[], int]]:
+        """Whether tensors look like these, and their stream; a constant no where PyTorch cannot tell."""
+        with suppress(*UNUSUAL):  # an absent tensor, another signature
+            if not any(array.requires_grad for array in arrays):  # which counts only at times
+                guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+                return guards.check, self._package.current_stream(arrays[0])
+        return lambda *_: False, int
