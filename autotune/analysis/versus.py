@@ -11,15 +11,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from autotune.analysis.transfers import call_transfer_ms
-from autotune.core.records import Config, Sizes, Tier
+from autotune.core.records import Config, Sizes
 from autotune.core.trials import Status, Trial
-from autotune.errors import AutotuneError, ChildFailed, InputError, NoConfig
+from autotune.errors import AutotuneError, ChildFailed, InputError
 from autotune.evaluation.baselines import ONE_THREAD, Baselines, baseline_times
 from autotune.processes.child import Child
-from autotune.serving.lookup import best_config
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, bind_target, served_best
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
 _BASELINES_TIMEOUT_S = 300.0
@@ -136,22 +135,8 @@ def _configs(
 
 def _served(task: TuningTask, options: Options) -> tuple[Config, str]:
     """The configuration that production code gets for the problem, and why; else the default."""
-    problem = task.space.problem
-    try:
-        best = best_config(
-            task.spec.kernel,
-            task.device,
-            dtype=problem.dtype,
-            strict=False,
-            min_match=Tier.DEFAULT,
-            cache=options.cache,
-            on_miss=None,
-            data=problem.data or None,
-            **problem.sizes,
-        )
-    except (NoConfig, InputError):
-        return task.spec.default, "not tuned: the default"
-    if best.config not in task.space:
+    best = served_best(task, options.cache)
+    if best is None:
         return task.spec.default, "not tuned: the default"
     return best.config, f"tuned: {best.match.tier.value}"
 

@@ -24,6 +24,7 @@ from autotune.hardware.names import known_gpu, slug, traits_of_name
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 from autotune.processes.temporary_folder import scratch_folder
+from autotune.serving.best import Best
 from autotune.serving.cache import folders, read_roots
 from autotune.serving.lookup import best_config
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
@@ -232,16 +233,18 @@ def _require_dialect(spec: SpaceSpec, address: Address) -> None:
         )
 
 
-def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
-    """The cached best for exactly this device and problem, if it is in the space; None otherwise."""
+def served_best(
+    task: TuningTask, cache: Path | None, *, strict: bool = False, min_match: Tier = Tier.DEFAULT
+) -> Best | None:
+    """What `best_config` serves for the task's problem, if it is in the space; None otherwise."""
     problem = task.space.problem
     try:
         best = best_config(
             task.spec.kernel,
             task.device,
             dtype=problem.dtype,
-            strict=True,
-            min_match=Tier.EXACT,
+            strict=strict,
+            min_match=min_match,
             on_miss=None,
             cache=cache,
             data=problem.data or None,
@@ -249,4 +252,10 @@ def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
         )
     except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed
         return None
-    return best.config if best.config in task.space else None
+    return best if best.config in task.space else None
+
+
+def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
+    """The cached best for exactly this device and problem; None without one."""
+    best = served_best(task, cache, strict=True, min_match=Tier.EXACT)
+    return best.config if best else None
