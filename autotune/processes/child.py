@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -90,15 +91,18 @@ class Child:
         self._deadline_s = math.inf
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._pipe, theirs = Pipe()
+        self._killing = threading.Lock()  # one thread may kill a child that another one uses
         own = dict(environment or {})
         changed: Mapping[str, str | None] = {}
         self._process: subprocess.Popen[bytes] | ForkedProcess
         if wrapper:
             self._process = _wrapped(wrapper, theirs.fileno(), self._output)
         else:
-            server = fork(theirs.fileno(), self._output.fileno())
+            ended, told = Pipe(duplex=False)
+            server = fork(theirs.fileno(), self._output.fileno(), told.fileno())
+            told.close()
             changed = server.changed_variables()
-            self._process = ForkedProcess(server, self._pipe)
+            self._process = ForkedProcess(self._pipe, ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
             self._pipe.send((sys.path, {**changed, **own}))
@@ -126,7 +130,7 @@ class Child:
         """Begin a call and return at once; `answer` waits for its result. Only one call runs at a time."""
         self._timeout_s = timeout_s
         self._deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        with contextlib.suppress(ConnectionError):  # `answer` reports a dead process
+        with contextlib.suppress(OSError):  # `answer` reports a process that is dead or was killed
             self._pipe.send((function, arguments, options))
 
     def answer(self) -> Any:
@@ -169,10 +173,10 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process group and wait for the child; does nothing if it is gone already."""
-        if self._pipe.closed:  # its id may belong to another process by now
-            return
-        self._kill_group()
-        self._pipe.close()
+        with self._killing:
+            if not self._pipe.closed:  # else its id may belong to another process by now
+                self._kill_group()
+                self._pipe.close()
 
     def _kill_group(self) -> None:
         if self.pid is not None:

@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +28,6 @@ from typing import Any, TypeAlias
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
 _PARENT_CHECK_S = 1.0  # for a killed caller that leaves copies of itself, which keep the socket open
-_WAIT_STEP_S = 0.005
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
@@ -51,15 +49,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Fork:
-    """Start a child; its pipe, its output and its folder come with the request."""
-
-
-@dataclass(frozen=True)
-class _Wait:
-    """Wait for a child to end; None sets no limit."""
-
-    pid: int
-    timeout_s: float | None
+    """Start a child; four files come with the request: its pipe, its output, its folder and its last pipe."""
 
 
 class ForkServer:
@@ -68,7 +58,6 @@ class ForkServer:
     def __init__(self) -> None:
         """Start the server, and wait for nothing."""
         self._requests, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-        self._waiting = threading.Lock()  # only a wait has an answer
         self._environment = dict(os.environ)
         self._caller = os.getpid()
         boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=self._caller)
@@ -91,28 +80,19 @@ class ForkServer:
         """Import modules in the background, for the children to come."""
         self._requests.send(pickle.dumps(_Load(tuple(modules), dict(environment))))
 
-    def fork(self, pipe: int, output: int) -> None:
+    def fork(self, pipe: int, output: int, ended: int) -> None:
         """Start a child in the background, in the present folder.
 
         Args:
             pipe: Its end of its pipe, through which it sends its process id and then serves.
             output: The file of what it prints.
+            ended: The end of a pipe through which the server sends its exit code once it has ended.
         """
         folder = os.open(".", os.O_PATH)
         try:
-            send_fds(self._requests, [pickle.dumps(_Fork())], [pipe, output, folder])
+            send_fds(self._requests, [pickle.dumps(_Fork())], [pipe, output, folder, ended])
         finally:
             os.close(folder)
-
-    def wait(self, pid: int, timeout_s: float | None) -> int | None:
-        """The exit code of a child, negative for a signal; None if it does not end in time."""
-        with self._waiting:
-            self._requests.send(pickle.dumps(_Wait(pid, timeout_s)))
-            answer = self._requests.recv(_MAX_MESSAGE_BYTES)
-        if not answer:
-            raise ConnectionResetError("the server has ended")
-        code: int | None = pickle.loads(answer)
-        return code
 
     def changed_variables(self) -> dict[str, str | None]:
         """The environment variables that changed since the server started; None for one that is gone."""
@@ -122,15 +102,16 @@ class ForkServer:
 
 
 class ForkedProcess:
-    """A child of the server, with what `subprocess.Popen` offers of one."""
+    """A child of the server, with what `subprocess.Popen` offers of one; several threads may use it."""
 
     returncode = -signal.SIGKILL  # as long as nothing else is known: it ends with the server
 
-    def __init__(self, server: ForkServer, pipe: AnyConnection) -> None:
-        self._server, self._pipe = server, pipe
-        self._has_ended = self._has_announced = False
+    def __init__(self, pipe: AnyConnection, ended: AnyConnection) -> None:
+        """`pipe` and `ended` are the caller's ends of the pipes of `ForkServer.fork`."""
+        self._pipe, self._ended = pipe, ended
+        self._has_announced = False
         self._pid: int | None = None
-        self._announcing = threading.Lock()  # one thread may kill a child that another one waits for
+        self._announcing, self._waiting = threading.Lock(), threading.Lock()
 
     @property
     def pid(self) -> int | None:
@@ -144,13 +125,13 @@ class ForkedProcess:
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return its exit code; raises subprocess.TimeoutExpired."""
-        if not self._has_ended and self.pid is not None:
-            with suppress(ConnectionError):
-                code = self._server.wait(self.pid, timeout)
-                if code is None:
+        with self._waiting:
+            if not self._ended.closed:
+                if not self._ended.poll(timeout):
                     raise subprocess.TimeoutExpired("child", timeout or 0.0)
-                self.returncode = code
-        self._has_ended = True
+                with suppress(EOFError, OSError):  # the server has ended, or could not start the child
+                    self.returncode = self._ended.recv()
+                self._ended.close()
         return self.returncode
 
 
@@ -178,15 +159,15 @@ def preload(modules: Sequence[str], environment: Mapping[str, str] = MappingProx
         fork_server().load(modules, environment)
 
 
-def fork(pipe: int, output: int) -> ForkServer:
+def fork(pipe: int, output: int, ended: int) -> ForkServer:
     """Start a child with `ForkServer.fork`; if the server has ended, with another one."""
     server = fork_server()
     try:
-        server.fork(pipe, output)
+        server.fork(pipe, output, ended)
     except ConnectionError:
         server.process.wait()
         server = fork_server()
-        server.fork(pipe, output)
+        server.fork(pipe, output, ended)
     return server
 
 
@@ -194,27 +175,41 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
     """Run in the server, and in each child, where `serve` is called with its pipe."""
     requests = socket(fileno=descriptor)
     server = os.getpid()
+    endings: dict[int, AnyConnection] = {}  # where the exit code of each child goes
+    deaths = _wake_at_deaths()
     while True:
-        while not select.select([requests], [], [], _PARENT_CHECK_S)[0]:
+        ready = select.select([requests, deaths], [], [], _PARENT_CHECK_S)[0]
+        if deaths in ready:
+            deaths.recv(_MAX_MESSAGE_BYTES)
+            _tell_exit_codes(endings)
+        if requests not in ready:
             if os.getppid() != parent:
                 return
-        data, descriptors, _, _ = recv_fds(requests, _MAX_MESSAGE_BYTES, 3)
+            continue
+        data, descriptors, _, _ = recv_fds(requests, _MAX_MESSAGE_BYTES, 4)
         if not data:
             return
         request = pickle.loads(data)
         if isinstance(request, _Load):
             _import(request)
-        elif isinstance(request, _Wait):
-            requests.send(pickle.dumps(_exit_code(request)))
+            continue
+        pipe, output, folder, ended = descriptors
+        pid = _fork()
+        if pid == 0:
+            requests.close()
+            deaths.close()
+            for other in endings.values():
+                other.close()
+            os.close(ended)
+            _become_child(server, output, folder)
+            serve(_announced(pipe))
+            return
+        for opened in (pipe, output, folder):
+            os.close(opened)
+        if pid is None:
+            os.close(ended)
         else:
-            if _is_child_after_fork():
-                requests.close()
-                pipe, output, folder = descriptors
-                _become_child(server, output, folder)
-                serve(_announced(pipe))
-                return
-            for opened in descriptors:
-                os.close(opened)
+            endings[pid] = Connection(ended, readable=False)
 
 
 def set_variables(changes: Mapping[str, str | None]) -> None:
@@ -243,23 +238,43 @@ def _import(load: _Load) -> None:
     set_variables(before)
 
 
-def _is_child_after_fork() -> bool:
-    """Fork; the child leads its process group before the server goes on."""
+def _wake_at_deaths() -> socket:
+    """A socket that can be read whenever a child has ended."""
+    deaths, theirs = socketpair()
+    theirs.setblocking(False)
+    signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # else the signal is ignored and wakes nobody
+    return deaths
+
+
+def _tell_exit_codes(endings: dict[int, AnyConnection]) -> None:
+    """Send the exit codes of children that have ended, negative for a signal."""
+    for pid in list(endings):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with endings.pop(pid) as caller, suppress(ConnectionError):  # nobody waits for it
+                caller.send(os.waitstatus_to_exitcode(status))
+
+
+def _fork() -> int | None:
+    """Fork, as `os.fork` does; None if the system refuses. The child leads its process group at once."""
     gc.freeze()  # else the child's garbage collector would touch, and so copy, the server's memory
     with warnings.catch_warnings():
         # about threads: numpy's linear algebra stops its own for a fork and starts them again when needed
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             pid = os.fork()
-        except OSError:  # out of memory, say; the caller sees a pipe that is closed
-            return False
+        except OSError:  # out of memory, say; the caller sees pipes that are closed
+            return None
     if pid:
         with suppress(OSError):  # it has ended
             os.setpgid(pid, pid)
-    return not pid
+    return pid
 
 
 def _become_child(server: int, output: int, folder: int) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.close(signal.set_wakeup_fd(-1))
     os.setpgid(0, 0)
     die_with_parent(server)
     os.dup2(output, 1)
@@ -274,16 +289,3 @@ def _announced(descriptor: int) -> AnyConnection:
     pipe: AnyConnection = Connection(descriptor)
     pipe.send(os.getpid())
     return pipe
-
-
-def _exit_code(wait: _Wait) -> int | None:
-    if wait.timeout_s is None:
-        return os.waitstatus_to_exitcode(os.waitpid(wait.pid, 0)[1])
-    deadline_s = time.monotonic() + wait.timeout_s
-    while True:
-        pid, status = os.waitpid(wait.pid, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() >= deadline_s:
-            return None
-        time.sleep(_WAIT_STEP_S)

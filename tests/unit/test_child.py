@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -186,6 +187,16 @@ def test_children_end_with_their_server_and_the_next_one_has_another(child):
     after = Child(int, 1)
     assert after.call(add, 1, timeout_s=30) == 2 and fork_server().process.pid != server.pid
     after.kill()
+
+
+def test_threads_that_kill_a_child_at_once_harm_nothing_else(child):
+    server = fork_server().process.pid
+    for _ in range(10):
+        other = Child(int)
+        with ThreadPoolExecutor(3) as threads:
+            kills = [threads.submit(other.kill) for _ in range(3)]
+        assert [kill.result() for kill in kills] == [None] * 3
+    assert child.call(add, 2) == 42 and fork_server().process.pid == server
 
 
 def test_a_fork_of_the_caller_uses_no_server_of_its_parent(child):
