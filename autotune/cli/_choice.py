@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
     """Add the options; `verb` is what the command does with the configuration."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--config",
-        metavar="A=1,B=x",
-        action="append",
-        help=f"{verb} this configuration; parameters that are left out have the default's value",
-    )
+    opt.add_config(which, f"{verb} this configuration")
     which.add_argument("--landmark", metavar="NAME", help=f"{verb} a landmark of the space")
     which.add_argument(
         "--default",
@@ -34,8 +29,7 @@ def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
 def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
     """The configuration that the options name, and what it is; raises InputError if it is not valid."""
     config, origin = _named(parsed, task)
-    if reasons := task.space.why_invalid(config):
-        raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
+    opt.require_valid(task, config)
     return config, origin
 
 

@@ -34,15 +34,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli._search_summary import result_json, result_text
-    from autotune.cli.progress import SearchProgress, verbosity
     from autotune.tuning.adopt import adopt, searched
-    from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target
 
-    get_ready()
     options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
-    with SearchProgress(verbosity(parsed)) as progress:
-        task = bind_target(opt.target(parsed), progress.stage)
+    with opt.opened_task(parsed) as (task, progress):
         entry = searched(task, parsed.cache)
         result = adopt(task, options, progress) if entry is None else None
     if entry is not None:

@@ -22,7 +22,6 @@ from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
     from autotune.tuning.recheck import CheckedEntry
-    from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune check reduce --refresh"
 
@@ -30,13 +29,7 @@ EXAMPLE = "autotune check reduce --refresh"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune check`."""
     opt.add_target(parser)
-    parser.add_argument(
-        "--config",
-        metavar="A=1,B=x",
-        action="append",
-        default=[],
-        help="check this configuration; repeat for more; parameters left out have the default's value",
-    )
+    opt.add_config(parser, "check this configuration; repeat for more", default=[])
     parser.add_argument(
         "--refresh", action="store_true", help="store what was found now in the place of each cached result"
     )
@@ -53,25 +46,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Check configurations or cached results and print what was found; fails if something is wrong."""
-    from autotune.tuning.task import bind_target
-
-    task = bind_target(opt.target(parsed))
     if parsed.config:
-        _check_configurations(parsed, task)
+        _check_configurations(parsed)
     else:
-        _check_cache(parsed, task)
+        _check_cache(parsed)
 
 
-def _check_configurations(parsed: argparse.Namespace, task: TuningTask) -> None:
-    from autotune.cli.progress import SearchProgress, verbosity
+def _check_configurations(parsed: argparse.Namespace) -> None:
     from autotune.tuning.recheck import check
 
-    configs = [opt.config(text, task.spec) for text in parsed.config]
-    for config in configs:
-        if reasons := task.space.why_invalid(config):
-            where = f"{task.spec.path}: {config}"
-            raise InputError(f"{where}: not valid on {task.device.name}: {'; '.join(reasons)}")
-    with SearchProgress(verbosity(parsed)) as progress:
+    with opt.opened_task(parsed) as (task, progress):
+        configs = [opt.config(text, task.spec) for text in parsed.config]
+        for config in configs:
+            opt.require_valid(task, config)
         found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
     emit(findings_json(found) if parsed.json else findings_text(found))
     wrong = sum(failure is not None for failure in found.values())
@@ -79,28 +66,27 @@ def _check_configurations(parsed: argparse.Namespace, task: TuningTask) -> None:
         raise SetupError(f"{wrong} of {len(found)} configurations are wrong")
 
 
-def _check_cache(parsed: argparse.Namespace, task: TuningTask) -> None:
-    from autotune.cli.progress import SearchProgress, verbosity
+def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
     from autotune.tuning.recheck import State, cached_record, recheck, refresh
     from autotune.tuning.task import Target, bind_target
 
     root = str(writable_root(parsed.cache))
-    record = cached_record(task, root)
     asked = opt.sizes(parsed)
-    entries = [
-        entry
-        for entry in (record.entries if record else ())
-        if entry.dtype == (parsed.dtype or entry.dtype) and asked.items() <= entry.sizes.items()
-    ]
-    if record is None or not entries:
-        raise InputError(
-            f"{root} holds no such result of {task.spec.kernel} for {task.device.name}; "
-            "run autotune search, or name configurations with --config"
-        )
     options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
     checked = []
-    with SearchProgress(verbosity(parsed)) as progress:
+    with opt.opened_task(parsed) as (task, progress):
+        record = cached_record(task, root)
+        entries = [
+            entry
+            for entry in (record.entries if record else ())
+            if entry.dtype == (parsed.dtype or entry.dtype) and asked.items() <= entry.sizes.items()
+        ]
+        if not entries:
+            raise InputError(
+                f"{root} holds no such result of {task.spec.kernel} for {task.device.name}; "
+                "run autotune search, or name configurations with --config"
+            )
         for entry in entries:
             of_entry = bind_target(
                 Target(parsed.space, parsed.device, entry.sizes, entry.dtype, entry.data or None)

@@ -41,16 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Diagnose the configuration and print the verdict with its evidence."""
     from autotune.analysis.diagnose import diagnose, open_diagnosis
-    from autotune.cli.progress import SearchProgress, verbosity
-    from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target
 
-    get_ready()
-    task = bind_target(opt.target(parsed))
-    config, origin = chosen_config(parsed, task)
     options = opt.run_options(parsed, budget=Budget())
-    with SearchProgress(verbosity(parsed)) as progress, open_diagnosis(task, options, progress) as context:
-        found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
+    with opt.opened_task(parsed) as (task, progress):
+        config, origin = chosen_config(parsed, task)
+        with open_diagnosis(task, options, progress) as context:
+            found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
     emit(diagnosis_json(found) if parsed.json else wrapped(diagnosis_text(found), 11))
 
 

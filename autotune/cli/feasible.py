@@ -36,12 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=_ARCHITECTURES,
         help="NVIDIA GPUs or architectures, separated by commas (default %(default)s)",
     )
-    parser.add_argument(
-        "--config",
-        metavar="A=1,B=x",
-        action="append",
-        help="compile this configuration only; parameters that are left out have the default's value",
-    )
+    opt.add_config(parser, "compile this configuration only")
     parser.add_argument(
         "--budget",
         metavar="N|all",

@@ -37,14 +37,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Verify and time the landmarks, and print a table."""
     from autotune.cli._tables import console
-    from autotune.cli.progress import SearchProgress, verbosity
-    from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target, tuned_best
+    from autotune.tuning.task import tuned_best
     from autotune.tuning.tuner import ladder
 
-    get_ready()
-    with SearchProgress(verbosity(parsed)) as progress:
-        task = bind_target(opt.target(parsed), progress.stage)
+    with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first, so that a damaged cache costs no time
         steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
     if parsed.json:

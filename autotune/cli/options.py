@@ -6,7 +6,8 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import MAX_PROBLEMS, Options
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+    from autotune.cli.progress import SearchProgress
     from autotune.space import SpaceSpec
-    from autotune.tuning.task import Target
+    from autotune.tuning.task import Target, TuningTask
 
 MAX_S = 86_400.0
 MAX_SEED = 2**32 - 1
@@ -32,6 +34,25 @@ def target(parsed: argparse.Namespace) -> Target:
 
     measure = getattr(parsed, "measure", USUAL)  # not every command runs kernels
     return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype, parsed.data, measure)
+
+
+@contextmanager
+def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
+    """The task that the options name; progress is shown from before it is read until this is closed."""
+    from autotune.tuning.context import get_ready
+    from autotune.tuning.task import bind_target
+
+    get_ready()
+    with progress(parsed) as shown:
+        yield bind_target(target(parsed), shown.stage), shown
+
+
+def progress(parsed: argparse.Namespace) -> SearchProgress:
+    """What shows progress, as the options of `add_verbosity` ask for."""
+    from autotune.cli.progress import SearchProgress, Verbosity
+
+    chosen = Verbosity.QUIET if parsed.quiet else Verbosity.VERBOSE if parsed.verbose else Verbosity.NORMAL
+    return SearchProgress(chosen)
 
 
 def sizes(parsed: argparse.Namespace) -> dict[str, int]:
@@ -98,6 +119,12 @@ def config(text: str, spec: SpaceSpec) -> Config:
     return Config(values)
 
 
+def require_valid(task: TuningTask, config: Config) -> None:
+    """Raise InputError for a configuration that is not valid."""
+    if reasons := task.space.why_invalid(config):
+        raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
+
+
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
@@ -143,6 +170,22 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         "--data",
         metavar="NAME",
         help="which of the input contents named in the space (default: the first)",
+    )
+
+
+def add_sweep(parser: argparse._ActionsContainer, what: str) -> None:
+    """Add a range of sizes; `what` is its help text."""
+    parser.add_argument("--sweep", metavar="NAME=FIRST:LAST:STEP", action="append", default=[], help=what)
+
+
+def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -> None:
+    """Add configurations as texts for `config`; `what` is done with them."""
+    parser.add_argument(
+        "--config",
+        metavar="A=1,B=x",
+        action="append",
+        help=f"{what}; parameters that are left out have the default's value",
+        **settings,
     )
 
 

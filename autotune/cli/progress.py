@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -38,11 +37,6 @@ class Verbosity(Enum):
     QUIET = "quiet"  # warnings only
     NORMAL = "normal"
     VERBOSE = "verbose"  # also each stage with its time, and each trial
-
-
-def verbosity(parsed: argparse.Namespace) -> Verbosity:
-    """How much the options of `add_verbosity` ask for."""
-    return Verbosity.QUIET if parsed.quiet else Verbosity.VERBOSE if parsed.verbose else Verbosity.NORMAL
 
 
 class _Progress:

@@ -47,18 +47,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the configuration and print what came of it; fails if a run does."""
-    from autotune.cli.progress import SearchProgress
-    from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target
     from autotune.tuning.tuner import profile_once, run_once
 
-    get_ready()
-    task = bind_target(opt.target(parsed))
-    config, origin = chosen_config(parsed, task)
-    if parsed.profile:
-        find_profiler(parsed.profile, task.address)  # before anything runs
     options = opt.run_options(parsed, budget=Budget())
-    with SearchProgress() as progress:
+    with opt.opened_task(parsed) as (task, progress):
+        config, origin = chosen_config(parsed, task)
+        if parsed.profile:
+            find_profiler(parsed.profile, task.address)  # before anything runs
         trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]
     emit(run_json(task.space, trials) if parsed.json else run_text(task.space, trials, origin))
     failed = next((trial for trial in trials if trial.status is not Status.OK), None)
@@ -66,7 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
         raise SetupError(f"{failed.status.value}: {failed.detail}")
     if parsed.profile:
         report = report_file(parsed.profile, f"{task.spec.kernel}.{task.device.slug}")
-        with SearchProgress() as progress:
+        with opt.progress(parsed) as progress:
             said = profile_once(task, options, progress, config, parsed.profile, report)
         print(said, file=sys.stderr if parsed.json else sys.stdout)
         print(f"kept in {report}", file=sys.stderr)

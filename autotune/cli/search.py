@@ -16,7 +16,6 @@ from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
-    from autotune.cli.progress import SearchProgress
     from autotune.tuning.result import Result
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
@@ -51,14 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--sweep",
-        metavar="NAME=FIRST:LAST:STEP",
-        action="append",
-        default=[],
-        help="tune a range of sizes in one run, such as n=2**10:2**30:x4 or n=100:1000:+100, and choose a "
-        "few variants that serve all sizes between them; repeat for further sizes. --dtype int32,float32 "
-        "takes several element types",
+    opt.add_sweep(
+        group,
+        "tune a range of sizes in one run, such as n=2**10:2**30:x4 or n=100:1000:+100, and choose a few "
+        "variants that serve all sizes between them; repeat for further sizes. --dtype int32,float32 takes "
+        "several element types",
     )
     group.add_argument(
         "--variants",
@@ -114,8 +110,6 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Search one space, or all that programs requested, and print the results."""
-    from autotune.cli.progress import SearchProgress, verbosity
-
     options = _options(parsed)
     several = parsed.devices or parsed.cluster
     if several and (parsed.wanted or parsed.sweep or "," in (parsed.dtype or "")):
@@ -130,47 +124,47 @@ def run(parsed: argparse.Namespace) -> None:
         return
     if parsed.variants:
         raise InputError("autotune search: --variants belongs to --sweep")
-    with SearchProgress(verbosity(parsed)) as progress:
-        from autotune.cli._search_summary import result_json, result_text
-        from autotune.tuning.context import get_ready
-        from autotune.tuning.task import bind_target
-        from autotune.tuning.tuner import search
+    result = _search_devices(parsed, options) if several else _search(parsed, options)
+    from autotune.cli._search_summary import result_json, result_text
 
-        if several:
-            result = _search_devices(parsed, options, progress)
-        else:
-            get_ready()
-            result = search(bind_target(opt.target(parsed), progress.stage), options, progress)
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
 
-def _search_devices(parsed: argparse.Namespace, options: Options, progress: SearchProgress) -> Result:
-    """Search one space with several devices."""
-    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
-    from autotune.tuning.task import bind_target
-    from autotune.tuning.tuner import search
+def _search(parsed: argparse.Namespace, options: Options) -> Result:
+    """Search one space with one device."""
+    with opt.opened_task(parsed) as (task, progress):
+        from autotune.tuning.tuner import search
 
-    if parsed.devices:
-        progress.stage(Stage("finding devices"))
-        opening = open_devices(local_devices(parsed.devices))
-    else:
-        opening = open_cluster(parsed.cluster, parsed.device, progress.stage)
-    with opening as cluster:
-        task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-        return search(task, options, progress, cluster=cluster)
+        return search(task, options, progress)
+
+
+def _search_devices(parsed: argparse.Namespace, options: Options) -> Result:
+    """Search one space with several devices."""
+    with opt.progress(parsed) as progress:
+        from autotune.tuning.cluster import local_devices, open_cluster, open_devices
+        from autotune.tuning.task import bind_target
+        from autotune.tuning.tuner import search
+
+        if parsed.devices:
+            progress.stage(Stage("finding devices"))
+            opening = open_devices(local_devices(parsed.devices))
+        else:
+            opening = open_cluster(parsed.cluster, parsed.device, progress.stage)
+        with opening as cluster:
+            task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
+            return search(task, options, progress, cluster=cluster)
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search a range of sizes, or several element types, and print the table of variants."""
     from autotune.cli._sweep_summary import sweep_json, sweep_text
     from autotune.cli._tables import console
-    from autotune.cli.progress import SearchProgress, verbosity
     from autotune.tuning.context import get_ready
     from autotune.tuning.sweep import bind_sweep, sweep
 
     ranges = opt.ranges(parsed.sweep)
     dtypes = list(dict.fromkeys(filter(None, (parsed.dtype or "").split(","))))
-    with SearchProgress(verbosity(parsed)) as progress:
+    with opt.progress(parsed) as progress:
         get_ready()
         tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)
@@ -183,7 +177,6 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
 def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli._search_summary import result_json, result_text
-    from autotune.cli.progress import SearchProgress, verbosity
     from autotune.tuning.tune_misses import missed_targets, tune_misses
 
     if parsed.journal or parsed.size or parsed.dtype or parsed.sweep:
@@ -191,7 +184,7 @@ def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
             "autotune search --wanted: requests name their sizes and types; "
             "leave out --size, --dtype, --sweep and --journal"
         )
-    with SearchProgress(verbosity(parsed)) as progress:
+    with opt.progress(parsed) as progress:
         progress.stage(Stage("finding devices"))
         targets = missed_targets(parsed.cache, parsed.device, parsed.space)
         results, failures = tune_misses(targets, options, progress)

@@ -25,12 +25,7 @@ EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune space`."""
     opt.add_target(parser)
-    parser.add_argument(
-        "--config",
-        metavar="A=1,B=x",
-        action="append",
-        help="say whether a configuration is valid; parameters that are left out have the default's value",
-    )
+    opt.add_config(parser, "say whether a configuration is valid")
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
     parser.add_argument(
         "-o",

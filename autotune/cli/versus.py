@@ -28,12 +28,8 @@ EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune versus`."""
     opt.add_target(parser)
-    parser.add_argument(
-        "--sweep",
-        metavar="NAME=FIRST:LAST:STEP",
-        action="append",
-        default=[],
-        help="time each of these sizes, such as n=2**12:2**28:x16: where does the GPU begin to pay?",
+    opt.add_sweep(
+        parser, "time each of these sizes, such as n=2**12:2**28:x16: where does the GPU begin to pay?"
     )
     parser.add_argument("--naive", metavar="LANDMARK", help="the naive version (default: the first landmark)")
     parser.add_argument(
@@ -54,7 +50,6 @@ def run(parsed: argparse.Namespace) -> None:
 
     from autotune.analysis.versus import versus
     from autotune.cli._tables import console
-    from autotune.cli.progress import SearchProgress, verbosity
 
     target = opt.target(parsed)
     swept = opt.ranges(parsed.sweep)
@@ -63,7 +58,7 @@ def run(parsed: argparse.Namespace) -> None:
     ]
     cpu = None if parsed.cpu == "none" else parsed.cpu
     options = opt.run_options(parsed, budget=Budget())
-    with SearchProgress(verbosity(parsed)) as progress:
+    with opt.progress(parsed) as progress:
         found = [
             versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive) for sizes in problems
         ]
