@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import log2
 
-from autotune.compilers.ptx_counters import SECTOR_BYTES, Counts
+from autotune.compilers.ptx_counters import PIPES, SECTOR_BYTES, Counts
 from autotune.core.records import DeviceInfo
 from autotune.hardware.architectures import WARP
-from autotune.hardware.ceilings import Ceiling
 from autotune.hardware.peak_rates import (
     SHARED_BYTES_PER_CLOCK,
     SPECIAL_PER_CLOCK,
     boost_mhz,
     lanes_per_clock,
 )
+from autotune.serving.ceilings import Ceiling
 
 BOUND = 0.6  # share of a ceiling from which a resource explains the time
 BOUND_ATOMICS = 0.25  # theirs depends on which counters collide, so that few kernels come near
@@ -51,12 +51,7 @@ class Bound(StrEnum):
 
 _MEMORIES = (Bound.DRAM, Bound.L2)
 _COMPUTE = (Bound.FLOAT32, Bound.FLOAT64, Bound.SPECIAL, Bound.INTEGER)
-_PIPE_OF = {
-    "float32": Bound.FLOAT32,
-    "float64": Bound.FLOAT64,
-    "special": Bound.SPECIAL,
-    "integer": Bound.INTEGER,
-}
+_BOUND_OF = dict(zip(PIPES, _COMPUTE, strict=True))
 
 
 @dataclass(frozen=True)
@@ -134,7 +129,7 @@ def _amounts(device: DeviceInfo, ceilings: Mapping[str, Ceiling], work: Work) ->
         return
     yield Bound.L2, SECTOR_BYTES * counts.sectors, "B/s", *rate.cache()
     yield Bound.SHARED, counts.shared_passes, "/s", *rate.shared_passes()
-    for pipe, bound in _PIPE_OF.items():
+    for pipe, bound in _BOUND_OF.items():
         yield bound, counts.pipe_lanes[pipe], "/s", *rate.lanes({"integer": "int32"}.get(pipe, pipe))
     if counts.atomics:
         different = WARP * counts.atomic_words / counts.atomics

@@ -18,7 +18,8 @@ from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.evaluation.instance import work
-from autotune.hardware.ceilings import (
+from autotune.serving.cache import store_beside
+from autotune.serving.ceilings import (
     BYTES,
     FILE,
     OPERATIONS,
@@ -27,7 +28,6 @@ from autotune.hardware.ceilings import (
     ceilings_text,
     read_ceilings,
 )
-from autotune.serving.cache import store_beside
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options

@@ -42,8 +42,7 @@ from autotune.evaluation.instance import KernelInstance, work
 from autotune.evaluation.profiler import find_profiler
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
-from autotune.hardware.ceilings import Ceiling
-from autotune.serving.ceilings import known_ceilings
+from autotune.serving.ceilings import Ceiling, known_ceilings
 from autotune.space.lint import VARIANTS
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
 from autotune.tuning.options import Options

@@ -15,7 +15,7 @@ from rich.table import Table
 from autotune.cli import options as opt
 from autotune.cli._tables import table
 from autotune.cli.output import emit
-from autotune.hardware.ceilings import BYTES, OPERATIONS, Ceiling
+from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
 
 EXAMPLE = "autotune ceilings --device cuda:0"
 

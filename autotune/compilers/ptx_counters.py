@@ -11,6 +11,7 @@ into accesses), so that counts of integer operations are an upper bound.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -103,12 +104,10 @@ class Counts:
     global_load_bytes: float  # that threads ask for
     global_store_bytes: float
     sectors: float  # of 32 bytes, of loads and stores
-    shared_accesses: float  # of warps
-    shared_passes: float
+    shared_passes: float  # of warps
     min_shared_passes: float  # without bank conflicts
     atomics: float  # of threads, on global memory
     atomic_words: float  # different ones within each warp
-    shared_atomics: float
     local_bytes: float
     barriers: float
     tensor: float
@@ -145,10 +144,7 @@ def with_counters(ptx: str, architecture: str) -> CountedPtx:
 
 def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
     """What the counters' values after a run mean."""
-    total: dict[str, float] = dict.fromkeys(
-        ("instructions", "lanes", "barriers", "tensor", "load", "store", "sectors", "local"), 0.0
-    )
-    total |= dict.fromkeys(("accesses", "passes", "least", "atomics", "words", "shared_atomics"), 0.0)
+    total: dict[str, float] = defaultdict(float)
     pipes = dict.fromkeys(PIPES, 0.0)
     most_bytes, in_flight = 0.0, 0.0
     for block in counted.blocks:
@@ -172,12 +168,10 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         global_load_bytes=total["load"],
         global_store_bytes=total["store"],
         sectors=total["sectors"],
-        shared_accesses=total["accesses"],
         shared_passes=total["passes"],
         min_shared_passes=total["least"],
         atomics=total["atomics"],
         atomic_words=total["words"],
-        shared_atomics=total["shared_atomics"],
         local_bytes=total["local"],
         barriers=total["barriers"],
         tensor=total["tensor"],
@@ -190,14 +184,14 @@ def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int
     if access.space == "local":
         total["local"] += threads * access.bytes
     elif access.kind == "atomic":
-        total["atomics" if access.space == "global" else "shared_atomics"] += threads
-        total["words"] += counted if access.space == "global" else 0
+        if access.space == "global":
+            total["atomics"] += threads
+            total["words"] += counted
     elif access.space == "global":
         total[access.kind] += threads * access.bytes
         total["sectors"] += counted if access.counter is not None else threads * access.bytes / SECTOR_BYTES
     else:
         least = warps * max(1, 32 * access.bytes // _BANK_BYTES)
-        total["accesses"] += warps
         total["passes"] += counted if access.counter is not None else least
         total["least"] += min(least, counted) if access.counter is not None else least
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
 from autotune.devices.base import Backend
@@ -41,8 +42,8 @@ class Address:
 
 
 BACKENDS = {
-    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", "triton"), "cuda.core", "cuda"),
-    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", "triton"), "pycuda", "pycuda"),
+    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.core", "cuda"),
+    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", None),
 }

@@ -17,6 +17,8 @@ from autotune.evaluation.inputs import draw_inputs
 from autotune.evaluation.reference import call, functions_of
 from autotune.evaluation.work_item import ProblemInstance
 
+Run = Callable[[], object]
+
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _PREFIX = "baseline_"
 _ROUND_MS = 5.0  # runs are repeated until they take as long
@@ -52,9 +54,7 @@ class Baselines:
         run = partial(found["reference"], self._inputs, self._sizes)
         return (BaselineTime("numpy (reference)", _time_ms(run, lambda: None)), *timed)
 
-    def _time(
-        self, name: str, prepare: Callable[..., tuple[Callable[[], object], Callable[[], object]]]
-    ) -> BaselineTime:
+    def _time(self, name: str, prepare: Callable[..., tuple[Run, Run]]) -> BaselineTime:
         what = f"{prepare.__name__}(inputs, sizes)"
         try:
             run, wait = call(self._path, prepare, what, self._inputs, self._sizes)
@@ -68,17 +68,18 @@ def baseline_times(state: Baselines) -> tuple[BaselineTime, ...]:
     return state.times()
 
 
-def _time_ms(run: Callable[[], object], wait: Callable[[], object]) -> float:
+def _time_ms(run: Run, wait: Run) -> float:
     """The least mean time of a run, over rounds of several runs that are begun at once, after a warm-up."""
-    first_ms = _elapsed_ms(run, wait, 1)
+    first_ms = elapsed_ms(run, wait)
     if first_ms > _LONG_MS:
         return first_ms
-    once_ms = _elapsed_ms(run, wait, 1)
+    once_ms = elapsed_ms(run, wait)
     repeats = max(1, min(_MAX_REPEATS, int(_ROUND_MS / max(once_ms, 1e-3))))
-    return min(_elapsed_ms(run, wait, repeats) for _ in range(_ROUNDS))
+    return min(elapsed_ms(run, wait, repeats) for _ in range(_ROUNDS))
 
 
-def _elapsed_ms(run: Callable[[], object], wait: Callable[[], object], repeats: int) -> float:
+def elapsed_ms(run: Run, wait: Run = lambda: None, repeats: int = 1) -> float:
+    """The mean wall time of runs that are begun at once and waited for at the end."""
     began = time.perf_counter()
     for _ in range(repeats):
         run()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
 
 from autotune.core.trials import Binary, Failure, Status
 from autotune.errors import LaunchError
+from autotune.evaluation.baselines import elapsed_ms
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.work_item import ProblemInstance
 
@@ -37,11 +36,5 @@ def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[f
     device, data = state.device, np.ones(size_bytes, np.uint8)
     buffer = device.allocate(size_bytes)
     with device.pinned(data) if pinned else nullcontext():
-        given = min(_elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
-        return given, min(_elapsed_ms(lambda: device.read(buffer, size_bytes, data)) for _ in range(3))
-
-
-def _elapsed_ms(action: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    action()
-    return (time.perf_counter() - began) * 1e3
+        given = min(elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
+        return given, min(elapsed_ms(lambda: device.read(buffer, size_bytes, data)) for _ in range(3))

@@ -17,12 +17,11 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import ParseJournal, parse_whole_journal
-from autotune.hardware.ceilings import Ceiling
 from autotune.hardware.names import slug
 from autotune.interop import read_recordings
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
-from autotune.serving.ceilings import known_ceilings
+from autotune.serving.ceilings import Ceiling, known_ceilings
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.space import SpaceSpec, load_space
 

@@ -1,11 +1,46 @@
-"""The ceilings of a device, from the caches that are read."""
+"""What a device was measured to reach, kept as `ROOT/<gpu-slug>/device-ceilings.json` beside its results."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from autotune.hardware.ceilings import Ceiling, read_ceilings
+from autotune.core.records import Value
 from autotune.serving.cache import read_roots
+
+FILE = "device-ceilings.json"  # no kernel has a hyphen in its name
+_SCHEMA = 1
+BYTES, OPERATIONS, SECONDS = "bytes_per_s", "operations_per_s", "s"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One figure: a rate in bytes or operations per second, or a time in seconds."""
+
+    name: str  # such as "memory read"
+    unit: str
+    value: float
+    sizes: Mapping[str, int]
+    config: Mapping[str, Value]
+    nominal: float | None = None  # by the driver or the data sheet
+
+
+def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
+    """The content of the file."""
+    data = {"schema": _SCHEMA, "measured_at": measured_at, "ceilings": [asdict(one) for one in ceilings]}
+    return json.dumps(data, indent=1) + "\n"
+
+
+def read_ceilings(folder: Path) -> dict[str, Ceiling]:
+    """The figures of a folder by name; none if they were not measured or the file is damaged."""
+    try:
+        data = json.loads((folder / FILE).read_text())
+        found = [Ceiling(**one) for one in data["ceilings"]] if data["schema"] == _SCHEMA else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return {one.name: one for one in found}
 
 
 def known_ceilings(folder: str, cache: Path | None) -> dict[str, Ceiling]:

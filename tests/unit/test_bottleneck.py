@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from autotune.analysis.bottleneck import Bound, Times, Work, advice_from, littles_law, uses, verdict
-from autotune.compilers.ptx_counters import Counts
-from autotune.hardware.ceilings import Ceiling
+from autotune.compilers.ptx_counters import PIPES, Counts
+from autotune.serving.ceilings import Ceiling
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, architecture="sm_90", compute_units=100, cache_bytes=2**20)
@@ -28,16 +28,14 @@ CEILINGS = {
 IDLE = Counts(
     instructions=1e6,
     active_lanes=32.0,
-    pipe_lanes=dict.fromkeys(("float32", "float64", "special", "integer"), 0.0),
+    pipe_lanes=dict.fromkeys(PIPES, 0.0),
     global_load_bytes=1e6,
     global_store_bytes=0.0,
     sectors=31250.0,
-    shared_accesses=0.0,
     shared_passes=0.0,
     min_shared_passes=0.0,
     atomics=0.0,
     atomic_words=0.0,
-    shared_atomics=0.0,
     local_bytes=0.0,
     barriers=0.0,
     tensor=0.0,
@@ -62,7 +60,7 @@ def pipes(**lanes):
     [
         (Bound.DRAM, {"bytes_moved": 3.8e9}),
         (Bound.L2, {"array_bytes": 5e5, "sectors": 7e9 / 32, "global_load_bytes": 7e9}),
-        (Bound.SHARED, {"shared_passes": 9e7, "min_shared_passes": 9e6, "shared_accesses": 9e6}),
+        (Bound.SHARED, {"shared_passes": 9e7, "min_shared_passes": 9e6}),
         (Bound.FLOAT32, {"pipe_lanes": pipes(float32=30e9)}),
         (Bound.FLOAT64, {"pipe_lanes": pipes(float64=15e9)}),
         (Bound.SPECIAL, {"pipe_lanes": pipes(special=3.8e9, float32=8e9)}),

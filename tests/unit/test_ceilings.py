@@ -9,8 +9,8 @@ import pytest
 from autotune.analysis.ceilings import keep_ceilings, probes
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
-from autotune.hardware.ceilings import BYTES, FILE, Ceiling, read_ceilings
 from autotune.hardware.names import known_gpu
+from autotune.serving.ceilings import BYTES, FILE, Ceiling, read_ceilings
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.task import find_device
 

@@ -12,13 +12,13 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal_rows import encode_measurement, encode_trial
 from autotune.hardware.architectures import ARCHITECTURES
-from autotune.hardware.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
 from autotune.hardware.peak_rates import peak_rates
 from autotune.report.columns import report_json
 from autotune.report.gather import gather
 from autotune.report.page import embedded, page_html, report_html
 from autotune.report.source_figures import source_figures
 from autotune.serving import cache
+from autotune.serving.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import EXCERPT, T4
