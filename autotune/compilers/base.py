@@ -40,6 +40,8 @@ class Compiler(Protocol):
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile for the compiler's device; raises CompileError with the log.
 
+        Raises LaunchError where the compiler finds out that no launch is possible.
+
         `names` will be looked up in the binary: of C++, kernels, instances of templates and variables; of
         Triton, kernels with what they are compiled for. A compiler of another language ignores them.
         """

@@ -79,11 +79,8 @@ def why_refused(
         return f"grid too large: {_shape(grid)} blocks, at most {_shape(MAX_GRID)}"
     if max_threads is not None and threads > max_threads:
         return f"more threads than __launch_bounds__: {threads} in a block, compiled for {max_threads}"
-    shared = shared_bytes + launch.shared_bytes
-    if shared > where.shared_bytes_per_block:
-        return (
-            f"too much shared memory: {shared:,} bytes in a block, at most {where.shared_bytes_per_block:,}"
-        )
+    if reason := too_much_shared_memory(where, shared_bytes + launch.shared_bytes):
+        return reason
     needed = _registers_per_warp(registers) * _round_up(ceil_div(threads, WARP), _PARTITIONS)
     if needed > REGISTERS:
         return (
@@ -91,6 +88,15 @@ def why_refused(
             f"at most {REGISTERS:,}"
         )
     return None
+
+
+def too_much_shared_memory(where: Architecture, shared_bytes: int) -> str | None:
+    """Why no block can have this much shared memory; None if it can."""
+    if shared_bytes <= where.shared_bytes_per_block:
+        return None
+    return (
+        f"too much shared memory: {shared_bytes:,} bytes in a block, at most {where.shared_bytes_per_block:,}"
+    )
 
 
 def _registers_per_warp(registers: int) -> int:

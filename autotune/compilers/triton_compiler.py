@@ -7,23 +7,25 @@ import hashlib
 import linecache
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import triton
+import triton.compiler.code_generator  # Triton imports it when it first compiles, in each process
 from triton import knobs
+from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.compiler import ASTSource, make_backend
 
+from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonKernel, pack
 from autotune.core.trials import Binary
-from autotune.errors import CompileError
+from autotune.errors import CompileError, LaunchError
+from autotune.hardware.architectures import ARCHITECTURES
 
 _WARP = 32
 _ALIGNED = ":16"
@@ -43,6 +45,7 @@ class TritonCompiler:
     def __init__(self, architecture: str) -> None:
         number = re.sub(r"\D", "", architecture)
         self._target = GPUTarget("cuda", int(number), _WARP)
+        self._architecture = ARCHITECTURES.get(f"sm_{number}")
         library = Path(triton.__file__).parent / "_C" / "libtriton.so"
         self.files = (library, Path(triton.__file__))
         self.name = f"Triton {triton.__version__}"  # in stored results
@@ -52,20 +55,21 @@ class TritonCompiler:
         )
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """Compile the kernels of these entries; raises CompileError with Triton's message."""
+        """Compile the kernels of these entries.
+
+        Raises:
+            CompileError: Triton refuses a kernel; has its message.
+            LaunchError: A kernel needs more shared memory than a block can have.
+        """
         began = time.perf_counter()
         module = _load(source)
         found, known = {}, {}
-        with ExitStack() as opened:
-            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="autotune-triton-"))
-            opened.enter_context(knobs.cache.scope())
-            opened.enter_context(knobs.compilation.scope())
-            knobs.cache.dir = folder
+        with knobs.compilation.scope():
             knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
             for name in names:
                 task = _task(module, name)
                 if task.key not in known:  # entries may differ in what the kernel is not compiled for
-                    known[task.key] = task.compiled(self._target)
+                    known[task.key] = self._compiled(task)
                 found[name] = known[task.key]
         used = [read_resources(one.cubin)[one.symbol] for one in found.values()]
         data = pack(found)
@@ -79,6 +83,36 @@ class TritonCompiler:
             shared_bytes=max((one.shared_bytes for one in found.values()), default=None),
             symbols={name: kernel.symbol for name, kernel in found.items()},
         )
+
+    def _compiled(self, task: _Task) -> TritonKernel:
+        """Run the stages of Triton's compiler; raises CompileError and LaunchError.
+
+        `triton.compile` would hash Triton's own files first, and store all that it makes. A kernel that needs
+        too much shared memory is given up here, before the last stages.
+        """
+        source = ASTSource(task.function, task.signature, constexprs=task.constants, attrs=task.attributes)
+        backend, stages, made = make_backend(self._target), dict[str, Any](), dict[str, Any]()
+        try:
+            options = backend.parse_options({"enable_fp_fusion": True} | task.options)
+            backend.add_stages(stages, options, source.language)
+            facts = {"target": self._target, **vars(options)}
+            context = ir.context()
+            ir.load_dialects(context)
+            backend.load_dialects(context)
+            implementations, modules = backend.get_codegen_implementation(options), backend.get_module_map()
+            module = source.make_ir(self._target, options, implementations, modules, context)
+            for name, stage in stages.items():
+                made[name] = module = stage(module, facts)
+                reason = self._architecture and too_much_shared_memory(
+                    self._architecture, facts.get("shared", 0)
+                )
+                if reason:
+                    raise LaunchError(f"{reason}; fewer num_stages or smaller tiles need less")
+        except LaunchError:
+            raise
+        except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
+            raise CompileError(_message(error)) from None
+        return _kernel(facts, made["ptx"], made["cubin"], task.passed)
 
 
 def _load(source: str) -> ModuleType:
@@ -111,16 +145,6 @@ class _Task(NamedTuple):
     def key(self) -> str:
         """Equal for equal binaries."""
         return repr((self.function.__name__, *self[1:]))
-
-    def compiled(self, target: GPUTarget) -> TritonKernel:
-        """Compile; raises CompileError."""
-        source = ASTSource(self.function, self.signature, constexprs=self.constants, attrs=self.attributes)
-        options = {"enable_fp_fusion": True} | self.options
-        try:
-            compiled = triton.compile(source, target=target, options=options)
-        except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
-            raise CompileError(_message(error)) from None
-        return _kernel(compiled, self.passed)
 
 
 def _task(module: ModuleType, entry: str) -> _Task:
@@ -168,10 +192,11 @@ def _parsed(entry: str) -> tuple[str, list[str], dict[str, Any]]:
     return call.func.id, [ast.literal_eval(item) for item in call.args], values
 
 
-def _kernel(compiled: Any, passed: Sequence[tuple[int, str]]) -> TritonKernel:
+def _kernel(
+    facts: Mapping[str, Any], ptx: str, cubin: bytes, passed: Sequence[tuple[int, str]]
+) -> TritonKernel:
     """What a launch needs; raises CompileError if the kernel's parameters are not what is passed."""
-    facts, cubin = compiled.metadata, compiled.asm["cubin"]
-    sizes = _parameter_bytes(compiled.asm["ptx"])
+    sizes = _parameter_bytes(ptx)
     expected = [_type_bytes(kind) for _, kind in passed]
     hidden = sizes[len(expected) :]
     if sizes[: len(expected)] != expected or any(size != 8 for size in hidden):
@@ -180,16 +205,16 @@ def _kernel(compiled: Any, passed: Sequence[tuple[int, str]]) -> TritonKernel:
             "are the dtypes of the space those of the kernel?"
         )
     for kind in ("global", "profile"):
-        if size := getattr(facts, f"{kind}_scratch_size", 0):
+        if size := facts.get(f"{kind}_scratch_size", 0):
             raise CompileError(
                 f"the kernel asks for {size} bytes of {kind} scratch memory for each block, which autotune "
                 "does not provide; pointers need none, descriptors made in the kernel do"
             )
     return TritonKernel(
-        symbol=facts.name,
-        warps=facts.num_warps,
-        shared_bytes=facts.shared,
-        cluster=facts.num_ctas,
+        symbol=facts["name"],
+        warps=facts["num_warps"],
+        shared_bytes=facts["shared"],
+        cluster=facts["num_ctas"],
         passed=tuple(place for place, _ in passed),
         hidden=len(hidden),
         cubin=cubin,

@@ -19,7 +19,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, COLD, Address, backend
-from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError
+from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
 from autotune.processes.child import Child
 from autotune.processes.fork_server import preload
 
@@ -150,3 +150,5 @@ def _compile(
         return compiler.compile(source, options, names)
     except CompileError as error:
         return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")
+    except LaunchError as error:
+        return Failure(Status.LAUNCH_ERROR, str(error))

@@ -12,7 +12,7 @@ from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import completed, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
-from autotune.errors import CompileError
+from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
 from tests.sampled_configurations import sampled
@@ -110,6 +110,18 @@ def test_what_does_not_compile_is_refused_with_its_reason(source, entry, reason)
     )
     with pytest.raises(CompileError, match=reason):
         cuda_compiler("sm_90", TRITON).compile(source or text, (), (entry,))
+
+
+def test_too_much_shared_memory_is_known_before_a_launch():
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x):\n"
+        "    tile = x + tl.arange(0, 256)[:, None] * 256 + tl.arange(0, 256)[None, :]\n"
+        "    tl.store(tile, tl.load(tile).T)\n"
+    )
+    with pytest.raises(
+        LaunchError, match="too much shared memory: 262,144 bytes in a block, at most 232,448"
+    ):
+        cuda_compiler("sm_90", TRITON).compile(text, (), ("f('*fp32:16', num_warps=32)",))
 
 
 def test_arguments_of_another_size_are_refused():
