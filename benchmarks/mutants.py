@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT))
 from autotune.compilers.kernel_source import perturbed, read_source
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
-from autotune.core.trials import Binary, Failure, Verdict
+from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.device_process import verify_once
@@ -263,8 +263,8 @@ class Verifier:
             if failure is not None:
                 self._worker.close()  # it may have written anywhere
                 return failure
-            verdict = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
-            failure = verdict.failure if isinstance(verdict, Verdict) else verdict
+            found = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
+            failure = found if isinstance(found, Failure) else None
         return failure
 
 

@@ -32,9 +32,7 @@ def count_instructions(context: TuningContext, instance: KernelInstance) -> Coun
     data = counted.text.encode() + b"\0"
     own = {name: symbol for name, symbol in symbols.items() if name != symbol}
     binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-    found: bytes | Failure = context.worker.prepare(instance.problem) or context.worker.run(
-        variable_after_run, binary, instance.problem, VARIABLE, timeout_s=context.timeout_s
-    )
+    found: bytes | Failure = context.run_on(instance.problem, variable_after_run, binary, VARIABLE)
     if isinstance(found, Failure):
         raise SetupError(f"{found.status.value}: {found.detail}")
     return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotune.compilers.base import Compiler, cuda_compiler, driver_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
@@ -22,6 +22,9 @@ from autotune.devices import BACKENDS, COLD, Address, backend
 from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
 from autotune.processes.child import Child
 from autotune.processes.fork_server import preload
+
+if TYPE_CHECKING:  # the children need not load it
+    from autotune.evaluation.instance import KernelInstance
 
 Compilation = Binary | Failure
 
@@ -59,6 +62,10 @@ class CompilerPool:
     def submit(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Future[Compilation]:
         """Queue one source, with the C++ names to look up; its result may be a Failure."""
         return self._threads.submit(self._compile, source, tuple(options), tuple(names))
+
+    def compile(self, instance: KernelInstance) -> Future[Compilation]:
+        """Queue the source of a configuration."""
+        return self.submit(instance.source, instance.options, instance.names)
 
     def close(self) -> None:
         """Cancel what is queued and kill the processes."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Value
-from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Rule, Status, Verdict
+from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
@@ -179,13 +179,16 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     return stopwatch
 
 
-def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Verdict:
-    """Verify a configuration on one problem without timing it; its program stays loaded."""
+def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) -> bool | Failure:
+    """Verify a configuration on one problem without timing it; its program stays loaded.
+
+    Returns whether it can be repeated without restoring its arrays, or what is wrong.
+    """
     try:
         verdict = verify(state.program(binary, keep=True), problem, state.buffers(problem))
-        return replace(verdict, failure=verdict.failure and state.save_arrays(verdict.failure, problem))
     except LaunchError as error:
-        return Verdict(_refused(error), repeatable=False)
+        return _refused(error)
+    return state.save_arrays(verdict.failure, problem) if verdict.failure else verdict.repeatable
 
 
 def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Failure | None:

@@ -339,7 +339,7 @@ class Evaluator:
             is_answer = self._is_measured(earlier) if earlier.status is Status.OK else not earlier.by_machine
             if is_answer:
                 return Ready(instance, None, earlier, is_journaled=True)
-        compilation = self._pool.submit(instance.source, instance.options, instance.names)
+        compilation = self._pool.compile(instance)
         return Ready(instance, compilation, None, is_journaled=False)
 
 

@@ -104,7 +104,7 @@ class TrustingWorker(Worker):
             full = self._maker.problem_instance(config, problem.definition)
         except ExpressionError as error:
             raise SetupError(f"{self._maker.space.spec.path}: {config}: {error}") from None
-        binary = self._pool.submit(instance.source, instance.options, instance.names).result()
+        binary = self._pool.compile(instance).result()
         if isinstance(binary, Failure) or binary.sha256 == unlike:
             return binary if isinstance(binary, Failure) else unlike
         bare = replace(full, trusted="", expected=())

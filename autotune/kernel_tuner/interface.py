@@ -193,7 +193,7 @@ def run_kernel(
         options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
         with open_context(task, options, progress) as context:
             instance = context.maker.make(task.spec.default)
-            compiled = context.pool.submit(instance.source, instance.options, instance.names).result()
+            compiled = context.pool.compile(instance).result()
             if isinstance(compiled, Failure):
                 raise SetupError(f"{kernel_name}: {compiled.status.value}: {compiled.detail}")
             left = context.worker.run(

@@ -209,23 +209,21 @@ def _last_round(
             return journaled
         context.observer.last_round(len(chosen))
         outcome = remeasure(context, chosen, until_s)
-        failures = dict(outcome.rejected)
+        failures = outcome.rejected
         if not failures:
-            stored = {
-                trial.config: trial
-                for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
-            }
-            found = check_configurations(context, [config for config in stored if config not in passed])
-            if not found:
+            stored = [
+                trial.config for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
+            ]
+            failures = check_configurations(context, [config for config in stored if config not in passed])
+            if not failures:
                 context.journal.append_finals(outcome.measurements)
                 return outcome.measurements
-            passed |= stored.keys() - found.keys()
-            failures = {stored[config].key: failure for config, failure in found.items()}
-        if default.key in failures:
-            raise SetupError(f"the default fails in the last round: {failures[default.key].detail}")
+            passed |= set(stored) - failures.keys()
+        if default.config in failures:
+            raise SetupError(f"the default fails in the last round: {failures[default.config].detail}")
         for trial in chosen:
-            if trial.key in failures:
-                trials[trial.config] = _failed(context, trial, failures[trial.key])
+            if trial.config in failures:
+                trials[trial.config] = _failed(context, trial, failures[trial.config])
 
 
 def _journaled_round(

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import Stage
-from autotune.core.trials import Objective, Trial
+from autotune.core.trials import Binary, Failure, Objective, Trial
 from autotune.devices import cold_environment
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, KernelInstance, environment
@@ -31,7 +32,7 @@ from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
-from autotune.evaluation.work_item import MeasurementPolicy
+from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance
 from autotune.evaluation.worker import DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.files import user_folder
@@ -117,6 +118,30 @@ class TuningContext:
     skips_sanitizer: bool  # although there may be one
     observer: Observer
     fleet: Fleet | None = None
+
+    def run_on(
+        self,
+        problem: ProblemInstance,
+        function: Callable[..., Any],
+        binary: Binary,
+        *arguments: Any,
+        timeout_s: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Run `function(state, binary, problem, ...)` on the device; return its answer or a Failure."""
+        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        return self.worker.prepare(problem) or self.worker.run(
+            function, binary, problem, *arguments, timeout_s=limit_s, **options
+        )
+
+    def verify(
+        self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
+    ) -> bool | Failure:
+        """Verify a configuration on one problem: whether it can be repeated without restoring its arrays."""
+        repeatable: bool | Failure = self.run_on(problem, verify_once, binary, timeout_s=timeout_s)
+        if isinstance(repeatable, Failure):
+            self.worker.close()  # it may have written anywhere
+        return repeatable
 
 
 def scoring_of(task: TuningTask, options: Options) -> Scoring:

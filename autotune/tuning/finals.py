@@ -12,22 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from autotune.core.records import NOISY
+from autotune.core.records import NOISY, Config
 from autotune.core.stages import Stage
 from autotune.core.trials import (
-    Binary,
     Failure,
     Measurement,
     Objective,
     Rule,
     Status,
     Trial,
-    Verdict,
     median_interval,
 )
 from autotune.errors import ExpressionError
-from autotune.evaluation.device_process import conditions, energy, verify_once
-from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.device_process import conditions, energy
 from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
 from autotune.tuning.context import TuningContext
 from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_shifts
@@ -46,10 +43,10 @@ UNSTEADY_SHARE = 0.1  # share of unsteady controls from which the machine counts
 
 @dataclass(frozen=True)
 class Finals:
-    """Outcome of the last round; `measurements` and `rejected` are by content key."""
+    """Outcome of the last round: measurements by content key, and why configurations were rejected."""
 
     measurements: Mapping[str, Measurement]
-    rejected: Mapping[str, Failure]
+    rejected: Mapping[Config, Failure]
 
 
 def by_score(trials: Iterable[Trial]) -> list[Trial]:
@@ -105,19 +102,15 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 
     Trials that fail here are returned too, so that the last round rejects them and reports why.
     """
-    series, rejected = [], dict[str, Failure]()
-    for trial, instance, binary in _compile(context, trials):
-        if isinstance(binary, Failure):
-            rejected[instance.key] = binary
-        else:
-            batch = trial.measurement.batch if trial.measurement else 1
-            series.append(Series(Finalist(instance, binary, trial, batch > 1), batch))
+    rejected: dict[Config, Failure] = {}
+    series = []
+    for finalist in _compile(context, trials, rejected):
+        batch = finalist.trial.measurement.batch if finalist.trial.measurement else 1
+        series.append(Series(replace(finalist, repeatable=batch > 1), batch))
     Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, until_s)
-    failed = [trial for trial in trials if trial.key in rejected]
-    times_ms = {timed.key: median(timed.values_ms) for timed in series if timed.key not in rejected}
-    ranked = sorted(
-        (trial for trial in trials if trial.key in times_ms), key=lambda trial: times_ms[trial.key]
-    )
+    failed = [trial for trial in trials if trial.config in rejected]
+    left = [timed for timed in series if timed.config not in rejected]
+    ranked = [timed.finalist.trial for timed in sorted(left, key=lambda timed: median(timed.values_ms))]
     return failed + ranked[:MAX_FINALISTS]
 
 
@@ -128,34 +121,32 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
     context.worker.renew()
-    by_key: dict[str, Finalist] = {}
-    rejected: dict[str, Failure] = {}
-    for trial, instance, binary in _compile(context, trials):
-        if isinstance(binary, Failure):
-            rejected[instance.key] = binary
-        else:
-            by_key[instance.key] = Finalist(instance, binary, trial, repeatable=False)
+    last_round = _LastRound(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     seeds = _seeds(context)
     for number in range(len(seeds)):
-        _verify_all(context, by_key, rejected, seeds, number)
-    measurements = _time_all(context, by_key, rejected, until_s)
-    if context.policy.energy_s > 0 and not rejected:
-        measurements = _add_energy(context, by_key, measurements, rejected)
-    return Finals(_add_values(context, by_key, measurements, rejected), rejected)
+        last_round.verify(seeds, number)
+    measurements = last_round.time(until_s)
+    if context.policy.energy_s > 0 and not last_round.rejected:
+        measurements = last_round.with_energy(measurements)
+    measurements = last_round.with_values(measurements)
+    keys = {trial.config: trial.key for trial in trials}
+    return Finals({keys[config]: found for config, found in measurements.items()}, last_round.rejected)
 
 
 def _compile(
-    context: TuningContext, trials: Sequence[Trial]
-) -> Iterator[tuple[Trial, KernelInstance, Binary | Failure]]:
-    """Compile all trials in parallel and yield them in order."""
+    context: TuningContext, trials: Sequence[Trial], rejected: dict[Config, Failure]
+) -> Iterator[Finalist]:
+    """Compile all trials in parallel and yield them in order; those that fail are rejected."""
     instances = [context.maker.make(trial.config) for trial in trials]
-    compilations = [
-        context.pool.submit(instance.source, instance.options, instance.names) for instance in instances
-    ]
+    compilations = [context.pool.compile(instance) for instance in instances]
     for done, (trial, instance, compilation) in enumerate(zip(trials, instances, compilations, strict=True)):
         context.observer.stage(Stage("last round: compiling", done + 1, len(trials)))
-        yield trial, instance, compilation.result()
+        binary = compilation.result()
+        if isinstance(binary, Failure):
+            rejected[trial.config] = binary
+        else:
+            yield Finalist(instance, binary, trial, repeatable=False)
 
 
 def _seeds(context: TuningContext) -> tuple[int, ...]:
@@ -169,60 +160,92 @@ def _seeds(context: TuningContext) -> tuple[int, ...]:
     return (*fresh, 0)
 
 
-def _verify_all(
-    context: TuningContext,
-    by_key: dict[str, Finalist],
-    rejected: dict[str, Failure],
-    seeds: Sequence[int],
-    number: int,
-) -> None:
-    """Verify every finalist on the inputs of one of the seeds; the last seed is the one that is timed."""
-    worker, seed = context.worker, seeds[number]
-    for done, (key, finalist) in enumerate(by_key.items(), number * len(by_key) + 1):
-        if key in rejected:
-            continue
-        context.observer.stage(Stage("last round: verifying", done, len(seeds) * len(by_key)))
-        definition = finalist.instance.problem.definition
-        problem = context.maker.problem_instance(
-            finalist.instance.config, replace(definition, seed=definition.seed + seed)
-        )
-        verdict: Verdict | Failure = worker.prepare(problem) or worker.run(
-            verify_once, finalist.binary, problem, timeout_s=context.timeout_s
-        )
-        if isinstance(verdict, Failure):
-            rejected[key] = verdict
-        elif verdict.failure is not None:
-            rejected[key] = verdict.failure
-            worker.close()  # it may have written anywhere
-        else:
-            by_key[key] = replace(finalist, repeatable=verdict.repeatable)
+class _LastRound:
+    """The finalists by configuration, and why some of them are rejected."""
 
+    def __init__(self, context: TuningContext, trials: Sequence[Trial]) -> None:
+        """Compile the finalists."""
+        self._context = context
+        self.rejected: dict[Config, Failure] = {}
+        compiled = _compile(context, trials, self.rejected)
+        self._finalists = {finalist.trial.config: finalist for finalist in compiled}
 
-def _time_all(
-    context: TuningContext, by_key: Mapping[str, Finalist], rejected: dict[str, Failure], until_s: float
-) -> dict[str, Measurement]:
-    """Time the finalists that are left in turns; the first one is timed as two, which gives the noise."""
-    series = _with_batches([finalist for key, finalist in by_key.items() if key not in rejected])
-    control = [Series(timed.finalist, timed.batch) for timed in series[:1]]
-    turns = Turns(context, series + control, rejected)
-    _run_rounds(turns, series, rejected, until_s)
-    found = context.worker.run(conditions, timeout_s=context.timeout_s)
-    left = [timed for timed in series if timed.key not in rejected]
-    noise = None
-    if control and control[0].key not in rejected:
-        remove_shifts(left if rejected else series + control)
-        noise = round(abs(median(control[0].values_ms) / median(series[0].values_ms) - 1), 5)
-    return {
-        timed.key: Measurement(
-            tuple(timed.values_ms),
-            Rule.FINALS,
-            batch=timed.batch,
-            conditions={} if isinstance(found, Failure) else dict(found),
-            chosen_from=len(left),
-            noise=noise,
-        )
-        for timed in left
-    }
+    def _left(self) -> list[Finalist]:
+        return [one for config, one in self._finalists.items() if config not in self.rejected]
+
+    def verify(self, seeds: Sequence[int], number: int) -> None:
+        """Verify every finalist on the inputs of one of the seeds; the last seed is the one that is timed."""
+        context, count = self._context, len(self._finalists)
+        for done, (config, finalist) in enumerate(self._finalists.items(), number * count + 1):
+            if config in self.rejected:
+                continue
+            context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
+            definition = finalist.instance.problem.definition
+            problem = context.maker.problem_instance(
+                config, replace(definition, seed=definition.seed + seeds[number])
+            )
+            repeatable = context.verify(finalist.binary, problem)
+            if isinstance(repeatable, Failure):
+                self.rejected[config] = repeatable
+            else:
+                self._finalists[config] = replace(finalist, repeatable=repeatable)
+
+    def time(self, until_s: float) -> dict[Config, Measurement]:
+        """Time the finalists that are left in turns; the first one is timed as two, which gives the noise."""
+        context, rejected = self._context, self.rejected
+        series = _with_batches(self._left())
+        control = [Series(timed.finalist, timed.batch) for timed in series[:1]]
+        turns = Turns(context, series + control, rejected)
+        _run_rounds(turns, series, rejected, until_s)
+        found = context.worker.run(conditions, timeout_s=context.timeout_s)
+        left = [timed for timed in series if timed.config not in rejected]
+        noise = None
+        if control and control[0].config not in rejected:
+            remove_shifts(left if rejected else series + control)
+            noise = round(abs(median(control[0].values_ms) / median(series[0].values_ms) - 1), 5)
+        return {
+            timed.config: Measurement(
+                tuple(timed.values_ms),
+                Rule.FINALS,
+                batch=timed.batch,
+                conditions={} if isinstance(found, Failure) else dict(found),
+                chosen_from=len(left),
+                noise=noise,
+            )
+            for timed in left
+        }
+
+    def with_energy(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
+        """Measure the energy of each finalist; those for which that fails are rejected."""
+        context, found = self._context, {}
+        for config, measurement in measurements.items():
+            finalist = self._finalists[config]
+            answer: float | Failure | None = context.run_on(
+                finalist.instance.problem,
+                energy,
+                finalist.binary,
+                timeout_s=context.timeout_s + context.policy.energy_limit_s,
+                run_ms=measurement.median_ms,
+                seconds=context.policy.energy_s,
+                repeatable=finalist.repeatable,
+            )
+            if isinstance(answer, Failure):
+                self.rejected[config] = answer
+            elif answer is None:
+                self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, "the device counted no energy")
+            else:
+                found[config] = replace(measurement, energy_j=answer)
+        return found
+
+    def with_values(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
+        """Compute the user's objective of each finalist; those for which that fails are rejected."""
+        found = {}
+        for config, measurement in measurements.items():
+            try:
+                found[config] = self._context.scoring.valued(self._finalists[config].trial, measurement)
+            except ExpressionError as error:
+                self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
+        return found
 
 
 def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
@@ -243,7 +266,7 @@ def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
 
 
 def _run_rounds(
-    turns: Turns, series: Sequence[Series], rejected: Mapping[str, Failure], until_s: float
+    turns: Turns, series: Sequence[Series], rejected: Mapping[Config, Failure], until_s: float
 ) -> None:
     """Run ROUNDS, and more while none is rejected and the fastest one's time is not precise."""
     turns.run(ROUNDS, until_s)
@@ -252,52 +275,6 @@ def _run_rounds(
         if rejected or is_precise(series) or time.perf_counter() > until_s:
             return
         turns.run(ROUNDS, until_s)
-
-
-def _add_energy(
-    context: TuningContext,
-    by_key: Mapping[str, Finalist],
-    measurements: Mapping[str, Measurement],
-    rejected: dict[str, Failure],
-) -> dict[str, Measurement]:
-    """Measure the energy of each finalist; those for which that fails are rejected."""
-    worker, policy = context.worker, context.policy
-    found = {}
-    for key, measurement in measurements.items():
-        finalist = by_key[key]
-        problem = finalist.instance.problem
-        answer: float | Failure | None = worker.prepare(problem) or worker.run(
-            energy,
-            finalist.binary,
-            problem,
-            timeout_s=context.timeout_s + policy.energy_limit_s,
-            run_ms=measurement.median_ms,
-            seconds=policy.energy_s,
-            repeatable=finalist.repeatable,
-        )
-        if isinstance(answer, Failure):
-            rejected[key] = answer
-        elif answer is None:
-            rejected[key] = Failure(Status.MEASUREMENT_ERROR, "the device counted no energy")
-        else:
-            found[key] = replace(measurement, energy_j=answer)
-    return found
-
-
-def _add_values(
-    context: TuningContext,
-    by_key: Mapping[str, Finalist],
-    measurements: Mapping[str, Measurement],
-    rejected: dict[str, Failure],
-) -> dict[str, Measurement]:
-    """Compute the user's objective of each finalist; those for which that fails are rejected."""
-    found = {}
-    for key, measurement in measurements.items():
-        try:
-            found[key] = context.scoring.valued(by_key[key].trial, measurement)
-        except ExpressionError as error:
-            rejected[key] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
-    return found
 
 
 def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:

@@ -123,7 +123,7 @@ def _measured(
     while left := [trial for config, trial in trials.items() if config not in failures]:
         context.observer.last_round(len(left))
         outcome = remeasure(context, left)
-        found = {one.config: outcome.rejected[one.key] for one in left if one.key in outcome.rejected}
+        found = outcome.rejected
         if not found:
             stored = winner_and_ties(left, outcome.measurements, Objective.TIME)
             unchecked = [one.config for one in stored if one.config not in passed]

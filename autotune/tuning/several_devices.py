@@ -16,9 +16,9 @@ from statistics import median, median_low
 import numpy as np
 
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, DeviceScale, Failure, Verdict, median_interval
+from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
 from autotune.errors import SetupError
-from autotune.evaluation.device_process import sample, verify_once
+from autotune.evaluation.device_process import sample
 from autotune.evaluation.fleet import Fleet, RemoteWorker
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import TuningContext
@@ -44,7 +44,8 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
     compiled = list(_compiled(context))
     with ThreadPoolExecutor(len(names)) as threads:
-        timed = list(threads.map(lambda name: _times(context, fleet.worker(name), compiled), names))
+        there = [replace(context, worker=fleet.worker(name)) for name in names]
+        timed = list(threads.map(lambda own: _times(own, compiled), there))
     scales = scales_of(dict(zip(names, timed, strict=True)))
     context.journal.append_devices(scales)
     unlike = {name: scale for name, scale in scales.items() if not is_alike(scale)}
@@ -97,7 +98,7 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
     instances = [context.maker.make(config) for config in configs]
-    compilations = [context.pool.submit(one.source, one.options, one.names) for one in instances]
+    compilations = [context.pool.compile(one) for one in instances]
     return [
         (instance, binary)
         for instance, compilation in zip(instances, compilations, strict=True)
@@ -105,27 +106,22 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
     ]
 
 
-def _times(
-    context: TuningContext, worker: RemoteWorker, compiled: Sequence[tuple[KernelInstance, Binary]]
-) -> _Times:
-    """Time the configurations in turns on one device, after verifying them there."""
+def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]) -> _Times:
+    """Time the configurations in turns on the context's device, after verifying them there."""
     times: _Times = [[] for _ in compiled]
     runs: dict[int, bool] = {}  # the configurations that passed, and whether they can be repeated
     for number, (instance, binary) in enumerate(compiled):
-        verdict: Verdict | Failure = worker.prepare(instance.problem) or worker.run(
-            verify_once, binary, instance.problem, timeout_s=context.timeout_s
-        )
-        if isinstance(verdict, Verdict) and verdict.failure is None:
-            runs[number] = verdict.repeatable
+        found = context.verify(binary, instance.problem)
+        if not isinstance(found, Failure):
+            runs[number] = found
     for _ in range(ROUNDS):
         for number, repeatable in list(runs.items()):
             instance, binary = compiled[number]
-            answer: tuple[float, ...] | Failure = worker.prepare(instance.problem) or worker.run(
+            answer: tuple[float, ...] | Failure = context.run_on(
+                instance.problem,
                 sample,
                 binary,
-                instance.problem,
                 context.policy.conditions,
-                timeout_s=context.timeout_s,
                 count=2,
                 batch=context.journal.batch or 1,
                 repeatable=repeatable,
@@ -150,7 +146,7 @@ def repeat_last_round(context: TuningContext, fleet: Fleet, result: Result, limi
     context.observer.stage(Stage(f"repeating the last round on {second}"))
     there = replace(context, worker=fleet.worker(second))
     outcome = remeasure(there, chosen, time.perf_counter() + limit_s)
-    if failure := outcome.rejected.get(result.winner.key):
+    if failure := outcome.rejected.get(result.winner.config):
         context.observer.warn(
             f"warning: the best fails on {second}: {failure.status.value}: {failure.detail}"
         )

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
-from autotune.core.trials import Binary, Failure, Status, Verdict
-from autotune.evaluation.compiler_pool import Compilation
-from autotune.evaluation.device_process import verify_once
+from autotune.core.trials import Failure, Status
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
@@ -98,10 +97,7 @@ def on_other_data(
     """
     default = context.maker.make(context.task.spec.default)
     named = {default.config: default, **instances} if instances else {}
-    compilations = {
-        config: context.pool.submit(instance.source, instance.options, instance.names)
-        for config, instance in named.items()
-    }
+    compilations = {config: context.pool.compile(instance) for config, instance in named.items()}
     failures: dict[Config, Failure] = {}
     for name in DATA_SETS:
         context.observer.stage(Stage(f"last round: data {name}"))
@@ -115,25 +111,16 @@ def on_other_data(
                 sizes = size_text(problem.definition.sizes)
                 if sizes in unfit or config in failures:
                     continue
-                failure = _verified(context, binary, problem, context.timeout_s)
-                if failure is not None and config == default.config:
+                found = context.verify(binary, problem)
+                if isinstance(found, Failure) and config == default.config:
                     unfit.add(sizes)
-                elif failure is not None and failure.status in FINDINGS and not failure.by_machine:
-                    failures[config] = replace(failure, detail=f"with data {name}: {failure.detail}")
+                elif _is_finding(found):
+                    failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
     return failures
 
 
-def _verified(
-    context: TuningContext, binary: Binary, problem: ProblemInstance, timeout_s: float
-) -> Failure | None:
-    """Verify a configuration on one problem; a worker in which it failed is closed."""
-    verdict: Verdict | Failure = context.worker.prepare(problem) or context.worker.run(
-        verify_once, binary, problem, timeout_s=timeout_s
-    )
-    failure = verdict.failure if isinstance(verdict, Verdict) else verdict
-    if failure is not None:
-        context.worker.close()  # it may have written anywhere
-    return failure
+def _is_finding(found: bool | Failure) -> TypeGuard[Failure]:
+    return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine
 
 
 def with_other_schedules(
@@ -147,7 +134,7 @@ def with_other_schedules(
     if not _is_c(context):
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in instances]
-    compilations = [_submit(context, instances[config], seed) for config, seed in builds]
+    compilations = [context.pool.compile(_perturbed(instances[config], seed)) for config, seed in builds]
     failures: dict[Config, Failure] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
         context.observer.stage(Stage("last round: other schedules", done, len(builds)))
@@ -155,17 +142,16 @@ def with_other_schedules(
         if config in failures or isinstance(binary, Failure):
             continue
         for problem in _problems(instances[config]):
-            failure = _verified(context, binary, problem, min(MAX_S, context.timeout_s))
-            if failure is None:
-                continue
-            if failure.status in FINDINGS and not failure.by_machine:
-                failures[config] = replace(failure, detail=f"with schedule {seed}: {failure.detail}")
-            break
+            found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
+            if _is_finding(found):
+                failures[config] = replace(found, detail=f"with schedule {seed}: {found.detail}")
+            if isinstance(found, Failure):
+                break
     return failures
 
 
-def _submit(context: TuningContext, instance: KernelInstance, seed: int) -> Future[Compilation]:
-    return context.pool.submit(perturbed(instance.source, seed), instance.options, instance.names)
+def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
+    return replace(instance, source=perturbed(instance.source, seed))
 
 
 def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
@@ -190,10 +176,7 @@ def sanitized(context: TuningContext, instances: Mapping[Config, KernelInstance]
     if context.sanitizer is None or not configs:
         return {}
     context.observer.stage(Stage("last round: compute-sanitizer"))
-    compilations = [
-        context.pool.submit(instances[config].source, instances[config].options, instances[config].names)
-        for config in configs
-    ]
+    compilations = [context.pool.compile(instances[config]) for config in configs]
     runs: list[Run] = []
     compiled = []
     for config, compilation in zip(configs, compilations, strict=True):

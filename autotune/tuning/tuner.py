@@ -208,7 +208,7 @@ def profile_once(
         open_context(task, own, observer, FULL_POLICY, processes) as context,
     ):
         instance = context.maker.make(config)
-        binary = context.pool.submit(instance.source, instance.options, instance.names).result()
+        binary = context.pool.compile(instance).result()
         if isinstance(binary, Failure):
             raise SetupError(f"{binary.status.value}: {binary.detail}")
         context.worker.close()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
+from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Trial, median_interval
 from autotune.evaluation.device_process import sample
@@ -40,9 +41,9 @@ class Series:
     values_ms: list[float] = field(default_factory=list)
 
     @property
-    def key(self) -> str:
-        """The content key of the finalist's configuration."""
-        return self.finalist.instance.key
+    def config(self) -> Config:
+        """The finalist's configuration."""
+        return self.finalist.instance.config
 
 
 class Turns:
@@ -52,7 +53,7 @@ class Turns:
         self,
         context: TuningContext,
         series: Sequence[Series],
-        rejected: dict[str, Failure],
+        rejected: dict[Config, Failure],
         summarize: Callable[[tuple[float, ...]], float] = mean,
         what: str = "last round: timing",
     ) -> None:
@@ -61,7 +62,7 @@ class Turns:
         Args:
             context: The open run.
             series: What to time; values are appended to it.
-            rejected: Failures by content key; a series that fails is added and no longer timed.
+            rejected: Failures by configuration; a series that fails is added and no longer timed.
             summarize: Makes one value of the samples of one turn.
             what: What the turns are for, as the progress says it.
         """
@@ -79,24 +80,22 @@ class Turns:
             self._context.observer.stage(Stage(f"{self._what}, round", self._rounds, last))
             self._random.shuffle(self._order)  # so that no series always follows the same neighbour
             for series in self._order:
-                if series.key not in self._rejected:
+                if series.config not in self._rejected:
                     self._time(series)
 
     def _time(self, series: Series) -> None:
-        finalist, worker = series.finalist, self._context.worker
-        problem = finalist.instance.problem
-        answer: tuple[float, ...] | Failure = worker.prepare(problem) or worker.run(
+        finalist = series.finalist
+        answer: tuple[float, ...] | Failure = self._context.run_on(
+            finalist.instance.problem,
             sample,
             finalist.binary,
-            problem,
             self._context.policy.conditions,
-            timeout_s=self._context.timeout_s,
             count=SAMPLES_PER_TURN,
             batch=series.batch,
             repeatable=finalist.repeatable,
         )
         if isinstance(answer, Failure):
-            self._rejected[series.key] = answer
+            self._rejected[series.config] = answer
         else:
             series.values_ms.append(self._summarize(answer))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autotune.compilers.kernel_source import read_source
-from autotune.core.trials import Failure, Verdict
+from autotune.core.trials import Failure
 from autotune.devices import BACKENDS, Address, backend, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.device_process import verify_once
@@ -47,10 +47,9 @@ def what_is_wrong(worker, binary, problems):
     if failure is not None:
         return failure
     for problem in problems:
-        verdict = worker.run(verify_once, binary, problem, timeout_s=60)
-        failure = verdict.failure if isinstance(verdict, Verdict) else verdict
-        if failure is not None:
-            return failure
+        found = worker.run(verify_once, binary, problem, timeout_s=60)
+        if isinstance(found, Failure):
+            return found
     return None
 
 

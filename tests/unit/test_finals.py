@@ -118,7 +118,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
         ]
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
         failing, whole = (remeasure(context, chosen) for chosen in (trials, trials[::2]))
-    assert list(failing.rejected) == [trials[1].key] and not whole.rejected
+    assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
     assert asked.count(energy) == len(whole.measurements) == 2
 

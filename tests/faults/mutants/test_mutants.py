@@ -11,6 +11,7 @@ import yaml
 
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
+from autotune.core.trials import Failure
 from autotune.devices import Address, backend, cold_environment
 from autotune.evaluation.device_process import run_work_item, verify_once
 from autotune.evaluation.instance import InstanceMaker
@@ -69,6 +70,6 @@ def test_a_mutant_never_wins(mutant, worker_of):
         maker.problem_instance(candidate.config, replace(definition, seed=seed)) for seed in (*FRESH_SEEDS, 0)
     ]
     verdicts = [worker.run(verify_once, binary, problem, timeout_s=60) for problem in problems]
-    assert any(verdict.failure for verdict in verdicts), (
+    assert any(isinstance(verdict, Failure) for verdict in verdicts), (
         f"{mutant['why']}, and the last round does not see it"
     )
