@@ -41,7 +41,19 @@ class SpaceError(InputError):
 
 
 class ExpressionError(InputError):
-    """An expression does not parse, names something unknown or cannot be evaluated."""
+    """An expression does not parse, names something unknown or cannot be evaluated.
+
+    `place` is where the space file has it, such as `launch[0].grid[1]`; empty where that is not known.
+    """
+
+    def __init__(self, message: str, place: str = "") -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.message = message
+        self.place = place
+
+    def at(self, place: str) -> "ExpressionError":
+        """The same error of an expression that is inside of a place."""
+        return ExpressionError(self.message, f"{place}.{self.place}" if self.place else place)
 
 
 class JournalError(InputError):

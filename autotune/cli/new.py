@@ -45,7 +45,12 @@ def run(parsed: argparse.Namespace) -> None:
         _run_triton(path, parsed.entry)
         return
     if path.suffix in (".py", ".yaml", ".yml"):
-        raise InputError(f"{path}: expected a kernel source, such as {path.stem}.cu or {path.stem}.cl")
+        near = (
+            f"this is a space already; search it with: autotune search {path}"
+            if path.suffix in (".yaml", ".yml")
+            else f"expected a kernel source, such as {path.stem}.cu or {path.stem}.cl"
+        )
+        raise InputError(f"{path}: {near}")
     name = _name(path)
     space, reference = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py"))
     made, complaint = _scaffold(path, name, parsed.entry)

@@ -111,9 +111,11 @@ class _Reader:
                     return match[0]
                 places = (*self._folders, packaged("kernels"))
                 near = nearest(match[1], (file.name for folder in places for file in folder.glob("*.h*")))
+                line = text.count("\n", 0, match.start()) + 1
                 raise InputError(
-                    f'{path}: #include "{match[1]}" is neither in its folder nor in '
-                    f"{' nor in '.join(map(str, places))}; name the header's folder in include_dirs{near}"
+                    f'{path}:{line}: #include "{match[1]}": no such file in {path.parent} or '
+                    f"{' or '.join(map(str, places))}{near}; {'otherwise ' if near else ''}"
+                    "add the header's folder to include_dirs in the space file"
                 )
             is_there = target.resolve() in {*self._placed, *self._open}
             body = "" if is_there else self.read(target, is_conditional=conditional)

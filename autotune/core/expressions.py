@@ -108,9 +108,25 @@ def as_integer(result: Any, text: str) -> int:
     if isinstance(result, float) and result.is_integer():
         result = int(result)
     if isinstance(result, bool) or not isinstance(result, int):
-        mend = "; ceil_div(A, B) divides and rounds up" if isinstance(result, float) and "/" in text else ""
+        mend = _whole_division(text) if isinstance(result, float) else ""
         raise ExpressionError(f"{text!r} gives {result!r}, expected a whole number{mend}")
     return result
+
+
+def _whole_division(text: str) -> str:
+    """What to write where `/` gives a fraction, as the end of a message; empty without a `/`."""
+    from ast import NodeTransformer, unparse
+
+    class RoundUp(NodeTransformer):
+        def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+            self.generic_visit(node)
+            if not isinstance(node.op, ast.Div):
+                return node
+            return ast.Call(ast.Name("ceil_div"), [node.left, node.right], [])
+
+    tree = _parse_tree(text)
+    plain, rounded = unparse(tree), unparse(RoundUp().visit(tree))
+    return f"; write {rounded} to round up, or // to round down" if rounded != plain else ""
 
 
 def number(expression: Expression, values: Names) -> int | float:

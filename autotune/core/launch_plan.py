@@ -89,7 +89,10 @@ def known_values(
     for name, text in derived.items():
         expression = parse(text)
         if complete or expression.names <= values.keys():
-            values[name] = expression(values)
+            try:
+                values[name] = expression(values)
+            except ExpressionError as error:
+                raise error.at(f"derived.{name}") from None
     return values
 
 
@@ -147,7 +150,13 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
 
 def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:
     """Evaluate the arguments of a problem whose element type is `dtype`; raises ExpressionError."""
-    return tuple(_argument(spec, values, dtype) for spec in specs)
+    found = []
+    for number, spec in enumerate(specs):
+        try:
+            found.append(_argument(spec, values, dtype))
+        except ExpressionError as error:
+            raise error.at(f"arguments[{number}]") from None
+    return tuple(found)
 
 
 def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str) -> Argument:
@@ -210,9 +219,12 @@ def launches(
     """
     is_triton = any(step.constants for step in plan)
     passed = {one.name: one for one in arguments(specs, values, values["DTYPE"])} if is_triton else {}
-    found = [
-        launch for step in plan if parse(step.when)(values) for launch in _repeated(step, values, passed)
-    ]
+    found: list[Launch] = []
+    for number, step in enumerate(plan):
+        try:
+            found += _repeated(step, values, passed) if parse(step.when)(values) else ()
+        except ExpressionError as error:
+            raise error.at(f"launch[{number}]") from None
     if found and found[0].programmatic:  # nothing of the plan is before it
         found[0] = replace(found[0], programmatic=False)
     return tuple(found)
@@ -224,18 +236,18 @@ def _repeated(
     """The launches of one step, every other one with two arrays exchanged."""
     launch = Launch(
         entry=_triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
-        grid=_extent(step.grid, values),
-        block=_extent(step.block, values),
+        grid=_extent("grid", step.grid, values),
+        block=_extent("block", step.block, values),
         shared_bytes=integer(parse(step.shared_bytes), values),
         arguments=step.arguments,
         stream=at_least(0, parse(step.stream or "0"), values),
         cooperative=bool(parse(step.cooperative or "False")(values)),
-        cluster=_extent(step.cluster, values),
+        cluster=_extent("cluster", step.cluster, values),
         programmatic=bool(parse(step.programmatic or "False")(values)),
     )
     count = at_least(0, parse(step.repeat or "1"), values)
     if count > MAX_REPEAT:
-        raise ExpressionError(f"repeat: {step.repeat!r} gives {count}, expected at most {MAX_REPEAT}")
+        raise ExpressionError(f"{step.repeat!r} gives {count}, expected at most {MAX_REPEAT}", "repeat")
     other = dict(zip(step.swap, reversed(step.swap), strict=True))
     exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in step.arguments))
     return tuple(exchanged if number % 2 else launch for number in range(count))
@@ -300,8 +312,13 @@ def symbol_names(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | 
     return tuple(sorted({step.entry for step in launches} | symbols))
 
 
-def _extent(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:
-    numbers = [at_least(1, parse(text), values) for text in texts] + [1] * (3 - len(texts))
+def _extent(name: str, texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:
+    numbers = [1, 1, 1]
+    for axis, text in enumerate(texts):
+        try:
+            numbers[axis] = at_least(1, parse(text), values)
+        except ExpressionError as error:
+            raise error.at(f"{name}[{axis}]") from None
     return numbers[0], numbers[1], numbers[2]
 
 

@@ -36,6 +36,7 @@ from autotune.evaluation.work_item import (
 from autotune.space import Fill, Space
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
+from autotune.space.yaml_document import located
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,8 @@ class InstanceMaker:
         try:
             return self._problem_instance(config, problem, is_check)
         except ExpressionError as error:
-            where = f"{self.space.spec.path}: at {size_text(problem.sizes)}"
-            raise ExpressionError(f"{where}: {error}") from None
+            where = located(self.space.spec.path, error.place)
+            raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
     def _problem_instance(self, config: Config, problem: Problem, is_check: bool) -> ProblemInstance:
         space = self.space
@@ -173,7 +174,7 @@ class InstanceMaker:
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         launches = space.launches(config, problem.sizes)
         if not launches:
-            raise ExpressionError("launch: nothing is launched, because no `when` holds")
+            raise ExpressionError("nothing is launched, because no `when` holds", "launch")
         fills = {item.name: item.fill for item in space.spec.arguments}
         stored = self._stored.of(problem) if self._stored else {}
         arrays = tuple(
@@ -266,7 +267,7 @@ def _size_bytes(array: Argument | Array) -> int:
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:
     found = float(number(parse(text), values))
     if found < 0:
-        raise ExpressionError(f"{what}: {text!r} gives {found}, expected at least 0")
+        raise ExpressionError(f"{text!r} gives {found}, expected at least 0", what)
     return found
 
 

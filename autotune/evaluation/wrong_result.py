@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -74,7 +75,8 @@ def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: N
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
     if len(worst) == 2 and worst[1] <= 2 * _ROUNDING * unit:
-        texts.append("this may be rounding, which verify.rtol in the space file can allow")
+        exponent = math.ceil(math.log10(2 * max(worst[1], unit)))
+        texts.append(f"this may be rounding; `verify: {{rtol: 1e{exponent}}}` in the space file allows it")
     return texts
 
 

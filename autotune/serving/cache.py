@@ -43,10 +43,13 @@ def objective_root(root: str, objective: str) -> str:
 
 def record_path(root: str, folder: str, kernel: str) -> str:
     """The file with a kernel's results on a device; raises InputError if the name cannot be a kernel's."""
-    if kernel == _DEVICE or not is_name(kernel):
+    if kernel == _DEVICE:
+        raise InputError(f"a kernel cannot be called {kernel!r}: the cache has a file of that name")
+    if not is_name(kernel):
+        stem, is_file, _ = str(kernel).rpartition("/")[2].partition(".")
+        near = f", such as {stem}" if is_file and is_name(stem) else " (letters, digits and underscores)"
         raise InputError(
-            f"{kernel!r} cannot be a kernel: expected letters, digits and underscores, as after `kernel:` in "
-            f"its space file, and not {_DEVICE!r}"
+            f"{kernel!r} is not the name of a kernel; write the name after `kernel:` in its space file{near}"
         )
     return f"{root}/{folder}/{kernel}.json"
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from autotune.core.records import Config, DeviceInfo, KernelRecord
+from autotune.core.text import nearest
 from autotune.errors import CacheError, NoConfig
 from autotune.serving.cache import Folder, folders, kernels, read_record, read_roots, record_path
 from autotune.serving.cache_reader import CacheReader
@@ -82,15 +83,17 @@ def latest(records: Iterable[KernelRecord]) -> KernelRecord:
     return max(records, key=attrgetter("tuned_at"))
 
 
-def no_results(kernel: str, roots: Iterable[str]) -> str:
+def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     """The message for a kernel without results, with the kernels that have some."""
     from pathlib import Path  # only for messages
 
     places = [Path(root).absolute() for root in roots]
     if not any(place.is_dir() for place in places):
+        given = "$AUTOTUNE_CACHE names" if roots == read_roots() else "--cache (cache= in Python) names"
+        near = nearest(places[0].name, (one.name for one in places[0].parent.glob("*/")))
         return (
-            f"no folder {' or '.join(map(str, places))}; check --cache, cache= or $AUTOTUNE_CACHE; "
-            f"autotune search writes results for a kernel {kernel!r}"
+            f"no folder {' or '.join(map(str, places))}, which {given}{near}; name the folder into which "
+            f"`autotune search` wrote the results of {kernel} (./cache without --cache)"
         )
     known = sorted({name for place in places for name in kernels(str(place))})
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]

@@ -19,6 +19,7 @@ from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
+from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
@@ -51,21 +52,21 @@ class ConstraintReport:
 class Finding:
     """One likely mistake: `kind` is a fixed word, `subject` the name or text it is about.
 
-    `place` is `FILE:LINE` of a source; empty where the mistake is in the space file.
+    `place` is `FILE:LINE` of the source or the space file.
     """
 
     kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default, ...
     subject: str
     detail: str
-    place: str = ""
+    place: str
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.detail}"
+        return f"{self.place}: {self.subject}: {self.detail}"
 
     @property
     def placed(self) -> str:
-        """What is wrong, after the place in the source where there is one."""
-        return f"{self.place}: {self.detail}" if self.place else self.detail
+        """Where and what, without the subject."""
+        return f"{self.place}: {self.detail}"
 
 
 def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
@@ -100,7 +101,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     is_python = space.spec.source.suffix == ".py"
     code = bare_code(source, is_python=is_python)
     return (
-        *_signatures(space, source if is_python else code),
+        *_signatures(space, source, source if is_python else code),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
         *_unknown_macros(space, source, code),
@@ -108,9 +109,12 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     )
 
 
-def _signatures(space: Space, code: str) -> Iterator[Finding]:
-    for entry, detail in mismatches(space, code):
-        yield Finding("signature", entry, detail)
+def _signatures(space: Space, source: str, code: str) -> Iterator[Finding]:
+    macros = [parameter.name for parameter in space.parameters]
+    for subject, detail in mismatches(space, code):
+        is_macro = subject in macros
+        place = source_place(space, source, subject) if is_macro else located(space.spec.path, subject)
+        yield Finding("signature", subject, detail, place)
 
 
 def _expressions(spec: SpaceSpec) -> list[str]:
@@ -129,9 +133,11 @@ def _expressions(spec: SpaceSpec) -> list[str]:
 
 def _unlisted_values(space: Space) -> Iterator[Finding]:
     """Comparisons of a parameter with a text or a number that it never is."""
-    for text in (*(one.text for one in space.spec.constraints), *_expressions(space.spec)):
+    lines = {one.text: one.line for one in space.spec.constraints}
+    for text in (*lines, *_expressions(space.spec)):
         if detail := unlisted_value(text, space.parameters):
-            yield Finding("unlisted_value", text, detail.removeprefix("; "))
+            place = f"{space.spec.path}:{lines[text]}" if text in lines else str(space.spec.path)
+            yield Finding("unlisted_value", text, detail.removeprefix("; "), place)
 
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
@@ -141,7 +147,8 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
         if parameter.name not in used:
             places = "the source, the launch plan, an argument, an option or a derived name"
             detail = f"declared, but not used in {places}; use it, or remove it from `parameters`"
-            yield Finding("unused_parameter", parameter.name, detail)
+            place = located(space.spec.path, f"parameters.{parameter.name}")
+            yield Finding("unused_parameter", parameter.name, detail, place)
 
 
 def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
@@ -160,11 +167,16 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
     for word in sorted(tested | named):
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
             mend = nearest(word, defined) or "; add it to the parameters, or define it in the source"
-            yield Finding("unknown_macro", word, f"nothing defines it{mend}", _place(space, source, word))
+            yield Finding(
+                "unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word)
+            )
 
 
-def _place(space: Space, source: str, word: str) -> str:
-    """Where a source first has a word, as `FILE:LINE`; the `#line` of an included file counts."""
+def source_place(space: Space, source: str, word: str) -> str:
+    """Where a source first has a word, as `FILE:LINE`; the `#line` of an included file counts.
+
+    The file alone where its code does not have the word.
+    """
     own = space.spec.source
     file, line = own.name, 0
     code = bare_lines(source, is_python=own.suffix == ".py")
@@ -174,14 +186,16 @@ def _place(space: Space, source: str, word: str) -> str:
             file, line = marked[2], int(marked[1]) - 1
         elif re.search(rf"\b{word}\b", bare):
             break
+    else:
+        return str(own)
     return f"{own if file == own.name else file}:{line}"
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     for report in constraints:
         if report.never_removes:
-            detail = f"line {report.line}: this constraint removes nothing on {space.device.name}"
-            yield Finding("idle_constraint", report.text, detail)
+            detail = f"this constraint removes nothing on {space.device.name}"
+            yield Finding("idle_constraint", report.text, detail, f"{space.spec.path}:{report.line}")
 
 
 def _unreachable_values(space: Space) -> Iterator[Finding]:
@@ -189,16 +203,16 @@ def _unreachable_values(space: Space) -> Iterator[Finding]:
         counts = np.bincount(space.rows[:, column], minlength=len(parameter.values))
         for value, count in zip(parameter.values, counts.tolist(), strict=True):
             if not count:
-                subject = f"{parameter.name}={value}"
-                yield Finding(
-                    "unreachable_value", subject, f"in no valid configuration on {space.device.name}"
-                )
+                detail = f"in no valid configuration on {space.device.name}"
+                place = located(space.spec.path, f"parameters.{parameter.name}")
+                yield Finding("unreachable_value", f"{parameter.name}={value}", detail, place)
 
 
 def _invalid_default(space: Space) -> Iterator[Finding]:
     if reasons := space.why_invalid(space.spec.default):
         detail = f"not valid on {space.device.name}, and a search begins with it: {'; '.join(reasons)}"
-        yield Finding("invalid_default", str(space.spec.default), detail)
+        place = located(space.spec.path, "default")
+        yield Finding("invalid_default", str(space.spec.default), detail, place)
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:
@@ -213,7 +227,7 @@ def _untried_edges(space: Space) -> Iterator[Finding]:
                 "verify_sizes needs sizes one less than, equal to and one more than a multiple of the "
                 f"largest tile, {tile}: add {added}"
             )
-            yield Finding("untried_edge", name, detail)
+            yield Finding("untried_edge", name, detail, located(space.spec.path, "verify_sizes"))
 
 
 def largest_tiles(space: Space) -> dict[str, int]:

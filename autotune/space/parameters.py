@@ -82,7 +82,9 @@ def _domain(element: Element) -> tuple[Value, ...]:
         if isinstance(value, str) and not is_word(value):
             raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
         if values and isinstance(value, str) != isinstance(values[0], str):
-            raise item.error(f"expected only names or only numbers, found {values[0]!r} and {value!r}")
+            raise item.error(
+                f"expected only names or only numbers, found {values[0]!r} and {value!r}; write one kind"
+            )
         if value in seen:
             raise item.error(f"the value {value!r} appears twice")
         values.append(value)

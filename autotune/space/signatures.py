@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
@@ -43,7 +43,10 @@ class _Parameter:
 
 
 def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
-    """Entries whose parameters are not what the launch plan passes, and what is wrong, each entry once.
+    """What in the launch plan does not fit the kernels' parameters, and how: once for each entry.
+
+    What does not fit is a place in the space file, such as `launch[0].arguments`, or a parameter of the space
+    whose macro replaces one of the kernel.
 
     Args:
         space: The bound space.
@@ -53,37 +56,50 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
         return
     arguments = {argument.name: argument for argument in space.spec.arguments}
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
-        plans = [
-            [arguments[name] for name in step.arguments] for step in space.spec.launch if step.entry == entry
-        ]
+        numbers = [number for number, step in enumerate(space.spec.launch) if step.entry == entry]
+        plans = [[arguments[name] for name in space.spec.launch[number].arguments] for number in numbers]
         is_python = space.spec.source.suffix == ".py"
         parameters = _python_parameters(code, entry) if is_python else _parameters(code, entry)
         is_pasted = "##" in code  # a macro may make the name
         if is_name(entry) and not is_python and not is_pasted and not re.search(rf"\b{entry}\b", code):
             if kernels := list(_kernels(code)):
-                yield entry, f"the source has no kernel of this name{hint(entry, kernels)}"
+                yield f"launch[{numbers[0]}].entry", f"the source has no kernel {entry}{hint(entry, kernels)}"
             continue
         if parameters is None:
             continue
-        orders = [_wrong_order(parameters, passed) for passed in plans]
-        found = [_wrong_count(parameters, passed) for passed in plans]
-        found += orders if all(orders) else []  # a second launch may swap two arrays
-        if not is_python and not any(found):
-            found = [_wrong_types(space, parameters, passed) for passed in plans]
-        found[:0] = [] if is_python else [_hidden(space, parameters)]
-        yield from ((entry, what) for what in list(filter(None, found))[:1])
+        if not is_python and (hidden := _hidden(space, entry, parameters, plans[0])):
+            yield hidden
+            continue
+        orders = [_wrong_order(entry, parameters, passed) for passed in plans]
+        found = [_wrong_count(entry, parameters, passed, arguments) for passed in plans]
+        if all(orders):  # a second launch may swap two arrays
+            found = orders
+        if wrong := [(number, what) for number, what in zip(numbers, found, strict=True) if what]:
+            number, what = wrong[0]
+            yield f"launch[{number}].arguments", what
+        elif not is_python:
+            types = [_wrong_types(space, entry, parameters, passed) for passed in plans]
+            yield from list(filter(None, types))[:1]
 
 
-def _hidden(space: Space, parameters: Sequence[_Parameter]) -> str | None:
+def _hidden(
+    space: Space, entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]
+) -> tuple[str, str] | None:
     """A name in the source that a macro of the space replaces."""
     macros = {parameter.name for parameter in space.parameters}
-    name = next((item.name for item in parameters if item.name in macros), None)
-    return (
-        name and f"{name} is a parameter of this kernel and of the space, whose macro replaces it: rename one"
-    )
+    for number, item in enumerate(parameters):
+        if item.name in macros:
+            given = passed[number].name if number < len(passed) else f"{item.name.lower()}_"
+            return item.name, (
+                f"the space defines a macro of this name, which replaces parameter {number + 1} of {entry}; "
+                f"give the kernel's parameter another name, such as {given}"
+            )
+    return None
 
 
-def _wrong_count(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
+def _wrong_count(
+    entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec], declared: Collection[str]
+) -> str | None:
     if len(parameters) == len(passed):
         return None
     names, given = [item.name for item in parameters], [item.name for item in passed]
@@ -91,32 +107,35 @@ def _wrong_count(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec
     unknown = ", ".join(name for name in given if name not in names)
     parts = [f"{missing} is missing" if missing else "", f"{unknown} is too much" if unknown else ""]
     counts = f"{count_text(len(names), 'parameter')} and {count_text(len(given), 'argument')}"
-    return ", ".join(filter(None, (f"{_lists(parameters, passed)}: {counts}", *parts)))
+    mend = f"; write [{', '.join(names)}]" if {*names} <= {*declared} else ""
+    return ", ".join(filter(None, (f"{_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
 
 
-def _wrong_order(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
+def _wrong_order(entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
     names, given = [item.name for item in parameters], [item.name for item in passed]
     is_other = sorted(names) == sorted(given) and names != given
-    return f"{_lists(parameters, passed)}: write them in the source's order" if is_other else None
+    return f"{_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
 
 
-def _lists(parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str:
+def _lists(entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str:
     names, given = (", ".join(item.name for item in items) for items in (parameters, passed))
-    return f"the source has the parameters ({names}), but the launch plan passes ({given})"
+    return f"{entry} takes ({names}) in the source, but the launch plan passes ({given})"
 
 
 def _wrong_types(
-    space: Space, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]
-) -> str | None:
+    space: Space, entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]
+) -> tuple[str, str] | None:
     for number, (parameter, argument) in enumerate(zip(parameters, passed, strict=True), 1):
         dtype = space.problem.dtype if argument.dtype == "DTYPE" else argument.dtype
         if (wrong := _wrong_type(parameter, argument, dtype, space.problem.dtype)) is not None:
             known = SCALARS.get(parameter.kind)
             is_alike = known and parameter.is_pointer == (argument.value is None)
             names = [one.name for one in space.spec.arguments]
-            place = f"arguments[{names.index(argument.name)}].dtype"
-            mend = f"; set `{place}` to {known}" if is_alike else ""
-            return f"parameter {number} is `{parameter.text}`, but the launch plan passes {wrong}{mend}"
+            mend = f"; write dtype: {known}" if is_alike else ""
+            return f"arguments[{names.index(argument.name)}].dtype", (
+                f"parameter {number} of {entry} is `{parameter.text}` in the source, but the launch plan "
+                f"passes {wrong}{mend}"
+            )
     return None
 
 

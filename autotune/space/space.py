@@ -63,7 +63,7 @@ def problem_of(
             )
         raise InputError(
             f"{spec.path}: dtype {dtype} is not among the space's dtypes: {', '.join(spec.dtypes)}; "
-            "if the kernel can take it, add it there"
+            "if the kernel can take it, add it to `dtypes`"
         )
     if data is not None and data not in spec.data:
         known = hint(data, spec.data) if spec.data else "; the space names no contents"

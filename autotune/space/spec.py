@@ -372,10 +372,13 @@ def _config(
         value = entry.value()
         if (type(value), value) not in [(type(item), item) for item in domains[name]]:
             listed = ", ".join(str(item) for item in domains[name])
-            raise entry.error(f"expected one of {listed}; found {value!r}")
+            raise entry.error(
+                f"expected one of {listed}; found {value!r}; choose one, or add {value} to parameters.{name}"
+            )
         values[name] = value
     if missing := [name for name in domains if name not in values]:
-        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}")
+        first = ", ".join(f"{name}: {domains[name][0]}" for name in missing)
+        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}; add {first}")
     return Config({name: values[name] for name in domains})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import yaml
 
-from autotune.core.text import hint, nearest
+from autotune.core.text import count_text, hint, nearest
 
 _MAX_SHOWN = 40  # letters of a value that a message repeats
 # What other languages write, and what it is here; found outside quotes.
@@ -19,6 +19,7 @@ _OPERATORS = (
     (re.compile(r"\?[^:]*:"), "write `A if CONDITION else B` for CONDITION ? A : B"),
     (re.compile(r"(?<![=!<>])=(?!=)"), "write == to compare"),
 )
+_CHOICE = re.compile(r"([^?]*)\?([^?:]*):([^?:]*)")  # CONDITION ? A : B
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 # What word processors and web pages make of plain characters.
 _PLAIN = {
@@ -41,6 +42,22 @@ def expression_advice(text: str) -> str:
     if text.count("(") != text.count(")"):  # YAML splits a list in [ ] at every comma
         return "; quote an expression that contains a comma"
     return ""
+
+
+def colon_advice(texts: Sequence[object]) -> str:
+    """How to mend an expression that YAML reads as a mapping, given its keys and values in order."""
+    if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+        return "; quote an expression with a colon"
+    whole = f"{texts[0]}: {texts[1]}"
+    if found := _CHOICE.fullmatch(whole):
+        condition, yes, no = (part.strip() for part in found.groups())
+        return f" because of the colon; write {yes} if {condition} else {no} for {whole}"
+    return f" because of the colon; write {_in_quotes(whole)}"
+
+
+def _in_quotes(text: str) -> str:
+    """A text as YAML takes it whole."""
+    return f"'{text}'" if "'" not in text else '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
 def name_advice(name: str, text: str, known: Collection[str]) -> str:
@@ -80,27 +97,39 @@ def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int
     if "could not find expected ':'" in problem:
         return line, f"{problem}; is there a space after every colon?"
     if "but found '<scalar>'" in problem:
-        return line, "a text goes on after its closing quote; put the whole value in quotes"
+        return line, f"a text goes on after its closing quote; write {_quoted_value(lines[line - 1])}"
     if "but found '<block " in problem:
-        return line, _indentation(lines, line) or problem
+        return _indentation(lines, line) or (line, problem)
     return line, problem
 
 
-def _indentation(lines: Sequence[str], line: int) -> str:
-    """What is wrong with the indentation of a line; empty if it is that of the entry before."""
-    for number in range(line - 1, 0, -1):
-        text = lines[number - 1]
-        if text.strip() and not text.lstrip().startswith("#"):
-            if "\u00a0" in text:
-                return f"line {number} has a non-breaking space (U+00A0); type plain spaces"
-            here, before = (len(one) - len(one.lstrip(" ")) for one in (lines[line - 1], text))
-            if here == before:
-                return ""
-            return (
-                f"indented by {here}, and line {number} by {before}; entries that belong together begin in "
-                "the same column, those inside another further to the right"
-            )
-    return ""
+def _quoted_value(text: str) -> str:
+    """A line's entry with its whole value in quotes."""
+    entry = re.sub(r"\s+#.*", "", text.strip())
+    begin, value = re.fullmatch(r"((?:- +)?(?:\w+: +)?)(.*)", entry).groups()  # type: ignore[union-attr]
+    return f"{begin}{_in_quotes(value)}"
+
+
+def _indentation(lines: Sequence[str], line: int) -> tuple[int, str] | None:
+    """The line that is indented wrongly, and how to mend it; None if the last two entries are in line."""
+    entries = [
+        number
+        for number in range(line, 0, -1)
+        if lines[number - 1].strip() and not lines[number - 1].lstrip().startswith("#")
+    ]
+    for number in entries[:2]:
+        if "\u00a0" in lines[number - 1]:
+            column = lines[number - 1].index("\u00a0") + 1
+            what = "is a non-breaking space (U+00A0), which only looks like a space"
+            return number, f"column {column} {what}; delete it and type spaces"
+    columns = [len(lines[number - 1]) - len(lines[number - 1].lstrip(" ")) for number in entries[:3]]
+    if len(columns) < 2 or columns[0] == columns[1]:
+        return None
+    begins_block = len(columns) == 3 and lines[entries[2] - 1].partition(" #")[0].rstrip().endswith(":")
+    wrong, right = (1, 0) if begins_block and columns[1] <= columns[2] else (0, 1)
+    found, asked = count_text(columns[wrong], "space"), count_text(columns[right], "space")
+    like = f"as line {entries[right]} is, if both belong together"
+    return entries[wrong], f"indented by {found}; indent it by {asked}, {like}"
 
 
 def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:

@@ -21,12 +21,13 @@ from autotune.core.json_values import is_name
 from autotune.core.records import Value
 from autotune.core.text import hint
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.space.yaml_advice import expression_advice, name_advice, yaml_problem
+from autotune.space.yaml_advice import colon_advice, expression_advice, name_advice, yaml_problem
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_STEP = re.compile(r"(\w+)|\[(\d+)\]")  # of a place
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
 
 
@@ -112,7 +113,7 @@ class Element:
     def value(self, expected: str = "a number, true, false or a name") -> Value:
         """A finite number, a boolean or a text."""
         if self.node.tag.startswith("!"):
-            raise self.error("a ! begins a tag in YAML; put the whole value in quotes, and write `not` for !")
+            raise self.error("a ! begins a tag in YAML; write `not` for !")
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.error(f"expected {expected}, found {self._found()}")
         value = _scalar(self.node)
@@ -161,7 +162,8 @@ class Element:
     def expression(self, known: Collection[str]) -> str:
         """The text of an expression; one that does not parse or reads other names is an error."""
         if isinstance(self.node, yaml.MappingNode):
-            raise self.error("expected an expression, found a mapping; quote an expression with a colon")
+            texts = [getattr(node, "value", "") for pair in self.node.value for node in pair]
+            raise self.error(f"expected an expression, found a mapping{colon_advice(texts)}")
         text = str(self.value("an expression")).strip()
         try:
             expression = parse(text)
@@ -215,6 +217,23 @@ def read_document(path: Path) -> tuple[Element, bytes]:
             "`autotune new KERNEL.cu` writes a first one"
         )
     return Element(node, path, node.start_mark.line + 1), data
+
+
+def located(path: Path, place: str) -> str:
+    """Where a space file has an entry such as `launch[0].grid`: `FILE:LINE`.
+
+    The line is that of the entry around it where the file lacks this one. A space without a file has no line.
+    """
+    try:
+        found, _ = read_document(path)
+    except InputError:
+        return str(path)
+    for name, number in _STEP.findall(place):
+        try:
+            found = found.items()[int(number)] if number else found.mapping()[name]
+        except (SpaceError, LookupError):
+            break
+    return f"{path}:{found.line}"
 
 
 def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:

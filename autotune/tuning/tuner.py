@@ -7,11 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune.compilers.base import undefined_names
-from autotune.compilers.kernel_source import portable_names
-from autotune.core.launch_plan import arguments
 from autotune.core.records import Config
-from autotune.core.text import hint, nearest, size_text
+from autotune.core.text import hint
 from autotune.core.trials import Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
@@ -29,7 +26,7 @@ from autotune.serving.cache import (
     objective_root,
     writable_root,
 )
-from autotune.space import lint_source
+from autotune.space import lint_source, located
 from autotune.tuning.conclusion import MAX_LAST_ROUND_S, conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
@@ -43,6 +40,7 @@ from autotune.tuning.context import (
     scoring_of,
 )
 from autotune.tuning.doubts import doubts
+from autotune.tuning.failed_default import failed_default
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, summary
@@ -250,7 +248,10 @@ def require_valid_default(task: TuningTask) -> None:
     """Raise InputError if the space's default is not valid for the problem on the device."""
     reasons = task.space.why_invalid(task.spec.default)
     if reasons:
-        raise InputError(f"{task.spec.path}: default: not valid on {task.device.name}: {'; '.join(reasons)}")
+        raise InputError(
+            f"{located(task.spec.path, 'default')}: default: not valid on {task.device.name}: "
+            f"{'; '.join(reasons)}; give the default values for which it holds, or change the constraint"
+        )
 
 
 def _start(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> Trial:
@@ -259,49 +260,17 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
     _announce(context, observer, total, note)
     trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.status is not Status.OK:
+        place, mend = failed_default(task, trial)
         raise SetupError(
-            f"{task.spec.source}: the default configuration fails on {task.device.name}: "
-            f"{trial.status.value}: {trial.detail}{_suspects(task, trial)}"
+            f"{place}: the default configuration fails on {task.device.name}: "
+            f"{trial.status.value}: {trial.detail}{mend}"
         )
     return trial
-
-
-def _suspects(task: TuningTask, trial: Trial) -> str:
-    """What else than the kernel may be at fault for its failure, as the end of a message."""
-    if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
-        if undefined[0] in portable_names():
-            source = task.spec.source.name
-            return (
-                f'; {undefined[0]} comes from portable.h: write #include "portable.h" at the top of {source}'
-            )
-        near = nearest(undefined[0], task.space.macros(task.spec.default))
-        return f"; if {undefined[0]} is a macro, add it to the parameters of {task.spec.path.name}{near}"
-    if trial.status is not Status.WRONG_RESULT:
-        return ""
-    given = _fixed_numbers(task, trial)
-    reference = task.spec.reference.name
-    parts = [f"the kernel gets {given}; does {reference} compute with the same?"] if given else []
-    if "expected" in trial.detail and "rounding" not in trial.detail:
-        parts.append(f"the kernel and {reference} disagree by more than rounding")
-    return "".join(f"; {part}" for part in [*parts, "--dump-wrong DIR writes both arrays"])
-
-
-def _fixed_numbers(task: TuningTask, trial: Trial) -> str:
-    """Numbers that the kernel gets and that are no size, with what says so; empty without any."""
-    tried = (task.space.problem.sizes, *task.spec.verify_sizes)
-    sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])
-    values = task.space.launch_values(trial.config, sizes)
-    given = arguments(task.spec.arguments, values, task.space.problem.dtype)
-    return " and ".join(
-        f"{item.name}={evaluated.value} (`arguments[{place}].value: {item.value}`)"
-        for place, (item, evaluated) in enumerate(zip(task.spec.arguments, given, strict=True))
-        if item.value is not None and item.value not in sizes
-    )
 
 
 def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
     """Tell the observer what begins, and what looks wrong in the source."""
     task = context.task
     found = lint_source(task.space, task.source.text)
-    warnings = [f"warning: {finding.place or task.spec.path}: {finding}" for finding in found]
+    warnings = [f"warning: {finding}" for finding in found]
     observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))

@@ -159,7 +159,7 @@ def test_a_new_driver_is_noted_and_another_model_with_the_same_slug_refused(tmp_
 
 @pytest.mark.parametrize("kernel", ["device", "../reduce", "a/b", "", ".hidden"])
 def test_a_kernel_that_could_be_no_file_is_refused(tmp_path, kernel):
-    with pytest.raises(InputError, match="cannot be a kernel"):
+    with pytest.raises(InputError, match=r"cannot be called|is not the name of a kernel"):
         cache.store(tmp_path, DEVICE, record(entry(64), kernel=kernel))
     assert not list(tmp_path.iterdir())
 

@@ -152,7 +152,7 @@ def test_an_unknown_kernel_lists_the_known_ones(filled):
 
 
 def test_an_empty_cache_says_how_to_fill_it(root):
-    with pytest.raises(NoConfig, match=r"no folder .*; check --cache.*autotune search"):
+    with pytest.raises(NoConfig, match=r"no folder .*, which \$AUTOTUNE_CACHE names; .*`autotune search`"):
         best_config("reduce")
 
 
@@ -376,7 +376,7 @@ def test_a_file_with_something_that_is_no_expression_is_damaged(root):
     ("question", "keywords", "complaint"),
     [
         ((["reduce"],), {}, "best_config takes names"),
-        ((7,), {}, "7 cannot be a kernel"),
+        ((7,), {}, "7 is not the name of a kernel"),
         (("reduce", NAME), {"cache": 7}, "cache 7: expected the path of a folder"),
         (("reduce", NAME), {"cache": b"here"}, "cache b'here': expected the path of a folder"),
         (("reduce", ["gpu"]), {}, r"device \['gpu'\]: expected a name, a slug, the number of a GPU"),

@@ -109,7 +109,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     [
         ("none.cu", None, "none.cu: cannot be read: No such file or directory; expected a kernel source"),
         ("empty.cu", "", "empty.cu: the file is empty; expected a kernel source"),
-        ("lost.cu", '#include "lost.h"\n' + PORTABLE, '#include "lost.h" is neither in its folder'),
+        ("lost.cu", '#include "lost.h"\n' + PORTABLE, 'lost.cu:1: #include "lost.h": no such file in '),
     ],
 )
 def test_a_source_that_cannot_be_used_is_one_line(folder, name, text, message):

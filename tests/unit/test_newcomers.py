@@ -161,7 +161,7 @@ def said(case: str, path: Path) -> str:
     except SpaceError as error:
         return plain(str(error), path)
     found = lint_source(space, spec.source.read_text())
-    return plain("\n".join(f"{one.place or 'axpy.yaml'}: {one}" for one in found), path)
+    return plain("\n".join(map(str, found)), path)
 
 
 def record() -> str:

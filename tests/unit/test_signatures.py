@@ -16,29 +16,29 @@ WRONG = {
     ),
     "the name of a parameter of the space": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, int BLOCK_SIZE",
-        "BLOCK_SIZE is a parameter of this kernel and of the space, whose macro replaces it: rename one",
+        "replaces parameter 3 of reduce; give the kernel's parameter another name, such as n",
     ),
-    "none at all": ("void", "the source has the parameters (), but"),
+    "none at all": ("void", "reduce takes () in the source, but"),
     "another order": (
         "GLOBAL DTYPE *partial, GLOBAL DTYPE *x, int n",
-        "(partial, x, n), but the launch plan passes (x, partial, n): write them in the source's order",
+        "(partial, x, n) in the source, but the launch plan passes (x, partial, n); write [partial, x, n]",
     ),
     "a number for an array": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, GLOBAL int *n",
-        "parameter 3 is `GLOBAL int *n`, but the launch plan passes the number n of int32",
+        "3 of reduce is `GLOBAL int *n` in the source, but the launch plan passes the number n of int32",
     ),
     "an array for a number": (
         "const DTYPE a, GLOBAL DTYPE *partial, int n",
-        "parameter 1 is `const DTYPE a`, but the launch plan passes the array x of int32",
+        "1 of reduce is `const DTYPE a` in the source, but the launch plan passes the array x of int32",
     ),
     "a wider number": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, unsigned long n",
-        "is `unsigned long n`, but the launch plan passes the number n of int32; "
-        "set `arguments[3].dtype` to uint64",
+        "is `unsigned long n` in the source, but the launch plan passes the number n of int32; "
+        "write dtype: uint64",
     ),
     "an array of another type": (
         "GLOBAL const float *x, GLOBAL DTYPE *partial, int n",
-        "parameter 1 is `GLOBAL const float *x`, but the launch plan passes the array x of int32",
+        "reduce is `GLOBAL const float *x` in the source, but the launch plan passes the array x of int32",
     ),
 }
 NOT_JUDGED = {
@@ -62,7 +62,10 @@ def findings(folder, source, text=None):
 def test_what_does_not_fit_is_found(tmp_path, case):
     parameters, words = WRONG[case]
     (found,) = findings(tmp_path, REDUCE.format(parameters) + FINISH)
-    assert found.subject == "reduce" and words in found.detail
+    assert words in found.detail
+    *_, line = found.place.split(":")
+    named = (tmp_path / ("reduce.cu" if case.startswith("the name") else "reduce.yaml")).read_text()
+    assert found.subject.rpartition(".")[2] in named.splitlines()[int(line) - 1]
 
 
 @pytest.mark.parametrize("case", NOT_JUDGED)
@@ -85,9 +88,8 @@ def test_what_is_no_single_definition_is_not_judged(tmp_path, source):
 
 def test_a_kernel_that_is_not_there_is_told_with_those_that_are(tmp_path):
     (found,) = findings(tmp_path, REDUCE.format(RIGHT) + FINISH.replace("finish", "finnish"))
-    assert found.subject == "finish" and found.detail == (
-        "the source has no kernel of this name; did you mean finnish?"
-    )
+    assert found.subject == "launch[1].entry"
+    assert found.detail == "the source has no kernel finish; did you mean finnish?"
 
 
 def test_two_launches_may_swap_their_arrays(tmp_path):
@@ -104,5 +106,5 @@ def test_a_search_says_it_before_the_first_trial(folder):
     folder.write("def double(grid, block, y, x, n):\n    y.view('int32')[:n] = 2 * x.view('int32')[:n]\n")
     done = folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 1
-    warning = "warning: double.yaml: double: the source has the parameters (y, x, n), but the launch plan "
+    warning = "warning: double.yaml:24: launch[0].arguments: double takes (y, x, n) in the source, but "
     assert warning in done.stderr and done.stderr.index(warning) < done.stderr.index("wrong_result")

@@ -16,7 +16,8 @@ def test_best_elsewhere_names_its_folders_in_full_and_those_that_are_missing(fol
     )
     folder.search("--budget", "1")
     mistyped = folder.run("best", "double", "-d", "fake", "--cache", "cahce")
-    assert mistyped.returncode != 0 and f"no folder {folder.path / 'cahce'}; check --cache" in mistyped.stderr
+    assert mistyped.returncode != 0 and f"{folder.path / 'cahce'}, which --cache" in mistyped.stderr
+    assert "did you mean cache?" in mistyped.stderr
     unknown = folder.run("best", "doubel", "-d", "fake")
     assert f"{folder.path / 'cache'} or " in unknown.stderr
 

@@ -86,7 +86,8 @@ def test_a_misspelt_macro_gets_a_suggestion(tmp_path):
     space = bound(tmp_path)
     source = SOURCE + "#if ALGORITHM_SHUFLE\n#endif"
     found = [str(finding) for finding in lint(space, source, constraint_report(space))]
-    assert "ALGORITHM_SHUFLE: nothing defines it; did you mean ALGORITHM_SHUFFLE?" in found
+    place = f"{tmp_path}/reduce.cu:5"
+    assert f"{place}: ALGORITHM_SHUFLE: nothing defines it; did you mean ALGORITHM_SHUFFLE?" in found
 
 
 def test_a_parameter_that_only_constraints_read_is_unused(tmp_path):

@@ -83,7 +83,7 @@ def test_a_wrong_result_says_how_many_where_how_far_off_and_what_is_allowed(chec
 
 def test_a_difference_in_the_last_places_is_called_rounding(check):
     detail = check(GOOD + 'y.view("float32")[5] *= 1 + 1e-5').failure.detail
-    assert "; relative error " in detail and "this may be rounding, which verify.rtol" in detail
+    assert "; relative error " in detail and "this may be rounding; `verify: {rtol: 1e-4}`" in detail
 
 
 UNLESS = """\

@@ -1,0 +1,68 @@
+"""Why the default configuration fails: the place to look at, and what to write there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autotune.compilers.base import undefined_names
+from autotune.compilers.kernel_source import portable_names
+from autotune.core.launch_plan import arguments
+from autotune.core.text import nearest, size_text
+from autotune.core.trials import Status, Trial
+from autotune.space import located, source_place
+from autotune.tuning.task import TuningTask
+
+
+def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
+    """Where to look when the default configuration fails, and how to mend it as the end of a message.
+
+    Args:
+        task: What is tuned.
+        trial: That of the default.
+    """
+    source, text = task.spec.source, task.source.text
+    if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
+        name = undefined[0]
+        if name in portable_names():
+            mend = f'{name} comes from portable.h: write #include "portable.h" at the top of {source.name}'
+        else:
+            mend = _undeclared(task, name)
+        return source_place(task.space, text, name), f"; {mend}"
+    if trial.status is not Status.WRONG_RESULT:
+        return str(source), ""
+    place = source_place(task.space, text, task.spec.launch[0].entry.partition("<")[0])
+    mends = list(_other_numbers(task, trial))
+    if "expected" in trial.detail and "rounding" not in trial.detail:
+        reference = f"`reference` in {task.spec.reference.name}"
+        mends.append(f"the kernel and {reference} compute different things: correct the one that is wrong")
+    return place, "".join(f"; {mend}" for mend in [*mends, "--dump-wrong DIR writes both arrays"])
+
+
+def _undeclared(task: TuningTask, name: str) -> str:
+    """How to mend a source that uses a macro which the space does not define."""
+    declared = ", ".join(parameter.name for parameter in task.space.parameters)
+    near = nearest(name, task.space.macros(task.spec.default)).removeprefix("; ")
+    mend = near or f"write one of them for {name}, or add {name} to `parameters`"
+    return f"the parameters in {task.spec.path.name} are {declared}; {mend}"
+
+
+def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
+    """Numbers that the kernel gets and that are no size: the reference has to use the same ones."""
+    tried = (task.space.problem.sizes, *task.spec.verify_sizes)
+    sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])
+    given = arguments(
+        task.spec.arguments, task.space.launch_values(trial.config, sizes), task.space.problem.dtype
+    )
+    reference = task.spec.reference.name
+    for number, (item, evaluated) in enumerate(zip(task.spec.arguments, given, strict=True)):
+        if item.value is None or item.value in sizes:
+            continue
+        place = f"arguments[{number}].value"
+        got = f"{located(task.spec.path, place)}: {place}: the kernel gets {item.name}={evaluated.value}"
+        if item.name in sizes:
+            yield (
+                f"{got} from `{item.value}`, and {reference} sizes[{item.name!r}]={sizes[item.name]}: "
+                f"write `value: {item.name}`, or compute with {item.value} in {reference} too"
+            )
+        else:
+            yield f"{got}: {reference} has to compute with the same number"
