@@ -27,6 +27,8 @@ ChildFailed              a call to a child process gave no answer
 `-- ChildRaised          the function raised in the child
 """
 
+from enum import Enum
+
 
 class AutotuneError(Exception):
     """Base class of the errors that autotune raises on purpose."""
@@ -100,12 +102,20 @@ class BudgetSpent(Exception):
     """Raised by the evaluator once the budget is used up; a searcher lets it pass through."""
 
 
-class ChildFailed(Exception):
-    """A call to a child process gave no answer; `by_machine` if the machine may be the cause."""
+class Blame(Enum):
+    """What may have caused a failure besides the configuration."""
 
-    def __init__(self, message: str, *, by_machine: bool = False) -> None:
+    NOTHING = "nothing"
+    PROCESS = "process"  # an earlier run in the same process: repeat it in a fresh one
+    MACHINE = "machine"  # a kill, no memory, load: try again, and once more in the next search
+
+
+class ChildFailed(Exception):
+    """A call to a child process gave no answer."""
+
+    def __init__(self, message: str, blame: Blame = Blame.PROCESS) -> None:
         super().__init__(message)
-        self.by_machine = by_machine
+        self.blame = blame
 
 
 class ChildDied(ChildFailed):
@@ -120,7 +130,8 @@ class ChildRaised(ChildFailed):
     """The function raised in the child; `kind` is the name of the exception's class."""
 
     def __init__(self, kind: str, message: str, trace: str) -> None:
-        super().__init__(f"{kind}: {message}" if message else kind, by_machine=kind == MemoryError.__name__)
+        blame = Blame.MACHINE if kind == MemoryError.__name__ else Blame.PROCESS
+        super().__init__(f"{kind}: {message}" if message else kind, blame)
         self.kind = kind
         self.message = message
         self.trace = trace

@@ -10,6 +10,7 @@ from enum import Enum, StrEnum
 
 from autotune.core.frozen import dataclass, field
 from autotune.core.records import Config, Front, Sizes, Value
+from autotune.errors import Blame
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,12 @@ class Failure:
 
     status: Status
     detail: str
-    is_doubtful: bool = False  # an earlier run in the same process may be the cause: repeat it in a fresh one
-    by_machine: bool = False  # the machine may be the cause (a kill, no memory, load): try again
+    blame: Blame = Blame.NOTHING
+
+    @property
+    def by_machine(self) -> bool:
+        """Whether the machine may be the cause, so that it says nothing about the configuration."""
+        return self.blame is Blame.MACHINE
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, COLD, Address, backend
-from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
+from autotune.errors import Blame, ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
 from autotune.processes.child import Child
 from autotune.processes.fork_server import preload
 
@@ -102,11 +102,11 @@ class CompilerPool:
             status, detail = Status.COMPILE_TIMEOUT, f"the compiler took more than {self._timeout_s:g} s"
         elif isinstance(error, ChildRaised):
             status, detail = Status.COMPILE_ERROR, f"the compiler failed: {error}"
-        elif error.by_machine:
+        elif error.blame is Blame.MACHINE:
             status, detail = Status.CRASHED, f"the compiler was killed: {error}"
         else:
             status, detail = Status.COMPILE_ERROR, f"the compiler crashed: {error}"
-        return Failure(status, detail, by_machine=error.by_machine)
+        return Failure(status, detail, error.blame)
 
     def _replacement(self, child: Child) -> Child:
         """Kill a child and return a fresh one, or the dead one while the pool closes."""

@@ -22,7 +22,7 @@ from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measure
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
-from autotune.errors import LaunchError, OutOfMemory
+from autotune.errors import Blame, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import ProblemData, prepare
 from autotune.evaluation.kept_results import KeptResults, save_results
@@ -154,8 +154,8 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         failure = check(item.problem, buffers) or _impossible(measurement, item.floor_ms)
         return Outcome(failure and state.save_arrays(failure, item.problem), measurement)
     except LaunchError as error:
-        is_doubtful = control is not None and control.is_running
-        return Outcome(replace(_refused(error), is_doubtful=is_doubtful))
+        is_of_control = control is not None and control.is_running
+        return Outcome(replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING))
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:

@@ -16,7 +16,7 @@ from typing import Any
 import distributed
 
 from autotune.core.trials import Failure, Status
-from autotune.errors import SetupError
+from autotune.errors import Blame, SetupError
 from autotune.evaluation.device_host import (
     DeviceHost,
     Evaluated,
@@ -143,7 +143,7 @@ class Fleet:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
 
 
-LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", by_machine=True))
+LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE))
 
 
 class RemoteWorker:

@@ -10,6 +10,7 @@ import numpy as np
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status, Verdict
 from autotune.devices.base import Program
+from autotune.errors import Blame
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import describe, place
@@ -94,7 +95,7 @@ def attempt(
 def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
     """Compare memory with what a correct run leaves; return None when it agrees.
 
-    A failure is doubtful if something changed that no correct run of any configuration changes.
+    An earlier run may be to blame if something changed that no correct run of any configuration changes.
     """
     guarded_buffers = buffers.guarded_buffers(problem)
     if buffers.check(
@@ -104,7 +105,7 @@ def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = T
     for guarded in guarded_buffers:
         if not guarded.is_trustworthy():
             detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})", is_doubtful=True)
+            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})", Blame.PROCESS)
     reasons = (
         _outside(guarded, problem) or _inside(guarded, problem, buffers) for guarded in guarded_buffers
     )
@@ -114,7 +115,7 @@ def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = T
         for guarded in guarded_buffers
         if guarded.array.role == "in"
     ]
-    return replace(failure, is_doubtful=any(inputs_now))
+    return replace(failure, blame=Blame.PROCESS) if any(inputs_now) else failure
 
 
 def wrong_arrays(problem: ProblemInstance, buffers: ProblemBuffers) -> list[GuardedBuffer]:

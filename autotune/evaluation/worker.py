@@ -12,6 +12,7 @@ from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, COLD, Address
 from autotune.errors import (
+    Blame,
     BrokenReference,
     ChildFailed,
     ChildRaised,
@@ -165,16 +166,16 @@ class Worker:
     def finish(self) -> Any:
         """Wait for the run that was begun; return its answer or a Failure."""
         answer = self._answer()
-        failure = _failure(answer)
-        if failure is not None and (failure.by_machine or (failure.is_doubtful and self._runs > 1)):
+        blame = _blame(answer)
+        if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs > 1):
             self.close()
             unprepared = self._place()
             if unprepared is not None:
                 return unprepared
             self._repeat()
             answer = self._answer()
-            failure = _failure(answer)
-        if failure is not None and failure.is_doubtful:
+            blame = _blame(answer)
+        if blame is Blame.PROCESS:
             self.close()
         return answer
 
@@ -184,9 +185,9 @@ class Worker:
             return self._child.answer()
         except ChildTimeout as error:
             detail = f"did not end within {self._timeout_s:g} s and was killed"
-            failure = Failure(Status.TIMEOUT, detail, by_machine=error.by_machine)
+            failure = Failure(Status.TIMEOUT, detail, error.blame)
         except ChildFailed as error:
-            failure = Failure(Status.CRASHED, str(error), is_doubtful=True, by_machine=error.by_machine)
+            failure = Failure(Status.CRASHED, str(error), error.blame)
         self.close()
         return failure
 
@@ -290,11 +291,12 @@ def _is_full(error: ChildFailed) -> bool:
 def _unprepared(error: ChildFailed) -> Failure:
     """The failure of a configuration whose own arrays cannot be prepared."""
     if isinstance(error, ChildTimeout):
-        return Failure(Status.TIMEOUT, f"preparing its problem: {error}", by_machine=error.by_machine)
+        return Failure(Status.TIMEOUT, f"preparing its problem: {error}", error.blame)
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
-    return Failure(status, str(error), by_machine=error.by_machine)
+    return Failure(status, str(error), error.blame)
 
 
-def _failure(answer: Any) -> Failure | None:
-    """The failure in a run's answer, if there is one."""
-    return answer if isinstance(answer, Failure) else getattr(answer, "failure", None)
+def _blame(answer: Any) -> Blame:
+    """What may have caused the failure in a run's answer, if there is one."""
+    failure = answer if isinstance(answer, Failure) else getattr(answer, "failure", None)
+    return failure.blame if failure else Blame.NOTHING

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from typing import Any, BinaryIO, TypeVar
 
-from autotune.errors import ChildDied, ChildFailed, ChildRaised, ChildTimeout
+from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
 from autotune.processes.fork_server import (
     AnyConnection,
     ForkedProcess,
@@ -141,7 +141,7 @@ class Child:
             left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
             if not self._pipe.poll(left_s):
                 self.kill()
-                raise ChildTimeout(f"no answer within {self._timeout_s:g} s", by_machine=is_machine_busy())
+                raise ChildTimeout(f"no answer within {self._timeout_s:g} s", _blame_for_delay())
             data = self._pipe.recv_bytes(_MAX_BYTES)
         except (EOFError, OSError) as error:
             if "bad message length" in str(error):
@@ -167,7 +167,7 @@ class Child:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self._kill_group()
-            raise ChildTimeout(f"did not end within {timeout_s:g} s", by_machine=is_machine_busy()) from None
+            raise ChildTimeout(f"did not end within {timeout_s:g} s", _blame_for_delay()) from None
         self._output.seek(0)
         return code, self._output.read().decode(errors="replace")
 
@@ -195,7 +195,8 @@ class Child:
         self._output.seek(max(0, end - _STDERR_TAIL_BYTES))
         lines = self._output.read().decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
-        return ChildDied(f"the process ended ({how}){last}", by_machine=was_killed(code))
+        blame = Blame.MACHINE if was_killed(code) else Blame.PROCESS
+        return ChildDied(f"the process ended ({how}){last}", blame)
 
 
 def retry_once(attempt: Callable[[], _T]) -> _T:
@@ -203,7 +204,7 @@ def retry_once(attempt: Callable[[], _T]) -> _T:
     try:
         return attempt()
     except ChildFailed as error:
-        if isinstance(error, ChildTimeout) or not error.by_machine:
+        if isinstance(error, ChildTimeout) or error.blame is not Blame.MACHINE:
             raise
     return attempt()
 
@@ -213,9 +214,9 @@ def was_killed(code: int) -> bool:
     return (-code if code < 0 else code - 128) in _SIGNALS_FROM_OUTSIDE
 
 
-def is_machine_busy() -> bool:
-    """Whether more processes are ready to run than the machine has cores."""
-    return os.getloadavg()[0] > (os.cpu_count() or 1)
+def _blame_for_delay() -> Blame:
+    """The machine, if more processes are ready to run than it has cores."""
+    return Blame.MACHINE if os.getloadavg()[0] > (os.cpu_count() or 1) else Blame.NOTHING
 
 
 def serve(pipe: AnyConnection) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from autotune.devices import BACKENDS
-from autotune.errors import ChildDied, ChildRaised, ChildTimeout
+from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
 from autotune.processes.child import Child
 from autotune.processes.fork_server import fork_server, preload
 
@@ -183,7 +183,7 @@ def test_children_end_with_their_server_and_the_next_one_has_another(child):
     server.wait()
     with pytest.raises(ChildDied, match="SIGKILL") as error:
         child.call(add, 2)
-    assert error.value.by_machine
+    assert error.value.blame is Blame.MACHINE
     after = Child(int, 1)
     assert after.call(add, 1, timeout_s=30) == 2 and fork_server().process.pid != server.pid
     after.kill()

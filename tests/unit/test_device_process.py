@@ -7,7 +7,7 @@ import pytest
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Measurement, Problem, Rule, Status
 from autotune.devices import Address, backend
-from autotune.errors import OutOfMemory
+from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceState, energy, run_work_item, sample, verify_once
 from autotune.evaluation.work_item import (
@@ -96,7 +96,7 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
     incumbent = Incumbent(Measurement((1e-9,), Rule.SAMPLES), BINARY, refused)
     item = WorkItem(BINARY, (), problem(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
     failure = run_work_item(state, item).failure
-    assert failure.status is Status.LAUNCH_ERROR and failure.is_doubtful
+    assert failure.status is Status.LAUNCH_ERROR and failure.blame is Blame.PROCESS
     alone = run_work_item(state, item.alone())
     assert alone.failure is None and alone.measurement is not None
 
