@@ -6,6 +6,8 @@
  *   block phase   ALGORITHM, TREE_MEMORY, TREE, USE_SHUFFLE
  *   finish        FINISH
  *
+ * The bottom of the ladder has no phases: one launch for each level of a tree over all elements.
+ *
  * Indices are 64 bits wide, so memory is the only limit to n. Everything is right for any n >= 1 and any
  * BLOCK_SIZE up to 1024, except that shuffles and the unrolled last warp need blocks of whole warps.
  */
@@ -79,6 +81,21 @@ DEVICE DTYPE sum_of_share(GLOBAL const DTYPE *elements, size_t n, size_t share)
         for (size_t rest = vectors * VECTOR_WIDTH + thread; rest < n; rest += threads)
             sum += elements[rest];
     return sum;
+}
+
+/* Fills twice as many cells as there are threads, which then add the upper half to the lower one: fewer blocks than
+ * with a cell for each thread, and nobody idle in the tree's first step. */
+DEVICE void load_twice(GLOBAL const DTYPE *elements, size_t n, size_t share, SHARED_POINTER(DTYPE) cells)
+{
+    const size_t first = BLOCK_INDEX(x) * share * BLOCK_SIZE + THREAD_INDEX(x);
+    for (int part = 0; part < 2; part++) {
+        DTYPE sum = 0;
+        for (size_t k = part; k < share && first + k * BLOCK_SIZE < n; k += 2)
+            sum += elements[first + k * BLOCK_SIZE];
+        cells[THREAD_INDEX(x) + part * BLOCK_SIZE] = sum;
+    }
+    BARRIER();
+    cells[THREAD_INDEX(x)] += cells[THREAD_INDEX(x) + BLOCK_SIZE];
 }
 
 /* ------------------------------------------------------------------------------------ block phase */
@@ -247,6 +264,10 @@ reduce(GLOBAL DTYPE *elements, const unsigned long n, const unsigned long share,
     const size_t first = BLOCK_INDEX(x) * share * BLOCK_SIZE;
     const unsigned int count = n - first < BLOCK_SIZE ? n - first : BLOCK_SIZE;
     value = block_sum(value, elements + first, count, share == 1);
+#elif ALGORITHM == ALGORITHM_DOUBLE_LOAD
+    SHARED DTYPE cells[2 * BLOCK_SIZE];
+    load_twice(elements, n, share, cells); /* in the place of sum_of_share, of which the compiler leaves nothing */
+    value = block_sum(0, cells, BLOCK_SIZE, 1);
 #else
     SHARED DTYPE cells[BLOCK_SIZE];
     value = block_sum(value, cells, BLOCK_SIZE, 0);
@@ -290,5 +311,27 @@ add_partials(GLOBAL const DTYPE *partials, const unsigned long count, GLOBAL DTY
     for (size_t i = 0; i < count; i++)
         value += partials[i];
     *sum = value;
+}
+#endif
+
+#if ALGORITHM == ALGORITHM_NAIVE
+KERNEL KERNEL_BLOCK(1, 1, 1)
+begin(GLOBAL unsigned int *level)
+{
+    *level = 0;
+}
+
+/* One level of a tree over all elements: of those that are left, every other one adds its right neighbour. A launch
+ * leaves the number of the next level for the one after it. */
+KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
+add_neighbours(GLOBAL DTYPE *elements, const unsigned long n, GLOBAL const unsigned int *level,
+               GLOBAL unsigned int *next_level)
+{
+    const size_t distance = (size_t)1 << *level, threads = (size_t)GRID_EXTENT(x) * BLOCK_SIZE;
+    const size_t thread = (size_t)BLOCK_INDEX(x) * BLOCK_SIZE + THREAD_INDEX(x);
+    if (thread == 0)
+        *next_level = *level + 1;
+    for (size_t i = 2 * distance * thread; i + distance < n; i += 2 * distance * threads)
+        elements[i] += elements[i + distance];
 }
 #endif

@@ -1,9 +1,13 @@
-"""Time the landmarks of a space, the named steps of its ladder, beside the tuned best."""
+"""Time the landmarks of a space, the named steps of its ladder, beside the tuned best.
+
+Where the notes of landmarks quote figures of a source, such as `7.02 ms (GTX 1060)`, a second table has them
+beside those of this device.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -15,7 +19,9 @@ from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError
+from autotune.evaluation.instance import work
 from autotune.report.figures import Bar, bar_chart, save
+from autotune.report.source_figures import source_figures
 from autotune.space import Space
 from autotune.tuning.tuner import TUNED
 
@@ -43,15 +49,27 @@ def run(parsed: argparse.Namespace) -> None:
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first, so that a damaged cache costs no time
         steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
+    figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
     if parsed.json:
         emit(
             [
-                {"step": name, "time_ms": trial.time_ms, "status": trial.status.value, "detail": trial.detail}
+                {
+                    **{"step": name, "time_ms": trial.time_ms, "status": trial.status.value},
+                    "detail": trial.detail,
+                    "sources": [
+                        {"value": value, "unit": unit, "device": device}
+                        for value, unit, device in figures.get(name, ())
+                    ],
+                }
                 for name, trial in steps
             ]
         )
     else:
-        console().print(ladder_table(task.space, steps))
+        out = console()
+        out.print(ladder_table(task.space, steps))
+        if any(figures.values()):
+            out.print()
+            out.print(sources_table(task.space, steps, figures))
     if parsed.plot is not None:
         save(ladder_plot(task.space, steps), parsed.plot)
 
@@ -71,6 +89,53 @@ def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
             note = notes.get(name, str(trial.config))
             rows.append((name, *_row(space, trial.config, trial.time_ms, first_ms), *figures, note))
     return table(("step", "ms", "rate", "speed-up", *(COLUMNS[place] for place in shown), "note"), rows)
+
+
+def sources_table(
+    space: Space, steps: Sequence[tuple[str, Trial]], figures: Mapping[str, Sequence[tuple[float, str, str]]]
+) -> Table:
+    """Make a table of the sources' figures beside this device's, each in one unit.
+
+    Beside every figure is its factor: how much faster the step is than the last one above it that has a
+    figure in the same column.
+    """
+    rows = [(name, trial) for name, trial in steps if figures.get(name)]
+    sources = dict.fromkeys((device, unit) for name, _ in rows for _, unit, device in figures[name])
+    columns: list[tuple[str, list[str]]] = [("step", [name for name, _ in rows])]
+    for device, unit in sources:
+        found = [
+            next((value for value, *key in figures[name] if key == [unit, device]), None) for name, _ in rows
+        ]
+        columns += [(f"{device}, {unit}", _figures(found)), ("factor", _factors(found, unit))]
+    for unit in dict.fromkeys(unit for _, unit in sources):
+        ours = [_own_figure(space, trial, unit) for _, trial in rows]
+        columns += [(f"here, {unit}", _figures(ours)), ("factor", _factors(ours, unit))]
+    return table([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
+
+
+def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:
+    """A trial's time or rate in the unit of a source; None if it failed, or the space states no such work."""
+    if trial.time_ms is None or unit == "ms":
+        return trial.time_ms
+    amount = work(space, trial.config, space.problem.sizes).get({"GB/s": "bytes"}.get(unit, "flops"))
+    return None if amount is None else amount / trial.time_ms * 1e-6
+
+
+def _figures(values: Sequence[float | None]) -> list[str]:
+    return ["-" if value is None else f"{value:,.4g}" for value in values]
+
+
+def _factors(values: Sequence[float | None], unit: str) -> list[str]:
+    """How much faster each figure is than the last one before it."""
+    faster: Callable[[float, float], float] = (
+        (lambda before, now: before / now) if unit == "ms" else (lambda before, now: now / before)
+    )
+    before: float | None = None
+    cells = []
+    for value in values:
+        cells.append("-" if value is None or before is None else f"{faster(before, value):.2f}")
+        before = before if value is None else value
+    return cells
 
 
 def ladder_plot(space: Space, steps: Sequence[tuple[str, Trial]]) -> Figure:

@@ -76,6 +76,24 @@ def test_ladder_draws_its_times(tuned):
     assert wrong.returncode == 2 and ".svg" in wrong.stderr and "Traceback" not in wrong.stderr
 
 
+def test_ladder_has_the_sources_figures_in_columns_beside_its_own(folder):
+    folder.edit("note: where it starts", 'note: "slow; 0.04 to 0.06 ms, 3 GB/s (Old GPU)"')
+    folder.edit("second: {A: 2}", "second: {A: 2, note: 0.02 ms (Old GPU)}")
+    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    assert done.returncode == 0, done.stderr
+    head, *rows = [line.split("  ") for line in done.stdout.partition("\n\n")[2].splitlines()]
+    assert [cell.strip() for cell in head if cell] == [
+        *("step", "Old GPU, ms", "factor", "Old GPU, GB/s", "factor"),
+        *("here, ms", "factor", "here, GB/s", "factor"),
+    ]
+    first, second = ([cell.strip() for cell in row if cell] for row in rows)
+    assert first[:5] == ["first", "0.05", "-", "3", "-"]
+    assert second[:5] == ["second", "0.02", "2.50", "-", "-"]
+    assert float(second[6]) == pytest.approx(float(first[5]) / float(second[5]), rel=0.05)
+    found = json.loads(folder.run("ladder", "double.yaml", "--device", "fake", "--json").stdout)
+    assert found[1]["sources"] == [{"value": 0.02, "unit": "ms", "device": "Old GPU"}]
+
+
 def test_a_ladder_none_of_whose_landmarks_is_valid_is_told_and_not_drawn(folder):
     folder.edit("  first: {A: 1, note: where it starts}\n  second: {A: 2}", "  first: {A: 6, B: 2}")
     done = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.svg")
