@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from autotune.compilers.cuda_headers import is_cuda_header
@@ -49,6 +50,30 @@ class SourceText:
     path: Path
     text: str
     sha256: str
+
+    @cached_property
+    def template_parameters(self) -> frozenset[str]:
+        """The names that its templates declare."""
+        lists = _TEMPLATE.findall(self.text)
+        return frozenset(name for parameters in lists for name in _DECLARED.findall(parameters))
+
+    @cached_property
+    def narrow_types(self) -> tuple[tuple[str, bool, str], ...]:
+        """The narrow types: name, whether the text uses it, and what defines it for this source."""
+        has_header = _HAS_NARROW.search(self.text)
+        return tuple(
+            (
+                kind,
+                pattern.search(self.text) is not None,
+                f"#include <{header}>\n" if has_header else _Reader().read(packaged("kernels") / own) + "\n",
+            )
+            for kind, pattern, own, header in _NARROW
+        )
+
+    @cached_property
+    def is_triton(self) -> bool:
+        """Whether it has kernels in Triton."""
+        return self.path.suffix == ".py" and is_triton(self.text)
 
 
 def packaged(folder: str) -> Path:
@@ -166,19 +191,16 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     A macro with the name of a template parameter of the source is left out: it would replace that parameter,
     whose value the launch plan's entry gives.
     """
+    if source.is_triton:
+        return source.text
     if source.path.suffix == ".py":
-        if is_triton(source.text):
-            return source.text
         head = "".join(f"{name} = {_python(value, macros)}\n" for name, value in macros.items())
     else:
-        lists = _TEMPLATE.findall(source.text)
-        declared = {name for parameters in lists for name in _DECLARED.findall(parameters)}
+        declared = source.template_parameters
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
-        has_header = _HAS_NARROW.search(source.text)
-        for kind, pattern, own, header in _NARROW:
-            if macros.get("DTYPE") == kind or pattern.search(source.text):
-                text = _Reader().read(packaged("kernels") / own)
-                head += f"#include <{header}>\n" if has_header else text + "\n"
+        for kind, is_used, text in source.narrow_types:
+            if is_used or macros.get("DTYPE") == kind:
+                head += text
     return head + source.text
 
 

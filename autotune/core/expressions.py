@@ -236,6 +236,9 @@ def _compile_comparison(
     if any(type(comparison) not in COMPARE for comparison in comparisons):
         raise ExpressionError("`is` is not allowed; compare with ==")
     tests = [COMPARE[type(comparison)] for comparison in comparisons]
+    if len(tests) == 1:  # the usual case, evaluated for every configuration
+        test, first, second = tests[0], operands[0], operands[1]
+        return lambda values: test(first(values), second(values))
 
     def compare(values: Names) -> bool:
         previous = operands[0](values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from autotune.core.c_types import (
     C_TYPES,
@@ -58,11 +59,14 @@ DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYP
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
 
 
+@lru_cache(maxsize=16)  # every configuration of a search asks for those of one device
+def _device_values(device: DeviceInfo) -> dict[str, Any]:
+    return {name: getattr(device, name.removeprefix("device.")) for name in DEVICE_NAMES}
+
+
 def device_values(device: DeviceInfo | None) -> dict[str, Any]:
     """The values of `device.NAME` in expressions; none for an unknown device."""
-    if device is None:
-        return {}
-    return {name: getattr(device, name.removeprefix("device.")) for name in DEVICE_NAMES}
+    return {} if device is None else dict(_device_values(device))
 
 
 def known_values(
@@ -248,6 +252,8 @@ def _repeated(
     count = at_least(0, parse(step.repeat or "1"), values)
     if count > MAX_REPEAT:
         raise ExpressionError(f"{step.repeat!r} gives {count}, expected at most {MAX_REPEAT}", "repeat")
+    if count <= 1:
+        return (launch,) * count
     other = dict(zip(step.swap, reversed(step.swap), strict=True))
     exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in step.arguments))
     return tuple(exchanged if number % 2 else launch for number in range(count))

@@ -15,7 +15,7 @@ from typing import Any
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Problem
 from autotune.evaluation.journal_edits import ARGUMENT, WORKLOAD
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.work_item import ProblemInstance, canonical
 from autotune.space import Fill, FilledArgument, SpaceSpec
 
 _SIZE = r"\('([A-Za-z_][A-Za-z0-9_]*)', ([1-9][0-9]{0,17})\)"
@@ -43,15 +43,15 @@ def trial_key(
     Returns:
         32 hexadecimal digits.
     """
-    identity = {
-        "source": source_sha256,
-        "config": dict(config),
-        "options": options,
-        "compiler": compiler,
-        "cases": [problem.identity for problem in problems],
-        "environment": environment,
+    texts = {  # sorted by name, as in the JSON text of one object
+        "cases": f"[{','.join(problem.identity_text for problem in problems)}]",
+        "compiler": canonical(compiler),
+        "config": config.key,
+        "environment": canonical(environment),
+        "options": canonical(options),
+        "source": canonical(source_sha256),
     }
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    text = "{" + ",".join(f'"{name}":{part}' for name, part in texts.items()) + "}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
-from autotune.core.launch_plan import arguments
+from autotune.core.launch_plan import arguments, compiler_options, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallConditions, Problem
@@ -33,10 +32,12 @@ from autotune.evaluation.work_item import (
     StoredArray,
     WorkItem,
 )
-from autotune.space import Fill, Space
+from autotune.space import Fill, Space, SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
 from autotune.space.yaml_document import located
+
+_MAX_DATA = 1000  # problems of which a maker remembers arguments
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class KernelInstance:
     @cached_property
     def runs(self) -> str:
         """Identifies the runs of the binary: launches, scalars and arrays of every problem."""
-        return json.dumps([item.identity for item in (*self.checks, self.problem)])
+        texts = "\n".join(item.identity_text for item in (*self.checks, self.problem))
+        return hashlib.sha256(texts.encode()).hexdigest()[:32]
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that it writes and nobody compares; all such outputs if none at all is compared."""
@@ -97,29 +99,31 @@ class InstanceMaker:
         self._dialect = dialect
         self._environment = environment(space.device, compiler, space.spec.measure)
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
+        self._data_names = sorted(_data_names(space.spec))
+        self._data: dict[tuple[Any, ...], ProblemInstance] = {}  # by what they depend on
 
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        checks = tuple(  # each with its own seed, and so with its own poison
-            self.problem_instance(
-                config, replace(space.problem, sizes=sizes, seed=space.problem.seed + number), is_check=True
-            )
-            for number, sizes in enumerate(self._verify_sizes, 1)
-            if space.holds(config, sizes)
-        )
-        problem = self.problem_instance(config, space.problem)
-        options = space.options(config, self._dialect)
+        checks = []
+        for place, sizes in enumerate(self._verify_sizes, 1):
+            values = space.valid_values(config, sizes)
+            if values is not None:  # each with its own seed, and so with its own poison
+                check = replace(space.problem, sizes=sizes, seed=space.problem.seed + place)
+                checks.append(self._instance_at(values, check, is_check=True))
+        values = space.values(config)
+        problems = (*checks, self._instance_at(values, space.problem))
+        options = compiler_options(space.spec.compiler_options.get(self._dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
             config=config,
             source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
-            names=space.symbol_names(step for item in (*checks, problem) for step in item.launches),
-            checks=checks,
-            problem=problem,
-            floor_ms=self._floor_ms(config),
-            key=self.key(config, options, (*checks, problem)),
+            names=space.symbol_names(step for item in problems for step in item.launches),
+            checks=problems[:-1],
+            problem=problems[-1],
+            floor_ms=self._floor_ms(values),
+            key=self.key(config, options, problems),
         )
 
     def key(
@@ -155,26 +159,40 @@ class InstanceMaker:
         ]
         return found[0] == found[1]
 
-    def problem_instance(
-        self, config: Config, problem: Problem, *, is_check: bool = False
+    def problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
+        """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
+        return self._instance_at(self.space.values(config, problem.sizes), problem)
+
+    def _instance_at(
+        self, values: Mapping[str, Any], problem: Problem, *, is_check: bool = False
     ) -> ProblemInstance:
-        """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError.
+        """The instance of a problem by the values of names.
 
         `is_check` is for the sizes to verify, at which nothing but the reference is trusted.
         """
         try:
-            return self._problem_instance(config, problem, is_check)
+            return self._evaluated(self.space.launch_values(values), problem, is_check)
         except ExpressionError as error:
             where = located(self.space.spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _problem_instance(self, config: Config, problem: Problem, is_check: bool) -> ProblemInstance:
-        space = self.space
-        values = space.launch_values(config, problem.sizes)
-        evaluated = arguments(space.spec.arguments, values, problem.dtype)
-        launches = space.launches(config, problem.sizes)
-        if not launches:
+    def _evaluated(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
+        read = tuple(repr(values[name]) for name in self._data_names if name in values)
+        key = (is_check, problem.seed, repr(problem.sizes), read)
+        data = self._data.get(key)
+        if data is None:
+            if len(self._data) == _MAX_DATA:
+                self._data.clear()
+            data = self._data[key] = self._unlaunched(values, problem, is_check)
+        launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
+        if not launched:
             raise ExpressionError("nothing is launched, because no `when` holds", "launch")
+        return replace(data, launches=launched)
+
+    def _unlaunched(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
+        """The instance of a problem without its launches, the same for most configurations."""
+        space = self.space
+        evaluated = arguments(space.spec.arguments, values, problem.dtype)
         fills = {item.name: item.fill for item in space.spec.arguments}
         stored = self._stored.of(problem) if self._stored else {}
         arrays = tuple(
@@ -193,7 +211,7 @@ class InstanceMaker:
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
-            launches=launches,
+            launches=(),
             tolerance=tolerance,
             views=_views(evaluated, arrays),
             local=tuple(
@@ -209,13 +227,13 @@ class InstanceMaker:
             return instance
         return replace(instance, trusted=self._stored.trusted(instance.data_key))
 
-    def _floor_ms(self, config: Config) -> float:
+    def _floor_ms(self, values: Mapping[str, Any]) -> float:
         """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches.
 
         Warm caches hold a part of them even where the whole does not fit.
         """
         bandwidth = self.space.device.memory_bandwidth_bytes_per_s
-        work_bytes = work(self.space, config, self.space.problem.sizes).get("bytes")
+        work_bytes = _work(self.space, values).get("bytes")
         fits_in_cache = work_bytes is not None and work_bytes <= 2 * self.space.device.cache_bytes
         if bandwidth is None or work_bytes is None or fits_in_cache:
             return 0.0
@@ -241,8 +259,21 @@ def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = 
 
 def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
     """The problem's `bytes` and `flops`, as far as the space file gives them."""
-    values = space.values(config, sizes)
+    return _work(space, space.values(config, sizes))
+
+
+def _work(space: Space, values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
+
+
+def _data_names(spec: SpaceSpec) -> set[str]:
+    """The names that a problem's arguments and tolerances read."""
+    texts = [spec.rtol, spec.atol]
+    for item in spec.arguments:
+        texts += [*item.shape, *filter(None, (item.value, item.offset))]
+    for error in spec.errors.values():
+        texts += [error.operations, *([] if error.magnitude == DATA else [error.magnitude])]
+    return {name for text in texts for name in parse(text).names}
 
 
 def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[ArrayView, ...]:

@@ -16,6 +16,8 @@ from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Problem
 from autotune.devices.array_compare import EXACT, Tolerance
 
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # as keys hash a value
+
 
 @dataclass(frozen=True)
 class StoredArray:
@@ -126,6 +128,11 @@ class ProblemInstance:
             | self._expected_identity
             | self._later_identity
         )
+
+    @cached_property
+    def identity_text(self) -> str:
+        """The identity as it is hashed."""
+        return canonical(self.identity)
 
     @property
     def _later_identity(self) -> dict[str, Any]:

@@ -167,20 +167,25 @@ class Space:
         ]
         return tuple(broken)
 
-    def satisfies_functions(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> bool:
+    def satisfies_functions(self, config: Mapping[str, Value]) -> bool:
         """Whether every constraint that is a Python function holds; what it raises passes through."""
-        values = self.values(config, sizes)
+        return self._satisfies_functions(self.values(config))
+
+    def _satisfies_functions(self, values: Mapping[str, Any]) -> bool:
         return all(holds(values) for holds in self.spec.functions.constraints)
 
     def holds(self, config: Mapping[str, Value], sizes: Sizes) -> bool:
         """Whether a configuration satisfies every constraint for other sizes."""
+        return self.valid_values(config, sizes) is not None
+
+    def valid_values(self, config: Mapping[str, Value], sizes: Sizes) -> dict[str, Any] | None:
+        """As `values` for other sizes; None if the configuration does not satisfy every constraint there."""
         try:
             values = self.values(config, sizes)
         except ExpressionError:
-            return False
-        return all(constraint.holds(values) for constraint in self._constraints) and (
-            self.satisfies_functions(config, sizes)
-        )
+            return None
+        valid = all(constraint.holds(values) for constraint in self._constraints)
+        return values if valid and self._satisfies_functions(values) else None
 
     def values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
         """Every name that an expression may read; `sizes` replace those of the problem.
@@ -191,14 +196,14 @@ class Space:
         chosen = dict(self.problem.sizes) | dict(sizes or {})
         return plan.known_values(self.device, chosen, self.problem.dtype, config, self.spec.derived)
 
-    def launch_values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
-        """What the launch plan may read: `values`, and the names that Python functions compute."""
-        values = self.values(config, sizes)
-        return values | {name: compute(values) for name, compute in self.spec.functions.values.items()}
+    def launch_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What the launch plan may read: `values`, and the names that Python functions compute of them."""
+        return {**values, **{name: compute(values) for name, compute in self.spec.functions.values.items()}}
 
     def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:
         """The launches of a configuration, in order; raises ExpressionError for an extent below 1."""
-        return plan.launches(self.spec.launch, self.launch_values(config, sizes), self.spec.arguments)
+        values = self.launch_values(self.values(config, sizes))
+        return plan.launches(self.spec.launch, values, self.spec.arguments)
 
     def symbol_names(self, launches: Iterable[Launch]) -> tuple[str, ...]:
         """The names that launches look up in a binary; none in dialects whose names are the source's."""

@@ -51,7 +51,9 @@ def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
     tried = (task.space.problem.sizes, *task.spec.verify_sizes)
     sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])
     given = arguments(
-        task.spec.arguments, task.space.launch_values(trial.config, sizes), task.space.problem.dtype
+        task.spec.arguments,
+        task.space.launch_values(task.space.values(trial.config, sizes)),
+        task.space.problem.dtype,
     )
     reference = task.spec.reference.name
     for number, (item, evaluated) in enumerate(zip(task.spec.arguments, given, strict=True)):
