@@ -19,7 +19,8 @@ import numpy as np
 
 from autotune.analysis.replay import Recorded, load, replay
 from autotune.searchers import make_searcher
-from autotune.searchers.surrogate import FASTER, stopping_estimate
+from autotune.searchers.base import FASTER
+from autotune.searchers.surrogate import stopping_estimate
 
 ENGINES = ("surrogate", "random")
 TRIALS = (20, 30, 50, 100, 200, 300)

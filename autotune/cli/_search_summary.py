@@ -12,7 +12,7 @@ from autotune.cli._tables import problem_text, rate_text
 from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Objective, Status
-from autotune.searchers.surrogate import FASTER, StoppingEstimate
+from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.tuning.doubts import busy_text, is_busy
 from autotune.tuning.finals import by_score
 from autotune.tuning.groups import Group, verdict

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from autotune.core.launch_plan import TRITON
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from autotune.compilers.nvrtc import CudaCompiler
     from autotune.compilers.triton_compiler import TritonCompiler
 
+TRITON_MODULE = "autotune.compilers.triton_compiler"
+_VERSION = re.compile(r"^__version__ = ['\"](.+?)['\"]", re.MULTILINE)
 _UNDEFINED = re.compile(
     r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\'|'
     r"name '(\w+)' is not defined"
@@ -46,6 +50,15 @@ class Compiler(Protocol):
         Triton, kernels with what they are compiled for. A compiler of another language ignores them.
         """
         ...
+
+
+def triton_name() -> str:
+    """Triton's name and version, without its import, which takes a second; raises MissingExtra."""
+    found = find_spec("triton")
+    if found is None or found.origin is None:
+        raise MissingExtra("triton", "triton")
+    version = _VERSION.search(Path(found.origin).read_text(encoding="utf-8"))
+    return f"Triton {version[1] if version else 'of an unknown version'}"
 
 
 def undefined_names(log: str) -> list[str]:

@@ -16,6 +16,7 @@ import stat
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.compilers.base import Compiler
@@ -77,12 +78,16 @@ class BinaryCache:
 
 
 class CachedCompiler:
-    """A compiler that looks for a binary in a cache before it compiles."""
+    """A compiler that looks for a binary in a cache before it compiles.
 
-    def __init__(self, compiler: Compiler, cache: BinaryCache) -> None:
+    Binaries of a cache that is not kept for later runs do not count as cached.
+    """
+
+    def __init__(self, compiler: Compiler, cache: BinaryCache, *, is_kept: bool = True) -> None:
         self.identity = compiler.identity
         self._compiler = compiler
         self._cache = cache
+        self._is_kept = is_kept
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Look up or compile; raises CompileError. Failures are not cached."""
@@ -91,7 +96,7 @@ class CachedCompiler:
         key = content_key(self.identity, source, options, names)
         found = self._cache.get(key)
         if found is not None:
-            return found
+            return replace(found, cached=self._is_kept)
         binary = self._compiler.compile(source, options, names)
         self._cache.put(key, binary)
         return binary

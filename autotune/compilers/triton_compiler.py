@@ -20,6 +20,7 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
+from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonKernel, pack
@@ -48,7 +49,7 @@ class TritonCompiler:
         self._architecture = ARCHITECTURES.get(f"sm_{number}")
         library = Path(triton.__file__).parent / "_C" / "libtriton.so"
         self.files = (library, Path(triton.__file__))
-        self.name = f"Triton {triton.__version__}"  # in stored results
+        self.name = triton_name()  # in stored results
         status = library.stat()
         self.identity: str | None = (
             f"{self.name} {status.st_size}/{status.st_mtime_ns} {architecture} fp_fusion"

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from autotune.compilers.base import Compiler, cuda_compiler, driver_compiler
+from autotune.compilers.base import TRITON_MODULE, Compiler, cuda_compiler, driver_compiler, triton_name
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
@@ -33,7 +33,7 @@ class CompilerPool:
     """Compiles sources in `workers` processes, with a time limit of `timeout_s` each.
 
     Every process opens its compiler with `open_compiler`. `binaries` is a folder of binaries for later
-    searches; None keeps none.
+    searches; without one, `scratch` is a folder of those that this search needs again in its last round.
     """
 
     def __init__(
@@ -43,10 +43,11 @@ class CompilerPool:
         workers: int,
         timeout_s: float,
         binaries: Path | None = None,
+        scratch: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._open_compiler = open_compiler
-        self._binaries = binaries
+        self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
@@ -77,7 +78,8 @@ class CompilerPool:
         self._threads.shutdown(wait=True)
 
     def _start(self) -> Child:
-        return Child(_open, self._open_compiler, self._binaries, environment=self._environment)
+        folders = (self._binaries, self._scratch)
+        return Child(_open, self._open_compiler, *folders, environment=self._environment)
 
     def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
@@ -126,8 +128,8 @@ def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
     if BACKENDS[address.backend].dialect == "cuda":
-        cuda_compiler(device.architecture, kind)
-        preload((f"autotune.compilers.{'triton_compiler' if kind == TRITON else 'nvrtc'}",))
+        compiler_name(address, device, kind)
+        preload((TRITON_MODULE if kind == TRITON else "autotune.compilers.nvrtc",))
         return partial(cuda_compiler, device.architecture, kind)
     preload((BACKENDS[address.backend].module,), COLD)
     return partial(device_compiler, address)
@@ -141,13 +143,15 @@ def device_compiler(address: Address) -> Compiler:
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
     """The name and version of a device's compiler; raises as `compiler_opener` does."""
     if BACKENDS[address.backend].dialect == "cuda":
-        return cuda_compiler(device.architecture, kind).name
+        return triton_name() if kind == TRITON else cuda_compiler(device.architecture, kind).name
     return driver_compiler(device)
 
 
-def _open(open_compiler: Callable[[], Compiler], binaries: Path | None) -> Compiler:
-    compiler = open_compiler()
-    return compiler if binaries is None else CachedCompiler(compiler, BinaryCache(binaries))
+def _open(open_compiler: Callable[[], Compiler], binaries: Path | None, scratch: Path | None) -> Compiler:
+    compiler, folder = open_compiler(), binaries or scratch
+    if folder is None:
+        return compiler
+    return CachedCompiler(compiler, BinaryCache(folder), is_kept=binaries is not None)
 
 
 def _compile(

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
@@ -97,6 +98,7 @@ class Evaluator:
         self._incumbent: Incumbent | None = None
         self._batch = journal.batch  # runs per sample
         self._finished: list[tuple[Trial, Trial | None]] = []  # not reported yet; its row, if it has none yet
+        self._early: dict[Config, Ready] = {}  # begun before a searcher asked for it
         self.resumed = 0
 
     @property
@@ -140,6 +142,11 @@ class Evaluator:
         affordable = configs[: None if limit is None else max(0, limit - self._charged)]
         self._charged += len(affordable)
         return affordable
+
+    def compile_early(self, configs: Iterable[Config]) -> None:
+        """Begin to compile what a searcher is going to propose, except where that would disturb timing."""
+        for config in islice(dict.fromkeys(configs), 0 if self._shares_cores else self._ahead):
+            self._early[config] = self._begin(config)
 
     def admit(self, config: Config, *, charged: bool) -> Trial:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
@@ -307,15 +314,18 @@ class Evaluator:
 
         On a CPU compilers would disturb the timing, so a whole window is compiled before it is timed.
         """
-        # a shorter window under a time limit, which compiling a long one would overrun
-        ahead = self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
         pending: deque[Ready] = deque()
         for config in configs:
             pending.append(self._begin(config))
-            if len(pending) < ahead:
+            if len(pending) < self._ahead:
                 continue
             yield from self._drain(pending) if self._shares_cores else (pending.popleft(),)
-        yield from self._drain(pending)
+        yield from self._drain(pending) if self._shares_cores else pending
+
+    @property
+    def _ahead(self) -> int:
+        """How many configurations to compile ahead; few under a time limit, which many would overrun."""
+        return self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
 
     def _drain(self, pending: deque[Ready]) -> Iterator[Ready]:
         """Wait for all pending compilations, then yield them."""
@@ -328,6 +338,8 @@ class Evaluator:
             yield pending.popleft()
 
     def _begin(self, config: Config) -> Ready:
+        if config in self._early:
+            return self._early.pop(config)
         try:
             instance = self._maker.make(config)
         except ExpressionError as error:

@@ -16,7 +16,7 @@ from autotune.core.trials import Trial
 from autotune.errors import BudgetSpent
 from autotune.evaluation.compiler_pool import Compilation
 from autotune.evaluation.device_host import Evaluated
-from autotune.evaluation.evaluator import COMPILE_AHEAD, Evaluator, Ready, RunKey, Running
+from autotune.evaluation.evaluator import Evaluator, Ready, RunKey, Running
 from autotune.evaluation.fleet import LOST, Fleet
 from autotune.evaluation.work_item import WorkItem
 
@@ -91,8 +91,7 @@ class ParallelEvaluator(Evaluator):
         """Keep compilers and devices busy, and record what has ended."""
         if limit_s is not None and self.spent_s >= limit_s:
             self._stop()
-        ahead = self._pool.workers * (1 if limit_s is not None else COMPILE_AHEAD)
-        ahead += self._fleet.slots * self._most_items
+        ahead = self._ahead + self._fleet.slots * self._most_items
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
             self._compile(self._begin(self._waiting.popleft()))
         while self._compiled and len(self._running) < self._fleet.slots:

@@ -18,6 +18,7 @@ Evaluate = Callable[[Sequence[Config]], list[Trial]]
 """Returns one trial per configuration, in order. A configuration outside the space is PRUNED; neither it nor
 a repeated one costs budget. Raises BudgetSpent: let it pass through."""
 
+FASTER = 0.01  # share of the time by which something counts as faster
 _UNKNOWN = Traits()
 
 
@@ -80,3 +81,21 @@ class Searcher(Protocol):
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose until there is nothing left to propose, or `evaluate` raises BudgetSpent."""
         ...
+
+
+@dataclass(frozen=True)
+class StoppingEstimate:
+    """How much of a space was tried, and what the rest promises according to a model of the trials.
+
+    Attributes:
+        tried: configurations that were tried.
+        valid: configurations of the space.
+        improvement_probability: that an untried one is at least 1% faster than the best.
+        expected_improvement: share of the best time that trying all of them is expected to save. Both are
+            None where too few trials have a time.
+    """
+
+    tried: int
+    valid: int
+    improvement_probability: float | None
+    expected_improvement: float | None

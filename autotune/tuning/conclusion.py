@@ -14,8 +14,7 @@ from autotune.core.records import Config, Entry
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
 from autotune.errors import ExpressionError, Overtaken, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
-from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate import StoppingEstimate, stopping_estimate
+from autotune.searchers.base import SourceResults, StoppingEstimate
 from autotune.serving.cache import (
     read_entry,
     record_path,
@@ -274,8 +273,13 @@ def _stopping_estimate(
     """
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
     tried = context.evaluator.trials | {winner.config: winner}  # the winner may be of an earlier search
+    valid = len(context.task.space)
+    if len(tried) == valid:
+        return StoppingEstimate(valid, valid, 0.0, 0.0)
     if not is_alone:
-        return StoppingEstimate(len(tried), len(context.task.space), None, None)
+        return StoppingEstimate(len(tried), valid, None, None)
+    from autotune.searchers.surrogate import stopping_estimate  # takes long to import
+
     return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
 
 

@@ -188,6 +188,7 @@ class Processes:
             workers=options.workers or _compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
             binaries=default_folder() if options.binary_cache else None,
+            scratch=Path(self.scratch) / "binaries",
             environment=self.variables,
         )
         self._opened.callback(pool.close)

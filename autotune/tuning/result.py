@@ -9,8 +9,7 @@ from pathlib import Path
 
 from autotune.core.records import Config, Front
 from autotune.core.trials import Measurement, Objective, Status, Trial
-from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate import StoppingEstimate
+from autotune.searchers.base import SourceResults, StoppingEstimate
 from autotune.tuning.groups import Group
 from autotune.tuning.task import TuningTask
 

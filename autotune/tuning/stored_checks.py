@@ -97,9 +97,11 @@ def on_other_data(
     """
     default = context.maker.make(context.task.spec.default)
     named = {default.config: default, **instances} if instances else {}
-    compilations = {config: context.pool.compile(instance) for config, instance in named.items()}
+    sets = [name for name in DATA_SETS if any(other_data(check, name) for check in default.checks)]
+    compiled = named if sets else {}
+    compilations = {config: context.pool.compile(instance) for config, instance in compiled.items()}
     failures: dict[Config, Failure] = {}
-    for name in DATA_SETS:
+    for name in sets:
         context.observer.stage(Stage(f"last round: data {name}"))
         unfit: set[str] = set()
         for config, instance in named.items():

@@ -5,12 +5,13 @@ All input is checked here, before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from autotune.compilers.base import TRITON_MODULE
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Tier
@@ -66,32 +67,38 @@ class TuningTask:
         return compiler_name(self.address, self.device, self.spec.compiler)
 
 
-def find_device(device: str | None, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
+def find_device(
+    device: str | None, others: Iterable[str] = (), needed_next: Sequence[str] = ()
+) -> tuple[Address, DeviceInfo]:
     """Find a device of this machine; a name that starts with a backend asks that backend only.
 
     Args:
         device: As `--device`; None takes the first GPU, else the CPU.
         others: Further names that an error message lists.
+        needed_next: Modules for later child processes, which are imported meanwhile.
     """
     backend = (device or "").strip().lower().partition(":")[0]
     if backend in BACKENDS:
         with suppress(InputError):
-            return choose(device, find_devices((backend,)))
-    return choose(device, find_devices(), others)
+            return choose(device, find_devices((backend,), needed_next))
+    return choose(device, find_devices(needed_next=needed_next), others)
 
 
-def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
+def find_devices(
+    names: Iterable[str] = tuple(BACKENDS), needed_next: Sequence[str] = ()
+) -> list[tuple[Address, DeviceInfo]]:
     """List the backends' devices from a child process, so that this process loads no driver."""
     try:
-        return retry_once(partial(_listed_devices, tuple(names)))
+        return retry_once(partial(_listed_devices, tuple(names), needed_next))
     except ChildFailed as error:
         raise SetupError(f"looking for devices failed: {error}") from None
 
 
-def _listed_devices(names: Iterable[str]) -> list[tuple[Address, DeviceInfo]]:
+def _listed_devices(names: Iterable[str], needed_next: Sequence[str]) -> list[tuple[Address, DeviceInfo]]:
     preload([BACKENDS[name].module for name in names], COLD)
     with scratch_folder() as scratch:
         child = Child(int, environment=cold_environment(scratch))
+        preload(needed_next)
         try:
             devices: list[tuple[Address, DeviceInfo]] = child.call(
                 list_devices, names, timeout_s=_LISTING_TIMEOUT_S
@@ -176,7 +183,8 @@ def bind_task(
         found: The device, if it was found already.
     """
     on_stage(Stage("finding devices"))
-    address, device = found or find_device(target.device)
+    compiler = (TRITON_MODULE,) if spec.dialect == TRITON else ()
+    address, device = found or find_device(target.device, needed_next=compiler)
     _require_dialect(spec, address)
     spec = _with_conditions(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from autotune.searchers import (
     strategy_names,
 )
 from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import (
     check_writable,
     objective_root,
@@ -130,6 +132,9 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
+    if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
+        rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
+        context.evaluator.compile_early(chain([task.spec.default], rows))
     default = _start(context, context.observer, total, note)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)

@@ -44,9 +44,14 @@ __kernel void twice(__global const int *x, __global int *y)
 """
 
 
-def compiled(sources, kept, architecture="sm_90", workers=2):
+def compiled(sources, kept, architecture="sm_90", workers=2, scratch=None):
     pool = CompilerPool(
-        partial(cuda_compiler, architecture), workers=workers, timeout_s=60, binaries=kept, environment={}
+        partial(cuda_compiler, architecture),
+        workers=workers,
+        timeout_s=60,
+        binaries=kept,
+        scratch=scratch,
+        environment={},
     )
     try:
         return [future.result() for future in [pool.submit(source, ()) for source in sources]]
@@ -64,6 +69,12 @@ def test_a_second_pool_takes_what_the_first_one_made(tmp_path):
     (other,) = compiled(sources[:1], tmp_path, architecture="sm_80", workers=1)
     (anew,) = compiled(sources[:1], None, workers=1)
     assert not other.cached and not anew.cached and anew.data == first[0].data
+
+
+def test_without_a_cache_one_run_compiles_nothing_twice(tmp_path):
+    first, second = compiled([SOURCE % 1] * 2, None, workers=1, scratch=tmp_path)
+    assert first.compile_ms > 0 and second.compile_ms == 0  # and neither is of an earlier run:
+    assert not first.cached and not second.cached and first.data == second.data
 
 
 def test_what_does_not_compile_fails_every_time(tmp_path):

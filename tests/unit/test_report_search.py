@@ -11,7 +11,7 @@ from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address
-from autotune.searchers.surrogate import StoppingEstimate
+from autotune.searchers.base import StoppingEstimate
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.groups import Group
 from autotune.tuning.result import Result

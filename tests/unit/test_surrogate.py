@@ -9,8 +9,8 @@ from scipy.optimize import approx_fprime
 from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
-from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate import StoppingEstimate, SurrogateSearch, stopping_estimate
+from autotune.searchers.base import SourceResults, StoppingEstimate
+from autotune.searchers.surrogate import SurrogateSearch, stopping_estimate
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
 from autotune.searchers.surrogate.gaussian_process import (

@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from autotune.core.trials import Trial
+from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.searchers.surrogate.encoding import axes_of
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import Hyperparameters, Model
 from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space
 
-FASTER = 0.01  # share of the time by which something counts as faster
 UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
 DRAWS = 500
 MIN_TIMED = 5
-
-
-@dataclass(frozen=True)
-class StoppingEstimate:
-    """How much of a space was tried, and what the rest promises according to a model of the trials.
-
-    Attributes:
-        tried: configurations that were tried.
-        valid: configurations of the space.
-        improvement_probability: that an untried one is at least 1% faster than the best.
-        expected_improvement: share of the best time that trying all of them is expected to save. Both are
-            None where too few trials have a time.
-    """
-
-    tried: int
-    valid: int
-    improvement_probability: float | None
-    expected_improvement: float | None
 
 
 def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0) -> StoppingEstimate:
