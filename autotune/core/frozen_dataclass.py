@@ -89,6 +89,11 @@ def fields(record: Any) -> tuple[Any, ...]:
     return fields(kind)
 
 
+def optional_fields(kind: type) -> frozenset[str]:
+    """The names of the fields of a class that have a default."""
+    return frozenset(item.name for item in fields(kind) if _has_default(item))
+
+
 def replace(record: Any, **changes: Any) -> Any:
     """As `dataclasses.replace`."""
     return type(record)(**{item.name: getattr(record, item.name) for item in fields(record)} | changes)

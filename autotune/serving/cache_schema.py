@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from autotune.core import json_values as values
 from autotune.core.c_types import C_TYPES, is_dtype
+from autotune.core.frozen import optional_fields
 from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, TRITON, is_entry, is_option
 from autotune.core.light_typing import Any, TypeVar
@@ -31,42 +32,9 @@ from autotune.core.records import (
 from autotune.errors import CacheError
 
 SCHEMA = 1
-# Optional, and not written when empty: older files, which do not have them, are read and written unchanged.
-_LATER_KEYS = frozenset(
-    (
-        "measured",
-        "registers",
-        "front",
-        "work_bytes",
-        "work_flops",
-        "noise",
-        "uncompared",
-        "rivals",
-        "compiler",
-        "checks",
-        "data",
-        "data_sha256",
-        "objective",
-        "workload_sha256",
-        "source",
-        "symbol",
-        "repeat",
-        "swap",
-        "stream",
-        "cooperative",
-        "cluster",
-        "programmatic",
-        "constants",
-        "of",
-        "offset",
-        "variants",
-        "cache_state",
-        "launch_mode",
-        "call",
-        "copies",
-        "kept",
-    )
-)
+# A field with a default is optional, and not written when empty, so that older files are read and written
+# unchanged. These are in every file all the same.
+_IN_EVERY_FILE = frozenset(("shape", "value", "inputs", "returns", "shared_bytes", "when"))
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
 
@@ -127,8 +95,9 @@ def _one_line_each(block: re.Match[str]) -> str:
 
 def _plain(value: Any) -> Any:
     if type(value) in _SCHEMA:
+        optional = _OPTIONAL[type(value)]
         values = {name: _plain(getattr(value, name)) for name in _SCHEMA[type(value)]}
-        return {name: item for name, item in values.items() if item or name not in _LATER_KEYS}
+        return {name: item for name, item in values.items() if item or name not in optional}
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
@@ -149,7 +118,7 @@ def _parse(read: Callable[[Any, str], _T], text: str, path: str) -> _T:
 
 
 def _object(record: type[_T]) -> Callable[[Any, str], _T]:
-    return lambda value, place: values.record(record, _SCHEMA[record], _LATER_KEYS, value, place)
+    return lambda value, place: values.record(record, _SCHEMA[record], _OPTIONAL[record], value, place)
 
 
 def _record(data: Any, place: str) -> KernelRecord:
@@ -306,3 +275,4 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "data": values.text,
     },
 }
+_OPTIONAL = {record: optional_fields(record) - _IN_EVERY_FILE for record in _SCHEMA}
