@@ -9,27 +9,13 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.trials import DeviceScale, Measurement, Rule, Status, Trial
 
-_OPTIONAL = {  # fields of a trial that are left out of a row at this value
-    "detail": "",
-    "compile_ms": 0.0,
-    "cost_s": 0.0,
-    "binary_sha256": "",
-    "binary_cached": False,
-    "registers": None,
-    "spill_bytes": None,
-    "shared_bytes": None,
-    "by_machine": False,
-    "failed_last_round": False,
-    "device": "",
-}
 _LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:
     """Convert a trial to JSON values; leave out fields at their defaults."""
     row: dict[str, Any] = {"config": dict(trial.config), "key": trial.key, "status": trial.status.value}
-    found = {name: (getattr(trial, name), default) for name, default in _OPTIONAL.items()}
-    row |= {name: value for name, (value, default) in found.items() if value != default}
+    row |= {name: getattr(trial, name) for name in _OPTIONAL if getattr(trial, name) != getattr(Trial, name)}
     if trial.measurement is not None:
         row["measurement"] = encode_measurement(trial.measurement)
     return row
@@ -46,7 +32,11 @@ def decode_trial(row: object) -> Trial:
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
     """Convert a measurement to JSON values; leave out optional fields at their defaults."""
     row = {name: getattr(measurement, name) for name in _MEASUREMENT}
-    return {name: value for name, value in row.items() if name not in _LATER or value != _LATER[name]}
+    return {
+        name: value
+        for name, value in row.items()
+        if name not in _LATER or value != getattr(Measurement, name)
+    }
 
 
 def _decode_measurement(row: object, place: str) -> Measurement:
@@ -93,7 +83,7 @@ def _rule(value: object, place: str) -> Rule:
 
 _RULES = tuple(rule.value for rule in Rule)
 _STATUSES = tuple(status.value for status in Status)
-_LATER = {"control": None, "chosen_from": 1, "noise": None}  # of a measurement, left out at this value
+_LATER = ("control", "chosen_from", "noise")  # of a measurement, left out at their defaults
 _MEASUREMENT: dict[str, values.Read] = {
     "samples_ms": _some_samples,
     "rule": _rule,
@@ -105,19 +95,22 @@ _MEASUREMENT: dict[str, values.Read] = {
     "chosen_from": values.size,
     "noise": values.nullable(values.amount),
 }
+_OPTIONAL: dict[str, values.Read] = {  # of a trial, left out at their defaults
+    "detail": values.text,
+    "compile_ms": values.amount,
+    "cost_s": values.amount,
+    "binary_sha256": values.text,
+    "binary_cached": values.truth,
+    **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), values.integer),
+    **dict.fromkeys(("by_machine", "failed_last_round"), values.truth),
+    "device": values.text,
+}
 _TRIAL: dict[str, values.Read] = {
     "config": values.config_of(values.plain),
     "key": values.text,
     "status": _status,
     "measurement": _decode_measurement,
-    "detail": values.text,
-    "compile_ms": values.amount,
-    "cost_s": values.amount,
-    "binary_sha256": values.text,
-    "device": values.text,
-    "binary_cached": values.truth,
-    **dict.fromkeys(("by_machine", "failed_last_round"), values.truth),
-    **dict.fromkeys(("registers", "spill_bytes", "shared_bytes"), values.integer),
+    **_OPTIONAL,
 }
 read_devices = values.mapping_of(_decode_scale, values.text)
 read_finals = values.mapping_of(_decode_measurement, values.text)
