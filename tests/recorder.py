@@ -280,7 +280,7 @@ def journals(folder):
     """Header and trials of the stored journals."""
     found = {}
     for path in sorted((GOLDEN / "identity-1").glob("*.jsonl")):
-        header, trials = place("read_journal")(path)
+        header, trials, _ = place("read_journal")(path)
         found[path.name] = [header, [place("encode_trial")(trial) for trial in trials]]
     return found
 

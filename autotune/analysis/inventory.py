@@ -11,7 +11,7 @@ from autotune.core.text import hint
 from autotune.core.trials import Objective, Status
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import ParseJournal, journal_text, parse_whole_journal
+from autotune.evaluation.journal import ParseJournal, journal_text, parse_journal
 from autotune.serving.cache import (
     device_path,
     folders,
@@ -131,7 +131,7 @@ def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[S
                     )
 
 
-def journal_summary(path: Path, parse: ParseJournal = parse_whole_journal) -> JournalSummary:
+def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalSummary:
     """What a journal holds; raises InputError or JournalError if it cannot be read."""
     header, trials, _ = parse(journal_text(path), path)
     times = [trial.time_ms for trial in trials if trial.status is Status.OK and trial.time_ms is not None]

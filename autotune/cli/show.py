@@ -105,10 +105,10 @@ class _Row(NamedTuple):
 
 def _rows(journal: Path, *, with_finals: bool) -> list[_Row]:
     """The trials of a journal, with the times of its last round where they are asked for."""
-    from autotune.evaluation.journal import read_last_round, read_trials
+    from autotune.evaluation.journal import read_journal
 
-    trials = read_trials(journal)
-    finals = read_last_round(journal) if with_finals else {}
+    _, trials, last_round = read_journal(journal)
+    finals = last_round if with_finals else {}
     return [_Row(journal, _with_final(trial, finals)) for trial in trials]
 
 

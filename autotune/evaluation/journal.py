@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
 from autotune.core.text import count_text
@@ -35,8 +35,6 @@ from autotune.processes.files import hold
 VERSION = 1
 _MAX_KNOWN = 16  # journals that a reader remembers
 _Finals = dict[tuple[str, ...], dict[str, Measurement]]
-# From text and path to header, trials and the latest last round by key.
-ParseJournal = Callable[[str, Path], tuple[dict[str, Any], list[Trial], dict[str, Measurement]]]
 
 
 class Journal:
@@ -200,32 +198,32 @@ class Journal:
         self._unsynced.set()
 
 
+class JournalContent(NamedTuple):
+    """The first line of a journal, its trials, and the latest last round by key."""
+
+    header: dict[str, Any]
+    trials: list[Trial]
+    last_round: dict[str, Measurement]
+
+
+ParseJournal = Callable[[str, Path], JournalContent]
+
+
 def read_trials(path: Path) -> list[Trial]:
     """Read the trials of a journal; raises as `read_journal` does."""
-    return read_journal(path)[1]
+    return read_journal(path).trials
 
 
-def read_last_round(path: Path) -> dict[str, Measurement]:
-    """Read the measurements of the latest last round, by key; raises as `read_journal` does."""
-    return parse_whole_journal(journal_text(path), path)[2]
-
-
-def read_journal(path: Path) -> tuple[dict[str, Any], list[Trial]]:
-    """Read the header and the trials of a journal, without locking or changing the file.
+def read_journal(path: Path) -> JournalContent:
+    """Read a journal without locking or changing the file.
 
     Raises InputError when the file cannot be read and JournalError when it is not a journal.
     """
     return parse_journal(journal_text(path), path)
 
 
-def parse_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial]]:
-    """Parse a journal's text into its header and trials; errors name `path`."""
-    header, trials, _ = parse_whole_journal(text, path)
-    return header, trials
-
-
-def parse_whole_journal(text: str, path: Path) -> tuple[dict[str, Any], list[Trial], dict[str, Measurement]]:
-    """Parse a journal's text into header, trials and the latest last round by key; errors name `path`."""
+def parse_journal(text: str, path: Path) -> JournalContent:
+    """Parse a journal's text; errors name `path`."""
     return JournalReader().parse(text, path)
 
 
@@ -236,8 +234,8 @@ class JournalReader:
         self._known: dict[Path, _Rows] = {}
         self._lock = threading.Lock()
 
-    def parse(self, text: str, path: Path) -> tuple[dict[str, Any], list[Trial], dict[str, Measurement]]:
-        """As `parse_whole_journal`; may be called from several threads."""
+    def parse(self, text: str, path: Path) -> JournalContent:
+        """As `parse_journal`; may be called from several threads."""
         with self._lock:
             rows = self._known.pop(path, None)
             if rows is None or not text.startswith(rows.text):
@@ -246,7 +244,7 @@ class JournalReader:
             self._known[path] = rows  # the latest is last
             if len(self._known) > _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
-            return rows.header, list(rows.trials.values()), rows.last_round
+            return JournalContent(rows.header, list(rows.trials.values()), rows.last_round)
 
 
 def journal_text(path: Path) -> str:

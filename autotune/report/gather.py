@@ -16,7 +16,7 @@ from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import ParseJournal, parse_whole_journal
+from autotune.evaluation.journal import ParseJournal, parse_journal
 from autotune.hardware.names import slug
 from autotune.interop import read_recordings
 from autotune.interop.files import read_text
@@ -93,7 +93,7 @@ def gather_sources(
     cache: Path | None = None,
     space: _Spaces = None,
     runs: Path | None = None,
-    parse: ParseJournal = parse_whole_journal,
+    parse: ParseJournal = parse_journal,
 ) -> Gathered:
     """The same for files, each a `Path`, and kernels of the cache, each a text.
 
@@ -115,7 +115,7 @@ def gather_sources(
 
 
 def _of_file(
-    path: Path, cache: Path | None, space: _Spaces, parse: ParseJournal = parse_whole_journal
+    path: Path, cache: Path | None, space: _Spaces, parse: ParseJournal = parse_journal
 ) -> Iterable[Search]:
     text = read_text(path)
     if not is_journal(text):

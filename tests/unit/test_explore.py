@@ -10,7 +10,7 @@ import pytest
 
 from autotune.core.trials import Status
 from autotune.errors import InputError
-from autotune.evaluation.journal import JournalReader, parse_whole_journal
+from autotune.evaluation.journal import JournalReader, parse_journal
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
 from autotune.report.folder import ExploredFolder
 from autotune.report.server import ExploreServer
@@ -99,10 +99,10 @@ def test_only_the_new_rows_of_a_journal_are_parsed(tmp_path, monkeypatch):
     monkeypatch.setattr("autotune.evaluation.journal.decode_trial", counted)
     reader = JournalReader()
     for text in (header + rows[0], header + rows[0] + rows[1][:9], header + "".join(rows)):
-        assert reader.parse(text, path) == parse_whole_journal(text, path)
+        assert reader.parse(text, path) == parse_journal(text, path)
     assert len(parsed) == 3 + 5  # each row once by the reader, and every time by the function
     for text in (header + rows[2], header):  # started over in the same file
-        assert reader.parse(text, path) == parse_whole_journal(text, path)
+        assert reader.parse(text, path) == parse_journal(text, path)
 
 
 def test_a_space_file_of_the_folder_gives_ladder_and_command(shared, folder):
