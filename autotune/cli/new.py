@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,8 +53,12 @@ def run(parsed: argparse.Namespace) -> None:
         )
         raise InputError(f"{path}: {near}")
     name = _name(path)
-    space, reference = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py"))
-    made, complaint = _scaffold(path, name, parsed.entry)
+    headers = path.with_name(f"{name}_headers")
+    space, reference, _ = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py"), headers)
+    if _write_stand_ins(path, headers):
+        made, complaint = _scaffold_without_headers(path, name, parsed.entry, headers)
+    else:
+        made, complaint = _scaffold(path, name, parsed.entry)
     texts = {space: made.space, reference: made.reference}
     _write(texts)
     can_run = _can_run(made.source.dialect)
@@ -62,7 +67,7 @@ def run(parsed: argparse.Namespace) -> None:
     else:
         said = _checked(space, can_run=can_run)
         if can_run and not said.startswith("good"):
-            roomy, _ = _scaffold(path, name, parsed.entry, is_roomy=True)
+            roomy, _ = _scaffold(path, name, parsed.entry, made.include_dirs, is_roomy=True)
             _write({space: roomy.space, reference: roomy.reference}, "w")
             if (again := _checked(space, can_run=can_run)).startswith("good"):
                 made, said = roomy, again
@@ -91,6 +96,35 @@ def _write(texts: Mapping[Path, str], mode: str = "x") -> None:
                 out.write(text)
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _write_stand_ins(path: Path, folder: Path) -> bool:
+    """Write an empty file for each header that is not there, for a kernel may need none of it."""
+    from autotune.compilers.kernel_source import missing_headers
+
+    missing = missing_headers(path)
+    try:
+        for header in missing:
+            (folder / header).parent.mkdir(parents=True, exist_ok=True)
+            (folder / header).write_text(
+                f"// In place of {header}, which was not found: put the real one here.\n"
+            )
+    except OSError as error:
+        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    return bool(missing)
+
+
+def _scaffold_without_headers(
+    path: Path, name: str, entry: str | None, headers: Path
+) -> tuple[Scaffold, str]:
+    """The same with headers that are not there; they are reported as missing if the kernel needs them."""
+    complaint = "unknown"
+    try:
+        made, complaint = _scaffold(path, name, entry, (headers.name,))
+    finally:
+        if complaint:
+            shutil.rmtree(headers)
+    return _scaffold(path, name, entry) if complaint else (made, "")
 
 
 def _is_triton(path: Path) -> bool:
@@ -126,7 +160,14 @@ def _run_triton(path: Path, entry: str | None) -> None:
     emit("\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps)))
 
 
-def _scaffold(path: Path, name: str, entry: str | None, *, is_roomy: bool = False) -> tuple[Scaffold, str]:
+def _scaffold(
+    path: Path,
+    name: str,
+    entry: str | None,
+    include_dirs: tuple[str, ...] = (),
+    *,
+    is_roomy: bool = False,
+) -> tuple[Scaffold, str]:
     """Write a space whose default compiles if a compiler is at hand; also give its last complaint.
 
     What the compiler does not know is left to the user, and so becomes a parameter or a type. A default that
@@ -136,18 +177,26 @@ def _scaffold(path: Path, name: str, entry: str | None, *, is_roomy: bool = Fals
     from autotune.compilers.kernel_source import include_dir, read_source
 
     header = (Path(include_dir()) / "portable.h").read_text()
-    source = read_source(path)  # raises InputError if an include is missing
+    folders = [path.parent / folder for folder in include_dirs]
+    source = read_source(path, folders)  # raises InputError if an include is missing
     undefined: dict[str, None] = {}
     is_small = False
     for _ in range(_ATTEMPTS):
         made = _read(
-            path, name, source.text, header, entry, tuple(undefined), is_small=is_small, is_roomy=is_roomy
+            path,
+            name,
+            source.text,
+            header,
+            entry,
+            tuple(undefined),
+            include_dirs,
+            is_small=is_small,
+            is_roomy=is_roomy,
         )
         log = _complaint(made, source)
+        unknown = [word for word in undefined_names(log) if not _is_called(word, source.text)]
         fresh = [
-            word
-            for word in undefined_names(log)
-            if word not in undefined and not _is_called(word, source.text)
+            word for word in unknown if word not in undefined and not _is_variable(word, unknown, source)
         ]
         if not fresh and (is_small or "shared" not in log):
             break
@@ -163,6 +212,7 @@ def _read(
     header: str,
     entry: str | None,
     undefined: tuple[str, ...],
+    include_dirs: tuple[str, ...],
     *,
     is_small: bool,
     is_roomy: bool,
@@ -182,6 +232,7 @@ def _read(
         entry,
         undefined,
         host=own if "<<<" in own else "",
+        include_dirs=include_dirs,
         is_small=is_small,
         is_roomy=is_roomy,
     )
@@ -194,6 +245,12 @@ def _first_error(log: str) -> str:
 
 def _is_called(word: str, text: str) -> bool:
     return re.search(rf"\b{word}\s*\(", text) is not None
+
+
+def _is_variable(word: str, unknown: Sequence[str], source: SourceText) -> bool:
+    """Whether a word is only unknown because the type is that it is declared with."""
+    types = "|".join(unknown)
+    return re.search(rf"\b(?:{types})\s+\**\s*{word}\s*[=;,)\[]", source.text) is not None
 
 
 def _complaint(made: Scaffold, source: SourceText) -> str:
@@ -291,6 +348,11 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
         "",
         f"wrote {space}: read its comments",
         f"wrote {reference}: {guessed}",
+        *(
+            f"wrote {space.with_name(folder)}: empty headers, for the source's own were not found; "
+            "put them there, or name their folder in include_dirs"
+            for folder in made.include_dirs
+        ),
     ]
     return "\n".join(lines)
 

@@ -108,11 +108,22 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
 
 
-class _Reader:
-    """Inlines includes: a file once, at its first include outside `#if`. Compilers' own headers stay."""
+def missing_headers(path: Path) -> tuple[str, ...]:
+    """The headers that a kernel file includes and that neither its folder nor a CUDA compiler has."""
+    missing: list[str] = []
+    _Reader(missing=missing).read(path)
+    return tuple(dict.fromkeys(missing))
 
-    def __init__(self, folders: tuple[Path, ...] = ()) -> None:
+
+class _Reader:
+    """Inlines includes: a file once, at its first include outside `#if`. Compilers' own headers stay.
+
+    A header that is not found is an error, or is added to `missing` if that is given.
+    """
+
+    def __init__(self, folders: tuple[Path, ...] = (), missing: list[str] | None = None) -> None:
         self._folders = folders
+        self._missing = missing
         self._placed: set[Path] = set()
         self._open: list[Path] = []
 
@@ -132,7 +143,11 @@ class _Reader:
             conditional = is_conditional or depths[text.count("\n", 0, match.start())] > 0
             target = self._find(match[1] or match[2], path, is_quoted=match[1] is not None)
             if target is None:
-                if match[1] is None or conditional or is_cuda_header(match[1]):
+                name = match[1] or match[2]
+                if conditional or is_cuda_header(name) or (match[1] is None and self._missing is None):
+                    return match[0]
+                if self._missing is not None:
+                    self._missing.append(name)
                     return match[0]
                 places = (*self._folders, packaged("kernels"))
                 near = nearest(match[1], (file.name for folder in places for file in folder.glob("*.h*")))

@@ -22,6 +22,7 @@ class Scaffold:
     guess: Guess
     space: str
     reference: str
+    include_dirs: tuple[str, ...]
 
 
 def scaffold(
@@ -33,6 +34,7 @@ def scaffold(
     undefined: Collection[str] = (),
     *,
     host: str = "",
+    include_dirs: tuple[str, ...] = (),
     is_small: bool = False,
     is_roomy: bool = False,
 ) -> Scaffold:
@@ -46,6 +48,7 @@ def scaffold(
         entry: Name of the kernel; by default the first one.
         undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
         host: The program that launches the kernel, where there is one.
+        include_dirs: Folders of headers, as the space file names them.
         is_small: Whether the default is to take few resources.
         is_roomy: Whether arrays get room to spare, for a kernel whose indices say little.
 
@@ -65,8 +68,9 @@ def scaffold(
         source,
         kernel,
         found,
-        space_text(file, name, source, kernel, found),
+        space_text(file, name, source, kernel, found, include_dirs),
         reference_text(file, kernel, found),
+        include_dirs,
     )
 
 

@@ -33,7 +33,7 @@ def number_value(
 ) -> str:
     """The value of a number: that of the grid if it is called like the number of blocks."""
     is_count = argument.name not in sizes and _BLOCKS.fullmatch(argument.name) is not None
-    return grid[0] if is_count else scalar_value(argument, kernel.arguments, sizes)
+    return grid[0] if is_count else scalar_value(argument, kernel, sizes)
 
 
 def scalar_argument(
@@ -85,9 +85,11 @@ def array_argument(
     role: Role,
     guessed: tuple[tuple[str, ...], str],
     body: str,
+    *,
     has_reference: bool,
+    is_roomy: bool,
 ) -> GuessedArgument:
-    """An array with its role, and a fill if it has an input."""
+    """An array with its role, and a fill if it has an input; `is_roomy` fills whole numbers with 0."""
     extents, question = list(guessed[0]), guessed[1]
     if argument.width > 1:
         extents[-1] = f"{argument.width} * {_factor(extents[-1])}"
@@ -102,7 +104,8 @@ def array_argument(
     if role is Role.SUM:
         remark = f"{question}; atomics add to it, from 0"
         return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
-    if steers(argument.name, body) and argument.dtype != "uint8" and role in (Role.IN, Role.INOUT):
+    is_whole = "int" in argument.dtype
+    if (is_whole and is_roomy) or (steers(argument.name, body) and argument.dtype != "uint8"):
         remark = f"{question}; it holds indices or counts, and 0 is always in bounds: give real ones"
         return GuessedArgument(argument, role, shape, "constant: 0", remark=remark)
     return GuessedArgument(argument, role, shape, _fill(argument), remark=question)

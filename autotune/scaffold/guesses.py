@@ -21,7 +21,7 @@ from autotune.scaffold.guessed_arguments import (
     variable_argument,
 )
 from autotune.scaffold.macros import WORD, Macro, expand_calls
-from autotune.scaffold.outcome import Role, reference_body, role_of
+from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source, TemplateParameter
 from autotune.scaffold.tiles import size_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
@@ -49,7 +49,7 @@ _INDEXED = {
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
 _SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}
-_ROOM, _MORE_ROOM = 256, 65_536  # for arrays whose extent nothing shows
+_ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     """Guess the parts of a space file for one kernel of a source.
 
     `is_small` makes the default one that takes few resources: the least of every parameter's values.
-    `is_roomy` gives arrays more room than their indices seem to need, and makes the sizes smaller.
+    `is_roomy` gives arrays more room than their indices seem to need, makes sizes smaller and indices 0.
     """
     macros = source.macros
     axes = _axes(kernel, source.code)
@@ -133,7 +133,14 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         arguments=tuple(
             variable_argument(item, [*names, *(parameter.name for parameter in parameters)])
             if item.symbol
-            else array_argument(item, roles[item.name], shapes[item.name], kernel.body, bool(reference))
+            else array_argument(
+                item,
+                roles[item.name],
+                shapes[item.name],
+                kernel.body,
+                has_reference=bool(reference),
+                is_roomy=is_roomy,
+            )
             if item.is_pointer
             else scalar_argument(item, kernel, names, grid)
             for item in kernel.arguments
@@ -331,9 +338,11 @@ def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ..
 
 
 def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
-    """Integer arguments that are named like sizes, else the first integer argument, else n."""
+    """Integer arguments that are named like sizes, else those that bound an index, else the first, else n."""
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
-    chosen = [name for name in integers if _SIZE.fullmatch(name)] or integers[:1] or ["n"]
+    chosen = [name for name in integers if _SIZE.fullmatch(name)]
+    chosen = chosen or [name for name in integers if re.search(rf"(?:<|>=)\s*{name}\b", kernel.body)]
+    chosen = chosen or [name for name in integers if not is_offset(name, kernel.body)][:1] or ["n"]
     usable = [name for name in chosen if name not in {*RESERVED_NAMES, *taken}]
     return tuple(usable) or ("n",)
 

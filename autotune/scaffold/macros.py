@@ -71,7 +71,8 @@ def find_macros(
         for right in rights
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
-    variable = re.compile(rf"\b(?:{'|'.join(types)})\s+\**\s*(\w+)")
+    longest_first = "|".join(sorted(types, key=len, reverse=True))
+    variable = re.compile(rf"\b(?:{longest_first})\s+\**\s*(\w+)")
     variables = set(variable.findall(plain)) - tests.keys() - defaults.keys()
     excluded = {*taken, *defined, *constants, *variables}
     for word in dict.fromkeys(WORD.findall(_EXTENSION.sub("", code))):

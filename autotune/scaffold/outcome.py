@@ -13,6 +13,7 @@ from autotune.scaffold.reading import FoundKernel, KernelArgument
 
 _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
 _OFFSET = re.compile(r"(?i)offset|shift|start|begin|first|border|base")
+_SHIFT = re.compile(r"(?:<<|>>)\s*(\w+|\([^()]*\))")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
 
 
@@ -54,15 +55,23 @@ def role_of(argument: KernelArgument, body: str) -> Role:
     return Role.IN if reads and not (writes or escapes or sums) else Role.INOUT
 
 
-def scalar_value(argument: KernelArgument, arguments: Sequence[KernelArgument], sizes: Sequence[str]) -> str:
+def is_offset(name: str, body: str) -> bool:
+    """Whether a number is called like one that an index begins with, or says by how many bits to shift."""
+    shifts = WORD.findall(" ".join(_SHIFT.findall(body)))
+    return _OFFSET.search(name) is not None or name in shifts
+
+
+def scalar_value(argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str]) -> str:
     """The value of a scalar argument in the space file: a size, 0 for an offset, else 1, or 2 for a float."""
     if argument.name in sizes:
         return argument.name
     if "int" not in argument.dtype:
         return "2"
-    integers = [item.name for item in arguments if not item.is_pointer and "int" in item.dtype]
+    integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
+    if is_offset(argument.name, kernel.body):
+        return "0"
     stands_for_n = argument.name == integers[0] and sizes[0] not in integers
-    return sizes[0] if stands_for_n else "0" if _OFFSET.search(argument.name) else "1"
+    return sizes[0] if stands_for_n else "1"
 
 
 def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequence[str]) -> tuple[str, ...]:
@@ -91,7 +100,7 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
         if _variable(item.name) not in used or (item.is_pointer and roles[item.name] is Role.OUT):
             continue
         wide = "np.int64" if "int" in item.dtype else "np.float64"
-        value = scalar_value(item, kernel.arguments, sizes)
+        value = scalar_value(item, kernel, sizes)
         lines.append(
             f'{_variable(item.name)} = inputs["{item.name}"].astype({wide})'
             if item.is_pointer

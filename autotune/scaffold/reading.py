@@ -34,6 +34,7 @@ _INTRODUCERS = {
 _ATTRIBUTE = re.compile(
     r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|__maxnreg__|__cluster_dims__|reqd_work_group_size|__attribute__)\s*\("
 )
+_ATTRIBUTES_IN_FRONT = re.compile(r"((?:__attribute__\s*\(\([^;{}]*\)\)\s*)+)\w+\s*\Z")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma)[^\n]*$", re.MULTILINE)
 _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
 _CONSTANT = re.compile(
@@ -141,7 +142,8 @@ def read_kernels(
         found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types, host))]
         if found:
             kernels = _told_apart(found, has_overloads=dialect == "cuda")
-            declared = [word for word in undefined if re.search(rf"\b{word}\s+\w+\s*[=;,)\[]", plain)]
+            capitals = {word for word in WORD.findall(plain) if word.isupper()} - definitions.keys()
+            declared = [word for word in (*undefined, *sorted(capitals)) if types.is_unknown(word)]
             own = {word: types.stand_in(word) for word in declared}
             kernels = tuple(replace(kernel, types={**kernel.types, **own}) for kernel in kernels)
             taken = {argument.name for kernel in kernels for argument in kernel.arguments}
@@ -164,7 +166,8 @@ def _kernel(
     end = re.compile("[{;]").search(plain, start)
     if end is None or end[0] == ";":
         return None
-    signature, block = _without_attributes(plain[start : end.start()])
+    in_front = _ATTRIBUTES_IN_FRONT.search(plain[:start])
+    signature, block = _without_attributes((in_front[1] if in_front else "") + plain[start : end.start()])
     opening = signature.find("(")
     words = WORD.findall(signature[:opening])
     if opening < 0 or not words:

@@ -17,6 +17,7 @@ UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
 _VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
 _BYTES = re.compile(r"\d+$")
+_BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
 _STRUCTURE = re.compile(
     r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{([^{}]*)\}\s*(\w*)\s*;"
@@ -40,13 +41,14 @@ _VECTORS = {
 class KnownTypes:
     """Aliases and structures of a source, and the numbers that its macros define.
 
-    `fields` has the names and types of the structures that hold only numbers.
+    `fields` has the names and types of the structures that hold only numbers, `code` the source itself.
     """
 
     aliases: Mapping[str, str]
     structures: Mapping[str, tuple[str, int]]
     definitions: Mapping[str, str]
     fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    code: str = ""
 
     def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
         """The same with types that a template takes, and what each stands for."""
@@ -57,6 +59,8 @@ class KnownTypes:
         kind = self._resolved(kind)
         if kind in SCALARS:
             return SCALARS[kind], 1
+        if kind == "void":  # of a pointer to bytes
+            return "uint8", 1
         if kind in _VECTORS:
             return _VECTORS[kind]
         if kind in self.structures:
@@ -83,15 +87,29 @@ class KnownTypes:
             text = WORD.sub(lambda match: self.definitions.get(match[0], match[0]), text)
         return text if re.fullmatch(r"[A-Za-z_]\w*|\d+", text) else f"({text})"
 
+    def is_unknown(self, name: str) -> bool:
+        """Whether a word is used as a type that is not known."""
+        used = (
+            rf"\bconst\s+{name}\b\s*[*\w]|\b{name}\s*\*\s*\)|\bsizeof\s*\(\s*{name}\s*\)|"
+            rf"\b{name}\s+\w+\s*[=;,)\[]"
+        )
+        return self.layout(name)[0] == UNKNOWN and re.search(used, self.code) is not None
+
     def stand_in(self, name: str) -> str:
-        """A type for one that the source leaves to its user."""
+        """A type for one that the source leaves to its user: whole numbers if they are shifted or masked."""
         width = re.search(r"[234]$", name)
+        variables = "|".join(re.findall(rf"\b{name}\s+\**\s*(?:(?:__)?restrict(?:__)?\s+)?(\w+)", self.code))
+        bits = rf"\b(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?(?:<<|>>|%|\^|&(?!&)|\|(?!\|))"
+        if _BYTE.search(name):
+            return "uchar" + (width[0] if width else "")
+        if variables and re.search(bits, self.code):
+            return f"uint{width[0]}" if width else "unsigned"
         return "float" + (width[0] if width else "")
 
     def guessed(self, argument: KernelArgument) -> KernelArgument:
         """An argument whose type the user chooses, with the type that stands in."""
-        width = self.layout(self.stand_in(argument.type_name))[1]
-        return replace(argument, dtype="float32", width=width)
+        dtype, width = self.layout(self.stand_in(argument.type_name))
+        return replace(argument, dtype=dtype, width=width)
 
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):
@@ -107,7 +125,7 @@ def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
         words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
         meanings.setdefault(name, []).append(" ".join(words))
     aliases = {name: chosen(texts) for name, texts in meanings.items()}
-    known = KnownTypes({**aliases, **definitions}, {}, definitions)
+    known = KnownTypes({**aliases, **definitions}, {}, definitions, code=plain)
     structures: dict[str, tuple[str, int]] = {}
     fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):

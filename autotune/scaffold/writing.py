@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
@@ -14,7 +14,9 @@ from autotune.scaffold.reading import FoundKernel, Source
 _WIDTH = 108
 
 
-def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess: Guess) -> str:
+def space_text(
+    file: str, name: str, source: Source, kernel: FoundKernel, guess: Guess, include_dirs: Sequence[str] = ()
+) -> str:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
@@ -23,6 +25,7 @@ def space_text(file: str, name: str, source: Source, kernel: FoundKernel, guess:
             f"kernel: {name}",
             f"dialect: {source.dialect}",
             f"source: {file}",
+            *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
             *_dtypes(kernel),
             "",

@@ -109,7 +109,11 @@ def test_nothing_is_ever_overwritten(folder, taken):
     [
         ("none.cu", None, "none.cu: cannot be read: No such file or directory; expected a kernel source"),
         ("empty.cu", "", "empty.cu: the file is empty; expected a kernel source"),
-        ("lost.cu", '#include "lost.h"\n' + PORTABLE, 'lost.cu:1: #include "lost.h": no such file in '),
+        (
+            "lost.cl",
+            '#include "lost.h"\n' + UNCHECKED.replace("x[", "lost(x)["),
+            'lost.cl:1: #include "lost.h": no such',
+        ),
     ],
 )
 def test_a_source_that_cannot_be_used_is_one_line(folder, name, text, message):
@@ -119,3 +123,30 @@ def test_a_source_that_cannot_be_used_is_one_line(folder, name, text, message):
     done = folder.run("new", name)
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
     assert folder.files() == before
+
+
+def test_a_header_that_is_not_there_is_empty_as_long_as_the_kernel_does_without(folder):
+    (folder.path / "shift.cl").write_text('#include "parts/own.h"\n' + UNCHECKED)
+    done = folder.run("new", "shift.cl")
+    assert done.returncode == 0 and "\ngood  the space has " in done.stdout
+    assert "wrote shift_headers: empty headers, for the source's own were not found" in done.stdout
+    assert "In place of parts/own.h" in (folder.path / "shift_headers/parts/own.h").read_text()
+    assert "include_dirs: [shift_headers]" in (folder.path / "shift.yaml").read_text()
+
+
+def test_a_kernel_that_follows_indices_in_bytes_runs_with_zeros_and_room(folder):
+    (folder.path / "pick.cl").write_text(
+        """
+        kernel void pick(global void *rows, ulong offset, global int *places, global float *out, int count)
+        {
+            global char *first = (global char *)rows + offset;
+            int row = ((global int *)((global char *)places + get_group_id(0)))[0];
+            for (int i = get_local_id(0); i < count; i += get_local_size(0))
+                out[i] = ((global float *)(first + 4096 * row))[i];
+        }
+        """
+    )
+    done = folder.run("new", "pick.cl")
+    assert done.returncode == 0 and "\ngood  the space has " in done.stdout
+    space = (folder.path / "pick.yaml").read_text()
+    assert "name: rows, dtype: uint8" in space and "sizes:\n  default: {count: " in space

@@ -281,6 +281,35 @@ def test_a_type_that_the_source_does_not_define_is_an_option_of_the_compiler():
     assert "cuda: {-Dreal4: \"'float4'\"}" in found.space
 
 
+def test_capitals_that_declare_variables_are_types_and_variables_of_two_words_are_no_macros():
+    found = made(kernel("unsigned int W0 = n; const T *first = (const T *)x; y[W0] = first[CN];"))
+    assert found.kernel.types == {"T": "float"} and set(values(found)) == {"CN", "BLOCK_SIZE"}
+
+
+def test_a_number_by_which_to_shift_is_no_size_and_a_number_that_bounds_an_index_is_one():
+    found = made(
+        kernel("if (threadIdx.x < reach) y[threadIdx.x >> bits] = 1;", "float *y, int bits, int reach")
+    )
+    assert list(found.guess.sizes) == ["reach"]
+    found = made(kernel("y[threadIdx.x << (stage - 1)] = 1;", "float *y, int stage"))
+    assert list(found.guess.sizes) == ["n"] and found.guess.arguments[1].value == "0"
+
+
+def test_a_block_that_is_declared_before_the_kernel_is_read():
+    before = "__attribute__((reqd_work_group_size(WGS, 2, 1)))\n__kernel void"
+    text = "#ifndef WGS\n#define WGS 64\n#endif\n" + kernel("y[0] = 1;", "__global float *y", before)
+    assert made(text).guess.block == ("WGS", "2", "1")
+
+
+@pytest.mark.parametrize(
+    ("body", "meaning"),
+    [("y[0] = keys[0] >> 3;", "unsigned"), ("Key one = keys[0]; y[0] = one & 7;", "unsigned"), ("", "float")],
+)
+def test_a_type_whose_variables_are_shifted_or_masked_is_one_of_whole_numbers(body, meaning):
+    found = made(kernel(body, "const Key *keys, int *y, int n"))
+    assert found.kernel.types == {"Key": meaning}
+
+
 def test_a_formula_becomes_a_reference(tmp_path):
     text = kernel(
         "if (i < n)\n y[i] = a * (x[i] + 1.5f) - sqrtf(x[ i ]) / 2;",
