@@ -185,7 +185,7 @@ class Verifier:
         if self._host is not None:
             for instance, problems in some(tried, MAX_ON_HOST):
                 found = self._host.check(instance.source, problems)
-                if found is not None:
+                if isinstance(found, Failure):
                     return "host", found.detail
         if self._sanitizer is not None:
             part = some(tried, MAX_SANITIZED)

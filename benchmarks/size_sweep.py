@@ -154,7 +154,7 @@ def search_own(
         explore(context, SurrogateSearch(), options, "")
         best_few = [trial.config for trial in finalists(context.evaluator.trials.values())]
         context.evaluator.admit(best.config, charged=False)
-        checked = set(context.evaluator.trials)  # nothing is kept, so races are not looked for
+        checked = dict.fromkeys(context.evaluator.trials, "")  # nothing is kept, so races are not looked for
         root = folder / "own"
         needed = list(dict.fromkeys([*best_few, best.config]))
         conclude(context, options.seed, root, "own", (), cpu_times(), None, needed, checked)

@@ -1,11 +1,11 @@
 """False alarms and cost of what a configuration must pass before it is stored.
 
-    python benchmarks/stored_checks.py [--device cuda:0] [--random 6] [--jobs 4] [--search reduce]
+    python benchmarks/stored_checks.py [--device cuda:0] [--random 6] [--jobs 4] [--host] [--search reduce]
 
-Every landmark of every space and some random configurations run with other schedules and, on a CUDA
-device, under the four tools of compute-sanitizer, eight at a time as in a search. Nothing may be
-found. Then a space is searched with 100 configurations, and the seconds of these checks are printed
-beside those of the whole search. Exits with 1 after a false alarm.
+Every landmark of every space and some random configurations run with other data and schedules, on the CPU
+under sanitizers and, on a CUDA device, under the four tools of compute-sanitizer, eight at a time as in a
+search. Nothing may be found. Then a space is searched with 100 configurations, and the seconds of each of
+these checks are printed beside those of the rest of the search. Exits with 1 after a false alarm.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import argparse
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from pathlib import Path
@@ -28,16 +28,19 @@ sys.path.insert(0, str(ROOT))
 
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.records import Config
-from autotune.core.trials import Budget
+from autotune.core.trials import Budget, Failure
 from autotune.devices import BACKENDS
 from autotune.errors import AutotuneError
+from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.space import load_space
 from autotune.tuning import stored_checks
-from autotune.tuning.context import open_context
+from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.options import Options
+from autotune.tuning.stored_checks import Checked
 from autotune.tuning.task import Target, TuningTask, bind_target, find_device
 from autotune.tuning.tuner import search
 
+CHECKS = ("on_other_data", "with_other_schedules", "on_host", "sanitized")
 AT_ONCE = 8  # as many as a search stores at most
 
 
@@ -54,6 +57,7 @@ def main() -> None:
     parser.add_argument(
         "--jobs", metavar="N", type=int, default=1, help="spaces at once (default %(default)s)"
     )
+    parser.add_argument("--host", action="store_true", help="only on the CPU under sanitizers")
     parser.add_argument("--search", metavar="SPACE", help="the space to search at the end (default: none)")
     parser.add_argument(
         "--budget", metavar="N", type=int, default=100, help="of the search (default %(default)s)"
@@ -66,14 +70,15 @@ def main() -> None:
     )
     with ThreadPoolExecutor(parsed.jobs) as threads:
         usable = [path for path in paths if load_space(path).dialect in accepted]
-        alarms = sum(threads.map(partial(false_alarms, device=str(address), count=parsed.random), usable))
+        check = partial(false_alarms, device=str(address), count=parsed.random, is_on_host=parsed.host)
+        alarms = sum(threads.map(check, usable))
     print(f"false alarms on {device.name}: {alarms}", flush=True)
     if parsed.search:
         time_search(parsed.search, str(address), parsed.budget)
     sys.exit(alarms > 0)
 
 
-def false_alarms(path: Path, device: str, count: int) -> int:
+def false_alarms(path: Path, device: str, count: int, is_on_host: bool) -> int:
     """Check the landmarks of a space and `count` random configurations; print and count what is found."""
     began = time.perf_counter()
     sizes = load_space(path).verify_sizes
@@ -83,23 +88,33 @@ def false_alarms(path: Path, device: str, count: int) -> int:
         with tempfile.TemporaryDirectory() as folder:
             options = Options(journal=Path(folder) / "j.jsonl", timeout_s=60)
             with SearchProgress(Verbosity.QUIET) as quiet, open_context(task, options, quiet) as context:
-                found = {
-                    config: failure
+                check = check_on_host if is_on_host else stored_checks.check_configurations
+                checked = [
+                    check(context, configs[start : start + AT_ONCE])
                     for start in range(0, len(configs), AT_ONCE)
-                    for config, failure in stored_checks.check_configurations(
-                        context, configs[start : start + AT_ONCE]
-                    ).items()
-                }
+                ]
     except AutotuneError as error:
         print(f"{path.stem}: not tried: {error}", flush=True)
         return 0
-    for config, failure in found.items():
+    found = [item for one in checked for item in one.failures.items()]
+    gaps = [gap for one in checked for gap in one.passed.values() if gap]
+    for config, failure in found:
         print(f"{path.stem}: FALSE ALARM: {config}: {failure.status.value}: {failure.detail}")
     took_s = time.perf_counter() - began
     print(
         f"{path.stem}: {len(configs)} configurations, {len(found)} false alarms, {took_s:.0f} s", flush=True
     )
+    for gap, times in Counter(gaps).items():
+        print(f"{path.stem}: {times} of them: {gap}", flush=True)
     return len(found)
+
+
+def check_on_host(context: TuningContext, configs: Sequence[Config]) -> Checked:
+    """Check configurations only on the CPU."""
+    found = stored_checks.on_host(context, {config: context.maker.make(config) for config in configs})
+    failures = {config: one for config, one in found.items() if isinstance(one, Failure)}
+    gaps = {config: one.reason for config, one in found.items() if isinstance(one, Unchecked)}
+    return Checked(failures, gaps)
 
 
 def chosen(task: TuningTask, count: int) -> list[Config]:
@@ -127,9 +142,8 @@ def time_search(space: str, device: str, budget: int) -> None:
 
         setattr(stored_checks, name, wrapper)
 
-    timed("on_other_data")
-    timed("with_other_schedules")
-    timed("sanitized")
+    for name in CHECKS:
+        timed(name)
     with tempfile.TemporaryDirectory() as folder:
         options = Options(
             journal=Path(folder) / "j.jsonl",
@@ -142,12 +156,11 @@ def time_search(space: str, device: str, budget: int) -> None:
         with SearchProgress(Verbosity.QUIET) as quiet:
             result = search(bind_target(Target(Path(space), device)), options, quiet)
     total_s = time.perf_counter() - began
-    schedules_s, sanitizer_s = seconds["with_other_schedules"], seconds["sanitized"]
-    without_s = total_s - schedules_s - sanitizer_s
+    without_s = total_s - sum(seconds.values())
+    each = "; ".join(f"{name} {seconds[name]:.1f} s ({seconds[name] / without_s:.1%})" for name in CHECKS)
     print(
         f"{space}: {len(result.trials)} configurations, {1 + len(result.ties)} stored; without checks "
-        f"{without_s:.1f} s; other schedules {schedules_s:.1f} s ({schedules_s / without_s:.1%}); "
-        f"sanitizer {sanitizer_s:.1f} s\nrejected: {len(result.failed_last_round)}; {result.checks}"
+        f"{without_s:.1f} s; {each}\nrejected: {len(result.failed_last_round)}; {result.checks}"
     )
 
 

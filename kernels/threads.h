@@ -1,19 +1,14 @@
-/* CUDA's words in C++ for a CPU, so that gcc's sanitizers watch a kernel: autotune puts this in front of a source and
- * a main program behind it. Every thread of the grid is a fiber, and blocks run one after the other, each in a thread
- * of the system.
+/* CUDA's words in C++ for a CPU, so that a kernel runs under watch: autotune puts this in front of a source and a main
+ * program behind it. Every thread of a block is a fiber; fibers and blocks run one after the other.
  *
- * ThreadSanitizer  Two accesses race unless a barrier, or fences and an atomic between them, put them in order; warps
- *                  run in no order of their own. Shared memory is thread_local, so it is a block's own. Two teams of
- *                  fibers take turns, because fibers are slow to make: a block races with its neighbours, those of
- *                  the other team, and not with blocks of its own. Memory that nobody wrote holds zeros
- * AddressSanitizer There is forbidden memory around every array, global or shared. Memory that nobody wrote holds
- *                  ones, shared memory again for every block
+ * -fsanitize=thread   races.h looks for races; warps run in no order of their own. Memory that nobody wrote holds zeros
+ * -fsanitize=address  There is forbidden memory around every array, global or shared. Memory that nobody wrote holds
+ *                     ones, shared memory again for every block
  */
 #ifndef AUTOTUNE_THREADS_H
 #define AUTOTUNE_THREADS_H
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,23 +24,16 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __constant__ static
-#define UNWATCHED __attribute__((no_sanitize("thread"), no_sanitize("address"), noinline)) static
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
 #define __shared__ static __attribute__((section("autotune_shared")))
-#define __tsan_get_current_fiber() ((void *)0)
-#define __tsan_create_fiber(flags) ((void *)0)
-#define __tsan_switch_to_fiber(fiber, flags) ((void)(flags))
-#define __tsan_switch_to_fiber_no_sync 1
-#define __tsan_acquire(clock) ((void)(clock))
-#define __tsan_release(clock) ((void)(clock))
-/* The linker's names for both ends of the section; there may be none. */
-extern "C" volatile char __start_autotune_shared[] __attribute__((weak)), __stop_autotune_shared[] __attribute__((weak));
-#else
-#include <sanitizer/tsan_interface.h>
-#define __shared__ static thread_local
-#endif
+#define NOT_WATCHED __attribute__((no_sanitize("thread"), no_sanitize("address"), noinline))
+#define CALLER ((char *)__builtin_return_address(0) - 1)
+#define UNWATCHED NOT_WATCHED static
+#define UNWATCHED_C extern "C" NOT_WATCHED
+/* Watched for its address: an atomic tells races.h itself what it does. */
+#define ATOMIC __attribute__((no_sanitize("thread"), noinline)) static
+
+/* The linker's names for both ends of shared memory; there may be none. */
+extern "C" char __start_autotune_shared[] __attribute__((weak)), __stop_autotune_shared[] __attribute__((weak));
 
 struct uint3 { unsigned int x, y, z; };
 #define DEFINE_VECTORS(type)                                                                             \
@@ -58,81 +46,112 @@ DEFINE_VECTORS(int)
 
 namespace autotune {
 
-constexpr size_t STACK_BYTES = 65536;
+constexpr size_t STACK_BYTES = 65536 + 320; /* no power of two, for the sake of caches */
+constexpr size_t ARENA_BYTES = 1ul << 33, GAP_BYTES = 1 << 20;
 constexpr int FOUND = 86;
-constexpr unsigned int MAX_COPIES = 128; /* of a thread; more are made at once */
+constexpr unsigned int MAX_THREADS = 1024, MAX_COPIES = 128; /* of a block; of a thread, more are made at once */
 
 struct copy_t {
     void *to;
     const void *from;
     size_t bytes;
     unsigned int group;
+    const void *code;
 };
 
 enum state_t { READY, AT_BARRIER, AT_WARP, DONE };
 
 struct fiber_t {
-    ucontext_t context;
-    void *tsan;
+    void *context[5];
+    ucontext_t *start; /* until it has begun */
     uint3 thread;
-    unsigned int number; /* in its team */
+    unsigned int number;
     state_t state;
     unsigned int mask;
-    bool has_fence;
-    void *atomic;                     /* the last one it touched */
-    copy_t copies[MAX_COPIES];        /* in the background, a ring */
-    unsigned int begun, ended, group; /* of copies, since the block began */
+    bool orders;
+    unsigned int seen, touched, block_fenced, met[32]; /* for races.h */
+    copy_t copies[MAX_COPIES];                         /* in the background, a ring */
+    unsigned int begun, ended, group;                  /* of copies, since the block began */
 };
-
 
 static uint3 block_of_grid, block_extent, grid_extent;
 static void (*kernel)();
-static fiber_t teams[2][1024], *fibers, *current;
-static unsigned int made[2], blocks, team;
-static ucontext_t scheduler;
-static void *scheduler_tsan;
-static unsigned int count;
-static char launch_clocks[2], block_clocks[2][2], warp_clocks[2][32][2]; /* of each team */
-static unsigned int launches, barriers, warp_barriers[32];
-static unsigned long long exchanged[1024];
+static fiber_t fibers[MAX_THREADS], *current;
+static ucontext_t starts[MAX_THREADS];
+static void *scheduler[5];
+static unsigned int count, block; /* threads of a block; the block's number */
+static unsigned long long exchanged[MAX_THREADS];
+static char *const shared_begin = __start_autotune_shared, *const shared_end = __stop_autotune_shared;
+
+UNWATCHED char *reserved(size_t bytes)
+{
+    void *memory = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        _exit(1);
+    return (char *)memory;
+}
+
+static char *const arena = reserved(ARENA_BYTES), *free_arena = arena + GAP_BYTES;
+
+} // namespace autotune
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+namespace autotune {
+constexpr int UNWRITTEN = -1;
+UNWATCHED void start_launch(unsigned int) {}
+UNWATCHED void end_block_barrier() {}
+UNWATCHED void end_warp_barrier(unsigned int, unsigned int) {}
+UNWATCHED void fence() {}
+UNWATCHED void touch() {}
+UNWATCHED void record(const void *, size_t, bool, bool, const void *) {}
+} // namespace autotune
+#else
+#include "races.h"
+namespace autotune {
+constexpr int UNWRITTEN = 0;
+} // namespace autotune
+#define __asan_poison_memory_region(memory, bytes)
+#endif
+
+namespace autotune {
+
+UNWATCHED void resume(void **context) { __builtin_longjmp(context, 1); } /* not where __builtin_setjmp is called */
+
+/* Returns when someone resumes `from`. */
+UNWATCHED void switch_to(void **from, void **to)
+{
+    if (!__builtin_setjmp(from))
+        resume(to);
+}
+
+UNWATCHED void begin(ucontext_t *start)
+{
+    if (!__builtin_setjmp(scheduler))
+        setcontext(start);
+}
 
 UNWATCHED void yield(state_t state)
 {
-    fiber_t *own = current;
-    own->state = state;
-    __tsan_switch_to_fiber(scheduler_tsan, __tsan_switch_to_fiber_no_sync);
-    swapcontext(&own->context, &scheduler);
+    current->state = state;
+    switch_to(current->context, scheduler);
 }
 
 UNWATCHED void run_fiber()
 {
     for (;;) {
         kernel();
-        __tsan_release(&launch_clocks[launches % 2]);
         yield(DONE);
     }
 }
 
-UNWATCHED unsigned int number() { return current->number; }
-
-UNWATCHED void wait_for_block()
-{
-    char *clock = &block_clocks[team][barriers % 2];
-    __tsan_release(clock);
-    yield(AT_BARRIER);
-    __tsan_acquire(clock);
-}
+UNWATCHED void wait_for_block() { yield(AT_BARRIER); }
 
 UNWATCHED void wait_for_warp(unsigned int mask, bool orders)
 {
-    const unsigned int warp = number() / 32;
-    char *clock = &warp_clocks[team][warp][warp_barriers[warp] % 2];
-    if (orders)
-        __tsan_release(clock);
     current->mask = mask;
+    current->orders = orders;
     yield(AT_WARP);
-    if (orders)
-        __tsan_acquire(clock);
 }
 
 /* Whether all of a warp's threads that `mask` names, and that have not ended, wait for each other. */
@@ -149,75 +168,68 @@ UNWATCHED bool is_met(unsigned int first, unsigned int mask)
 /* Lets those go on that have waited long enough; false if nobody can. */
 UNWATCHED bool release_waiting()
 {
-    bool some = false;
-    for (unsigned int first = 0; first < count; first += 32)
-        for (unsigned int lane = 0; lane < 32 && first + lane < count; lane++) {
-            fiber_t *fiber = &fibers[first + lane];
-            if (fiber->state != AT_WARP || !is_met(first, fiber->mask))
-                continue;
-            const unsigned int mask = fiber->mask;
-            warp_barriers[first / 32]++;
-            for (unsigned int other = 0; other < 32 && first + other < count; other++)
-                if (mask >> other & 1 && fibers[first + other].state == AT_WARP)
-                    fibers[first + other].state = READY;
-            some = true;
-        }
-    if (some)
-        return true;
-    for (unsigned int i = 0; i < count; i++)
-        if (fibers[i].state == AT_WARP)
-            return false;
+    bool some = false, is_warp_waiting = false;
+    for (unsigned int i = 0; i < count; i++) {
+        const unsigned int first = i / 32 * 32, mask = fibers[i].mask;
+        if (fibers[i].state != AT_WARP)
+            continue;
+        is_warp_waiting = true;
+        if (!is_met(first, mask))
+            continue;
+        unsigned int lanes = 0;
+        for (unsigned int lane = 0; lane < 32 && first + lane < count; lane++)
+            if (mask >> lane & 1 && fibers[first + lane].state == AT_WARP) {
+                fibers[first + lane].state = READY;
+                lanes |= 1u << lane;
+            }
+        if (fibers[i].orders)
+            end_warp_barrier(first, lanes);
+        some = true;
+    }
+    if (is_warp_waiting)
+        return some;
     for (unsigned int i = 0; i < count; i++)
         if (fibers[i].state == AT_BARRIER) {
             fibers[i].state = READY;
             some = true;
         }
-    barriers++;
+    end_block_barrier();
     return some;
 }
 
-UNWATCHED void make_team()
+UNWATCHED void make_fibers()
 {
-    const size_t bytes = 1024 * STACK_BYTES;
-    char *stacks = (char *)mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    for (unsigned int i = made[team]; i < count; i++) {
-        fiber_t *fiber = &teams[team][i];
-        fiber->number = i;
-        getcontext(&fiber->context);
-        fiber->context.uc_stack.ss_sp = stacks + i * STACK_BYTES;
-        fiber->context.uc_stack.ss_size = STACK_BYTES;
-        fiber->context.uc_link = 0;
-        makecontext(&fiber->context, run_fiber, 0);
-        fiber->tsan = __tsan_create_fiber(0);
+    char *stacks = reserved(MAX_THREADS * STACK_BYTES);
+    for (unsigned int i = 0; i < MAX_THREADS; i++) {
+        fibers[i].number = i;
+        fibers[i].start = &starts[i];
+        getcontext(&starts[i]);
+        starts[i].uc_stack.ss_sp = stacks + i * STACK_BYTES;
+        starts[i].uc_stack.ss_size = STACK_BYTES;
+        makecontext(&starts[i], run_fiber, 0);
     }
-    made[team] = count;
 }
 
-UNWATCHED void *run_block(void *)
+UNWATCHED void run_block()
 {
-#ifdef __SANITIZE_ADDRESS__
-    for (volatile char *byte = __start_autotune_shared; byte != __stop_autotune_shared; byte++)
-        *byte = -1;
-#endif
-    scheduler_tsan = __tsan_get_current_fiber();
+    for (char *at = shared_begin; at != shared_end; at++)
+        *(volatile char *)at = UNWRITTEN;
+    end_block_barrier();
     for (unsigned int i = 0; i < count; i++) {
         fiber_t *fiber = &fibers[i];
         fiber->thread = {i % block_extent.x, i / block_extent.x % block_extent.y,
                          i / block_extent.x / block_extent.y};
         fiber->state = READY;
-        fiber->has_fence = false;
-        fiber->atomic = 0;
-        fiber->begun = fiber->ended = fiber->group = 0;
+        fiber->seen = fiber->touched = fiber->begun = fiber->ended = fiber->group = 0;
     }
-    unsigned int flags = 0; /* at first a fiber knows what its block's thread knows */
     do {
         for (unsigned int i = 0; i < count; i++)
             if (fibers[i].state == READY) {
                 current = &fibers[i];
-                __tsan_switch_to_fiber(current->tsan, flags);
-                swapcontext(&scheduler, &current->context);
+                ucontext_t *start = current->start;
+                current->start = 0;
+                start ? begin(start) : switch_to(scheduler, current->context);
             }
-        flags = __tsan_switch_to_fiber_no_sync;
     } while (release_waiting());
     for (unsigned int i = 0; i < count; i++)
         if (fibers[i].state != DONE) {
@@ -225,48 +237,27 @@ UNWATCHED void *run_block(void *)
             fflush(stdout);
             _exit(FOUND);
         }
-    return 0;
 }
 
-UNWATCHED void launch(uint3 grid, uint3 block, void (*body)())
+UNWATCHED void launch(uint3 grid, uint3 block_of_threads, void (*body)())
 {
-    grid_extent = grid, block_extent = block, kernel = body;
-    count = block.x * block.y * block.z;
-    launches++;
-    __tsan_acquire(&launch_clocks[(launches + 1) % 2]);
-    for (unsigned int z = 0; z < grid.z; z++)
-        for (unsigned int y = 0; y < grid.y; y++)
-            for (unsigned int x = 0; x < grid.x; x++) {
-                pthread_t thread;
-                team = blocks++ % 2;
-                if (made[team] < count)
-                    make_team();
-                fibers = teams[team];
-                block_of_grid = {x, y, z};
-                pthread_create(&thread, 0, run_block, 0);
-                pthread_join(thread, 0);
-            }
-}
-
-/* After an atomic: what a fence has put before it is seen by whoever reads it and then has a fence. */
-UNWATCHED void touch(volatile void *target)
-{
-    if (current->has_fence)
-        __tsan_release((void *)target);
-    current->atomic = (void *)target;
-}
-
-UNWATCHED void fence()
-{
-    current->has_fence = true;
-    if (current->atomic)
-        __tsan_acquire(current->atomic);
+    grid_extent = grid, block_extent = block_of_threads, kernel = body;
+    count = block_extent.x * block_extent.y * block_extent.z;
+    const unsigned int blocks = grid.x * grid.y * grid.z;
+    if (!fibers[1].number)
+        make_fibers();
+    start_launch(blocks);
+    for (block = 0; block < blocks; block++) {
+        block_of_grid = {block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y};
+        run_block();
+    }
+    current = 0;
 }
 
 template <class T> UNWATCHED T exchange(unsigned int mask, T value, unsigned int lane, bool is_inside)
 {
     static_assert(sizeof(T) <= 8, "a shuffle of at most 8 bytes");
-    const unsigned int own = number(), from = own / 32 * 32 + lane;
+    const unsigned int own = current->number, from = own / 32 * 32 + lane;
     memcpy(&exchanged[own], &value, sizeof value);
     wait_for_warp(mask, false);
     if (is_inside && from < count)
@@ -275,13 +266,15 @@ template <class T> UNWATCHED T exchange(unsigned int mask, T value, unsigned int
     return value;
 }
 
-UNWATCHED unsigned int lane() { return number() % 32; }
+UNWATCHED unsigned int lane() { return current->number % 32; }
 UNWATCHED uint3 thread_index() { return current->thread; }
 
-/* Copies in the background are made as late as they may be: when a thread waits for their group. This is watched. */
-static void end_copy()
+/* Copies in the background are made as late as they may be: when a thread waits for their group. */
+ATOMIC void end_copy()
 {
     const copy_t *copy = &current->copies[current->ended++ % MAX_COPIES];
+    record(copy->from, copy->bytes, false, false, copy->code);
+    record(copy->to, copy->bytes, true, false, copy->code);
     memcpy(copy->to, copy->from, copy->bytes);
 }
 
@@ -291,7 +284,7 @@ UNWATCHED bool has_copy(unsigned int groups)
            current->copies[current->ended % MAX_COPIES].group + groups < current->group;
 }
 
-static void wait_for_copies(unsigned int groups)
+ATOMIC void wait_for_copies(unsigned int groups)
 {
     while (has_copy(groups))
         end_copy();
@@ -301,11 +294,11 @@ UNWATCHED bool begin_copy(void *to, const void *from, size_t bytes)
 {
     const bool is_full = current->begun - current->ended == MAX_COPIES;
     if (!is_full)
-        current->copies[current->begun++ % MAX_COPIES] = {to, from, bytes, current->group};
+        current->copies[current->begun++ % MAX_COPIES] = {to, from, bytes, current->group, CALLER};
     return !is_full;
 }
 
-template <class T> static void copy_async(T *to, const T *from)
+template <class T> __attribute__((always_inline)) inline void copy_async(T *to, const T *from)
 {
     if (!begin_copy(to, from, sizeof(T)))
         *to = *from;
@@ -322,26 +315,22 @@ struct any_pointer {
 /* An array with the content of a file, or with none. */
 UNWATCHED any_pointer array(const char *path, size_t bytes)
 {
-    const size_t around = 1 << 20;
-    char *memory = (char *)mmap(0, bytes + 2 * around, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory = free_arena;
+    free_arena += (bytes + 255) / 256 * 256 + GAP_BYTES;
     FILE *file = path ? fopen(path, "rb") : 0;
-    if (memory == MAP_FAILED || (path && (!file || fread(memory + around, 1, bytes, file) != bytes)))
+    if (free_arena > arena + ARENA_BYTES || (path && (!file || fread(memory, 1, bytes, file) != bytes)))
         _exit(1);
     if (file)
         fclose(file);
-#ifdef __SANITIZE_ADDRESS__
-    if (!path)
-        memset(memory + around, -1, bytes);
-    __asan_poison_memory_region(memory, around);
-    __asan_poison_memory_region(memory + around + bytes, around);
-#endif
-    return {memory + around};
+    else if (UNWRITTEN)
+        memset(memory, UNWRITTEN, bytes);
+    __asan_poison_memory_region(memory - GAP_BYTES, GAP_BYTES);
+    __asan_poison_memory_region(memory + bytes, GAP_BYTES);
+    return {memory};
 }
 
 UNWATCHED void save(const char *path, any_pointer array, size_t bytes)
 {
-    __tsan_acquire(&launch_clocks[launches % 2]);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(array.address, 1, bytes, file) != bytes || fclose(file))
         _exit(1);
@@ -377,26 +366,27 @@ template <class T> static inline T __shfl_xor_sync(unsigned int mask, T value, u
     return autotune::exchange(mask, value, autotune::lane() ^ bits, true);
 }
 
-template <class T> static inline T atomicAdd(T *target, T value)
-{
-    const T before = __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
-    autotune::touch(target);
-    return before;
-}
-
-static inline float atomicAdd(float *target, float value)
-{
-    unsigned int *bits = (unsigned int *)target, found = __atomic_load_n(bits, __ATOMIC_RELAXED), wanted;
-    float sum;
-    do {
-        memcpy(&sum, &found, 4);
-        sum += value;
-        memcpy(&wanted, &sum, 4);
-    } while (!__atomic_compare_exchange_n(bits, &found, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    autotune::touch(target);
-    memcpy(&sum, &found, 4);
-    return sum;
-}
+template <class T> struct plain { typedef T type; };
+#define DEFINE_ATOMIC(name, result, ...)                                                                                \
+    template <class T> ATOMIC T name(T *target, __VA_ARGS__ typename plain<T>::type value)                              \
+    {                                                                                                                   \
+        const T before = *target;                                                                                       \
+        autotune::record(target, sizeof(T), true, true, CALLER);                                                        \
+        *target = result;                                                                                               \
+        autotune::touch();                                                                                              \
+        return before;                                                                                                  \
+    }
+DEFINE_ATOMIC(atomicAdd, before + value)
+DEFINE_ATOMIC(atomicSub, before - value)
+DEFINE_ATOMIC(atomicExch, value)
+DEFINE_ATOMIC(atomicMin, value < before ? value : before)
+DEFINE_ATOMIC(atomicMax, value > before ? value : before)
+DEFINE_ATOMIC(atomicAnd, before & value)
+DEFINE_ATOMIC(atomicOr, before | value)
+DEFINE_ATOMIC(atomicXor, before ^ value)
+DEFINE_ATOMIC(atomicInc, before < value ? before + 1 : 0)
+DEFINE_ATOMIC(atomicCAS, before == expected ? value : before, typename plain<T>::type expected, )
+DEFINE_ATOMIC(atomicDec, before == 0 || before > value ? value : before - 1)
 
 template <class T> static inline T __ldg(const T *from) { return *from; }
 template <class T> static inline T __ldcs(const T *from) { return *from; }

@@ -53,7 +53,7 @@ def conclude(
     began: CpuTimes,
     limit_s: float | None,
     needed: Sequence[Config] = (),
-    passed: set[Config] | None = None,
+    passed: dict[Config, str] | None = None,
 ) -> Result:
     """Measure the best few again in a last round, and store the winner in the cache.
 
@@ -66,7 +66,8 @@ def conclude(
         began: CPU times at the start.
         limit_s: Time for the last round; None takes as long as the search took, or MAX_LAST_ROUND_S.
         needed: Configurations that take part in the last round, and are stored, in any case.
-        passed: Configurations that have passed the checks before storing; those that pass here are added.
+        passed: Configurations that have passed the checks before storing, each with what could not be
+            checked; those that pass here are added.
 
     Raises:
         SetupError: The default fails.
@@ -78,10 +79,10 @@ def conclude(
         cached = _evaluate_cached(context, root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
-        known = set() if passed is None else passed
+        known = {} if passed is None else passed
         measurements = _last_round(context, trials, needed, known, until_s, limit_s is not None)
         result = _result(
-            context, trials, measurements, root, cached, label, sources, searched_s, began, not needed
+            context, trials, measurements, known, root, cached, label, sources, searched_s, began, not needed
         )
         others = _other_times(context, root, result.winner, trials, measurements, needed)
         record = kernel_record(result, others, seed, context.policy)
@@ -105,6 +106,7 @@ def _result(
     context: TuningContext,
     trials: Mapping[Config, Trial],
     measurements: Mapping[str, Measurement],
+    passed: Mapping[Config, str],
     root: Path,
     cached: Entry | None,
     label: str,
@@ -119,6 +121,8 @@ def _result(
         context: The open run.
         trials: Those of this search, and the best of the journal's earlier ones.
         measurements: Those of the last round, by content key.
+        passed: Configurations that have passed the checks before storing, each with what could not be
+            checked; the winner is not among them if its last round is one of the journal.
         root: The cache folder that the result will be stored in.
         cached: What it serves for this problem so far.
         label: The engine and its strategy.
@@ -132,23 +136,29 @@ def _result(
     final = measurements[winner.key]
     configs = {trial.key: trial.config for trial in trials.values()}
     instance = context.maker.make(winner.config)
+    ties = tuple(
+        configs[key]
+        for key, measurement in measurements.items()
+        if key != winner.key and indistinguishable(final, measurement, objective)
+    )
+    was_served = cached is not None and cached.config == winner.config
+    if cached is not None and was_served and winner.config not in passed:
+        checks = cached.provenance.checks
+    else:
+        checks = checks_text(context, (passed.get(config, "") for config in (winner.config, *ties)))
     return Result(
         task=task,
         engine=label,
         winner=winner,
         final=final,
         default=measurements[trials[task.spec.default].key],
-        ties=tuple(
-            configs[key]
-            for key, measurement in measurements.items()
-            if key != winner.key and indistinguishable(final, measurement, objective)
-        ),
+        ties=ties,
         groups=compare(task.space, trials.values(), measurements, objective),
         trials=tuple(trials[config] for config in evaluator.trials),
         resumed=evaluator.resumed,
         journal=context.journal.path,
         cache_file=Path(record_path(str(root), task.device.slug, task.spec.kernel)),
-        was_served=cached is not None and cached.config == winner.config,
+        was_served=was_served,
         objective=objective,
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in evaluator.trials),
@@ -161,7 +171,7 @@ def _result(
         seconds=evaluator.spent_s,
         cores_of_others=began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
-        checks=checks_text(context),
+        checks=checks,
     )
 
 
@@ -176,7 +186,7 @@ def _last_round(
     context: TuningContext,
     trials: dict[Config, Trial],
     required: Sequence[Config],
-    passed: set[Config],
+    passed: dict[Config, str],
     until_s: float,
     is_limited: bool,
 ) -> Mapping[str, Measurement]:
@@ -213,11 +223,12 @@ def _last_round(
             stored = [
                 trial.config for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
             ]
-            failures = check_configurations(context, [config for config in stored if config not in passed])
+            checked = check_configurations(context, [config for config in stored if config not in passed])
+            passed |= checked.passed
+            failures = checked.failures
             if not failures:
                 context.journal.append_finals(outcome.measurements)
                 return outcome.measurements
-            passed |= set(stored) - failures.keys()
         if default.config in failures:
             raise SetupError(f"the default fails in the last round: {failures[default.config].detail}")
         for trial in chosen:

@@ -58,7 +58,7 @@ def check(
     with _opened(task, options, observer, len(configs)) as context:
         trials = context.evaluator(configs)
         found: dict[Config, Failure | None] = {trial.config: _failure(trial) for trial in trials}
-        return found | check_configurations(context, [one for one in configs if found[one] is None])
+        return found | check_configurations(context, [one for one in configs if found[one] is None]).failures
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
@@ -88,8 +88,8 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     with _opened(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in context.evaluator(configs)}
         failures = {one: failure for one, trial in trials.items() if (failure := _failure(trial))}
-        measurements, stored = _measured(context, trials, failures)
-        return _compared(context, entry, stored, measurements, failures)
+        measurements, stored, checks = _measured(context, trials, failures)
+        return _compared(context, entry, stored, checks, measurements, failures)
 
 
 def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
@@ -113,32 +113,37 @@ def _failure(trial: Trial) -> Failure | None:
 
 def _measured(
     context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
-) -> tuple[Mapping[str, Measurement], list[Trial]]:
+) -> tuple[Mapping[str, Measurement], list[Trial], str]:
     """Time in turns what has not failed, until the fastest and its ties pass all checks.
 
     Returns:
-        The measurements by content key, and the fastest with its ties; `failures` gets what fails.
+        The measurements by content key, the fastest with its ties, and what these were checked with;
+        `failures` gets what fails.
     """
-    passed: set[Config] = set()
+    passed: dict[Config, str] = {}
     while left := [trial for config, trial in trials.items() if config not in failures]:
         context.observer.last_round(len(left))
         outcome = remeasure(context, left)
         found = outcome.rejected
         if not found:
             stored = winner_and_ties(left, outcome.measurements, Objective.TIME)
-            unchecked = [one.config for one in stored if one.config not in passed]
-            found = check_configurations(context, unchecked)
-            passed |= set(unchecked) - found.keys()
+            checked = check_configurations(
+                context, [one.config for one in stored if one.config not in passed]
+            )
+            passed |= checked.passed
+            found = checked.failures
             if not found:
-                return outcome.measurements, stored
+                gaps = (passed[one.config] for one in stored)
+                return outcome.measurements, stored, checks_text(context, gaps)
         failures |= found
-    return {}, []
+    return {}, [], ""
 
 
 def _compared(
     context: TuningContext,
     entry: Entry,
     stored: Sequence[Trial],
+    checks: str,
     measurements: Mapping[str, Measurement],
     failures: Mapping[Config, Failure],
 ) -> CheckedEntry:
@@ -148,10 +153,11 @@ def _compared(
         context: The open run.
         entry: The cached result.
         stored: The fastest now, and its ties.
+        checks: What these were checked with.
         measurements: By content key.
         failures: Why configurations failed.
     """
-    fresh = _fresh(context, entry, stored, measurements) if stored else None
+    fresh = _fresh(context, entry, stored, checks, measurements) if stored else None
     failure = failures.get(entry.config)
     if failure is not None:
         state = State.UNDECIDED if failure.by_machine else State.WRONG
@@ -174,7 +180,11 @@ def _compared(
 
 
 def _fresh(
-    context: TuningContext, entry: Entry, stored: Sequence[Trial], measurements: Mapping[str, Measurement]
+    context: TuningContext,
+    entry: Entry,
+    stored: Sequence[Trial],
+    checks: str,
+    measurements: Mapping[str, Measurement],
 ) -> Entry:
     """The entry with what was measured now; how it was searched stays as it was."""
     task, (winner, *ties) = context.task, stored
@@ -200,6 +210,6 @@ def _fresh(
             source_sha256=task.source.sha256,
             space_sha256=task.spec.sha256,
             workload_sha256=workload_sha256(task.spec),
-            checks=checks_text(context),
+            checks=checks,
         ),
     )

@@ -8,9 +8,9 @@ timed and served is always the one without changes. Sanitizers find what no resu
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
@@ -19,7 +19,13 @@ from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer
+from autotune.evaluation.host_sanitizer import (
+    HOST_TOOLS,
+    HostSanitizer,
+    Unchecked,
+    find_host_sanitizer,
+    is_runnable,
+)
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
 from autotune.evaluation.work_item import ProblemInstance
@@ -32,23 +38,43 @@ _DIALECTS = ("cuda", "opencl")
 FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
 
 
-def check_configurations(context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
-    """Run configurations on other data, with other schedules and under sanitizers; return the failures."""
+@dataclass(frozen=True)
+class Checked:
+    """What was found in configurations: why they failed; of those that passed, what could not be checked."""
+
+    failures: dict[Config, Failure]
+    passed: dict[Config, str]  # empty where all was
+
+
+def check_configurations(context: TuningContext, configs: Sequence[Config]) -> Checked:
+    """Run configurations on other data, with other schedules and under sanitizers."""
     instances = {config: context.maker.make(config) for config in configs}
     failures: dict[Config, Failure] = {}
+    passed = dict.fromkeys(configs, "")
     for check in (on_other_data, with_other_schedules, on_host, sanitized):
-        failures |= check(context, {one: instances[one] for one in configs if one not in failures})
-    return failures
+        for config, found in check(context, {one: instances[one] for one in passed}).items():
+            if isinstance(found, Failure):
+                failures[config] = found
+                del passed[config]
+            else:
+                passed[config] = f"not checked on the CPU: {found.reason}"
+                context.observer.warn(f"{passed[config]}: {config}")
+    return Checked(failures, passed)
 
 
-def checks_text(context: TuningContext) -> str:
-    """What `check_configurations` does on this device, for the provenance of results."""
+def checks_text(context: TuningContext, gaps: Iterable[str]) -> str:
+    """What `check_configurations` does on this device, for the provenance of results.
+
+    Args:
+        context: The open run.
+        gaps: What could not be checked of the configurations that are stored.
+    """
     schedules = f"{len(SCHEDULES)} schedules" if _is_c(context) else "no schedules"
     done = f"data {', '.join(DATA_SETS)}; {schedules}"
     if context.skips_sanitizer:
         return f"{done}, --no-sanitizer"
     tools = (*(HOST_TOOLS if _host_sanitizer(context) else ()), *(TOOLS if context.sanitizer else ()))
-    return ", ".join([done, *(tools or ["no sanitizer"])])
+    return ", ".join([done, *(tools or ["no sanitizer"]), *dict.fromkeys(filter(None, gaps))])
 
 
 def _is_c(context: TuningContext) -> bool:
@@ -157,11 +183,13 @@ def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
 
 
 def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
-    is_possible = _is_c(context) and not context.skips_sanitizer
+    is_possible = _is_c(context) and not context.skips_sanitizer and is_runnable(context.task.source.text)
     return find_host_sanitizer() if is_possible else None
 
 
-def on_host(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
+def on_host(
+    context: TuningContext, instances: Mapping[Config, KernelInstance]
+) -> dict[Config, Failure | Unchecked]:
     """What the sanitizers of the host's compiler find in a kernel that runs on the CPU."""
     host = _host_sanitizer(context)
     if host is None or not instances:

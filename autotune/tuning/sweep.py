@@ -247,14 +247,14 @@ class _Group:
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
-        self._passed: set[Config] = set()  # the checks before storing
+        self._passed: dict[Config, str] = {}  # the checks before storing, and what could not be checked
 
     def check(self, task: TuningTask) -> None:
         """Keep the candidates that pass the checks before storing."""
         with self._context(task) as context:
-            failures = check_configurations(context, self.candidates)
-        self.candidates = [config for config in self.candidates if config not in failures]
-        self._passed.update(self.candidates)
+            passed = check_configurations(context, self.candidates).passed
+        self.candidates = list(passed)
+        self._passed |= passed
 
     def try_candidates(self, task: TuningTask, trials: Sequence[Trial]) -> None:
         """Verify and time the candidates at one size, as far as its own search has not done that."""

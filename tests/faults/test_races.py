@@ -2,6 +2,7 @@
 
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Status
+from autotune.evaluation import host_sanitizer
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.serving.cache import read_record
 from autotune.tuning.options import Options
@@ -11,8 +12,7 @@ from autotune.tuning.tuner import search
 SPACE = """\
 schema: 1
 kernel: last
-source: last.cl
-dialect: opencl
+source: last.cu
 reference: last.py
 dtypes: [int32]
 sizes:
@@ -33,20 +33,22 @@ verify: {rtol: 0, atol: 0}
 """
 KERNEL = """\
 /* Keeps the last element. With RACE every thread writes, and the last one to run wins. */
-__kernel void last(__global const int *x, __global int *y, const int n)
+#include "portable.h"
+KERNEL last(GLOBAL const int *x, GLOBAL int *y, const int n)
 {
     for (volatile int k = 0; k < SLOW * 100000; k++)
         ;
-    if (RACE || get_local_id(0) == n - 1)
-        *y = x[get_local_id(0)];
+    if (RACE || THREAD_INDEX(x) == n - 1)
+        *y = x[THREAD_INDEX(x)];
 }
 """
 REFERENCE = "def reference(inputs, sizes):\n    return {'y': inputs['x'][-1:]}\n"
 
 
-def test_a_race_is_not_stored_and_the_next_moves_up(tmp_path):
+def test_a_race_is_not_stored_and_what_could_not_be_checked_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(host_sanitizer, "TIMEOUT_S", 0.0)
     (tmp_path / "last.yaml").write_text(SPACE)
-    (tmp_path / "last.cl").write_text(KERNEL)
+    (tmp_path / "last.cu").write_text(KERNEL)
     (tmp_path / "last.py").write_text(REFERENCE)
     options = Options(journal=tmp_path / "j.jsonl", cache=tmp_path / "cache", workers=1, transfer=False)
     with SearchProgress() as progress:
@@ -57,7 +59,9 @@ def test_a_race_is_not_stored_and_the_next_moves_up(tmp_path):
     assert all("with schedule 1: y[0] is" in trial.detail for trial in racing)
     (entry,) = read_record(str(result.cache_file)).entries
     assert not any(config["RACE"] for config in (entry.config, *entry.ties))
+    gap = "not checked on the CPU: ran out of 0 s"
     assert entry.provenance.checks == ", ".join(
         ["data zeros, ones, alternating, smallest, largest; 2 schedules"]
-        + (list(HOST_TOOLS) if find_host_sanitizer() else ["no sanitizer"])
+        + ([*HOST_TOOLS, gap] if find_host_sanitizer() else ["no sanitizer"])
     )
+    assert (gap in capsys.readouterr().err) == bool(find_host_sanitizer())

@@ -7,7 +7,8 @@ import pytest
 from autotune.compilers.kernel_source import render, source_of_text
 from autotune.core.records import Launch
 from autotune.core.trials import Problem, Status
-from autotune.evaluation.host_sanitizer import find_host_sanitizer
+from autotune.evaluation import host_sanitizer
+from autotune.evaluation.host_sanitizer import Unchecked, find_host_sanitizer
 from autotune.evaluation.work_item import Array, ArrayView, ProblemInstance, Scalar
 
 N = 96
@@ -90,3 +91,20 @@ def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, mo
         assert failure.status is status and re.match("run on the CPU: " + words, failure.detail), (
             failure.detail
         )
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "source", "reason"),
+    [
+        ("TIMEOUT_S", 0.0, "", "ran out of 0 s"),
+        ("MAX_THREADS", 95, "", "all sizes need more than 95 threads"),
+        ("TIMEOUT_S", 30.0, "#error", r"g\+\+ refuses the source: last.cu:1:2: error: #error"),
+    ],
+)
+def test_what_cannot_be_checked_is_said(limit, value, source, reason, monkeypatch):
+    monkeypatch.setattr(host_sanitizer, limit, value)
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM])
+    assert isinstance(found, Unchecked) and re.fullmatch(reason, found.reason), found

@@ -1,0 +1,169 @@
+/* Finds races in a kernel that runs on the CPU: g++ -fsanitize=thread calls __tsan_read4 and its like at every access,
+ * and these are here, in the place of ThreadSanitizer's own, which knows nothing of blocks and takes a hundred times as
+ * long. threads.h includes this, and tells it of barriers, fences and atomics.
+ *
+ * For every four bytes of global and shared memory it keeps the last write and the last reads of two threads. Two
+ * accesses by different threads, one of them a write and not both atomic, race unless one of these is between them:
+ *   - the start of a launch, a barrier of the block, a barrier of the warp that both took part in
+ *   - a fence and then an atomic of the first thread (or of one that a barrier has brought up to date with it), and
+ *     later an atomic and then a fence of the second. Which memory the atomics are on does not matter
+ * Volatile accesses to global memory count as atomics: they are how blocks hand over flags.
+ */
+#ifndef AUTOTUNE_RACES_H
+#define AUTOTUNE_RACES_H
+
+namespace autotune {
+
+struct access_t {
+    unsigned int thread; /* of the launch, from one; zero: none */
+    unsigned int time;
+    unsigned int code; /* where, as an address */
+    unsigned char bytes; /* a bit for each of the four */
+    bool is_atomic;
+};
+
+struct cell_t { access_t write, reads[2]; };
+
+static unsigned int now = 1, launch_time, block_time; /* events so far; at the last launch, at the block's last barrier */
+/* By thread: its last fence, and what others may see of it. By block: what they may see of all its threads, and which
+ * fences a barrier has put before an atomic of any thread. */
+static unsigned int *fenced, *published, *block_published, *block_fenced;
+
+UNWATCHED cell_t *reserved_cells(size_t bytes) { return (cell_t *)reserved((bytes / 4 + 1) * sizeof(cell_t)); }
+
+static cell_t *const global_cells = reserved_cells(ARENA_BYTES);
+static cell_t *const shared_cells = reserved_cells(shared_end - shared_begin);
+
+UNWATCHED void start_launch(unsigned int block_count)
+{
+    const size_t threads = (size_t)block_count * count + 1;
+    free(fenced);
+    fenced = (unsigned int *)calloc(2 * (threads + block_count), sizeof(int));
+    published = fenced + threads, block_published = published + threads, block_fenced = block_published + block_count;
+    launch_time = now++;
+}
+
+UNWATCHED unsigned int in_launch(unsigned int thread) { return block * count + thread + 1; }
+
+UNWATCHED void raise(unsigned int *time, unsigned int to) { *time = to > *time ? to : *time; }
+
+UNWATCHED void end_block_barrier()
+{
+    unsigned int seen = 0;
+    for (unsigned int i = 0; i < count; i++)
+        raise(&seen, fibers[i].seen);
+    for (unsigned int i = 0; i < count; i++)
+        fibers[i].seen = seen;
+    block_time = now++;
+}
+
+/* Of lanes of one warp, a bit each. */
+UNWATCHED void end_warp_barrier(unsigned int first, unsigned int lanes)
+{
+    for (unsigned int own = 0; own < 32; own++)
+        for (unsigned int other = 0; other < 32 && lanes >> own & 1; other++)
+            if (lanes >> other & 1) {
+                fibers[first + own].met[other] = now;
+                raise(&fibers[first + own].seen, fibers[first + other].seen);
+            }
+    now++;
+}
+
+UNWATCHED void fence()
+{
+    fenced[in_launch(current->number)] = now++;
+    current->block_fenced = block_time;
+    raise(&current->seen, current->touched);
+}
+
+/* After an atomic. */
+UNWATCHED void touch()
+{
+    const unsigned int own = in_launch(current->number), first = current->number / 32 * 32;
+    if (fenced[own]) {
+        for (unsigned int lane = 0; lane < 32 && first + lane < count; lane++)
+            raise(&published[in_launch(first + lane)], current->met[lane]);
+        raise(&published[own], fenced[own]);
+        raise(&block_published[block], current->block_fenced);
+    }
+    raise(&block_fenced[block], block_time);
+    current->touched = now++;
+}
+
+UNWATCHED bool is_before(const access_t *access)
+{
+    const unsigned int thread = access->thread, from = (thread - 1) / count;
+    if (thread == in_launch(current->number) || access->time <= launch_time)
+        return true;
+    if (from == block && (access->time <= block_time ||
+                          ((thread - 1) % count / 32 == current->number / 32 &&
+                           access->time <= current->met[(thread - 1) % count % 32])))
+        return true;
+    const bool is_public = access->is_atomic || access->time <= published[thread] ||
+                           access->time <= block_published[from] ||
+                           (access->time <= fenced[thread] && fenced[thread] <= block_fenced[from]);
+    return is_public && access->time <= current->seen;
+}
+
+UNWATCHED void record(const void *address, size_t size, bool is_write, bool is_atomic, const void *code)
+{
+    size_t at = (const char *)address - arena;
+    const bool is_shared = at >= ARENA_BYTES;
+    if (is_shared)
+        at = (const char *)address - shared_begin;
+    if (!current || (is_shared && at >= (size_t)(shared_end - shared_begin)))
+        return; /* a thread's own memory, a table */
+    const access_t access = {in_launch(current->number), now, (unsigned int)(size_t)code, 0, is_atomic};
+    for (const size_t end = at + size; at < end; at = at / 4 * 4 + 4) {
+        const size_t bytes = end - at < 4 - at % 4 ? end - at : 4 - at % 4;
+        cell_t *cell = (is_shared ? shared_cells : global_cells) + at / 4;
+        access_t own = access;
+        own.bytes = ((1 << bytes) - 1) << at % 4;
+        for (access_t *before = &cell->write; before < &cell->reads[is_write ? 2 : 0]; before++) {
+            if (!before->thread || !(before->bytes & own.bytes) || (before->is_atomic && is_atomic) ||
+                (is_shared && (before->thread - 1) / count != block) || is_before(before))
+                continue;
+            const char *const kinds[2][2] = {{"read", "atomic read"}, {"write", "atomic write"}};
+            printf("RACE: %s at %x and %s at %x\n", kinds[is_write][is_atomic], own.code,
+                   kinds[before == &cell->write][before->is_atomic], before->code);
+            fflush(stdout);
+            _exit(FOUND);
+        }
+        if (is_write)
+            cell->write = own;
+        else {
+            if (cell->reads[0].thread != own.thread)
+                cell->reads[1] = cell->reads[0];
+            cell->reads[0] = own;
+        }
+    }
+}
+
+UNWATCHED void record_volatile(const void *address, size_t size, bool is_write, const void *code)
+{
+    const bool is_flag = (size_t)((const char *)address - arena) < ARENA_BYTES;
+    record(address, size, is_write, is_flag, code);
+    if (is_flag && current)
+        touch();
+}
+
+} // namespace autotune
+
+#define DEFINE_ACCESSES(bytes)                                                                                          \
+    UNWATCHED_C void __tsan_read##bytes(void *from) { autotune::record(from, bytes, false, false, CALLER); }            \
+    UNWATCHED_C void __tsan_write##bytes(void *to) { autotune::record(to, bytes, true, false, CALLER); }                \
+    UNWATCHED_C void __tsan_unaligned_read##bytes(void *from) { autotune::record(from, bytes, false, false, CALLER); }  \
+    UNWATCHED_C void __tsan_unaligned_write##bytes(void *to) { autotune::record(to, bytes, true, false, CALLER); }      \
+    UNWATCHED_C void __tsan_volatile_read##bytes(void *from) { autotune::record_volatile(from, bytes, false, CALLER); } \
+    UNWATCHED_C void __tsan_volatile_write##bytes(void *to) { autotune::record_volatile(to, bytes, true, CALLER); }
+DEFINE_ACCESSES(1)
+DEFINE_ACCESSES(2)
+DEFINE_ACCESSES(4)
+DEFINE_ACCESSES(8)
+DEFINE_ACCESSES(16)
+UNWATCHED_C void __tsan_read_range(void *from, long bytes) { autotune::record(from, bytes, false, false, CALLER); }
+UNWATCHED_C void __tsan_write_range(void *to, long bytes) { autotune::record(to, bytes, true, false, CALLER); }
+UNWATCHED_C void __tsan_vptr_update(void **, void *) {}
+UNWATCHED_C void __tsan_init() {}
+
+#endif
