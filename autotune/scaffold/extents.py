@@ -17,7 +17,7 @@ from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.scaffold.brackets import closing, split_arguments
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.shapes import expression_tree, indices_of
+from autotune.scaffold.shapes import expression_tree
 
 _DEPTH = 12  # of variables in an index, one in another
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -30,6 +30,7 @@ _INDEXES = {  # of OpenCL, CUDA and the portable dialect
     **dict.fromkeys(("get_global_size",), "global threads"),
 }
 _PRODUCTS = ("mul24", "__mul24", "__umul24", "umul24")
+_NEIGHBOUR = re.compile(r"\w\s*\+\s*\w+\s*<|<=?\s*\w+\s*-\s*\w")  # x + 1 < nx, x < nx - 1
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -142,9 +143,20 @@ class IndexBounds:
     def of_array(self, array: str) -> tuple[list[str], bool]:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         moved = re.findall(rf"(?<![\w.]){array}\s*\+=\s*([^;]+);", self._body)
-        found = [self._place(" + ".join((index, *moved))) for index in indices_of(array, self._body)]
+        places = [match.end() for match in re.finditer(rf"\b{array}\s*\[", self._body)]
+        checked = [place for place in places if not self._is_guarded(place)] or places
+        indices = [self._body[place : closing(self._body, place - 1)] for place in checked]
+        found = [self._place(" + ".join((index, *moved))) for index in indices]
         known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
         return list(dict.fromkeys(known)), len(known) == len(found) > 0
+
+    def _is_guarded(self, place: int) -> bool:
+        """Whether a condition of the statement at a place keeps an element's neighbours within a size."""
+        begin = max(self._body.rfind(mark, 0, place) for mark in ";{}")
+        if begin >= 0 and self._body[begin] == "{":
+            begin = max(self._body.rfind(mark, 0, begin) for mark in ";{}")
+        statement = self._body[begin + 1 : place]
+        return re.search(r"\bif\b|\?", statement) is not None and _NEIGHBOUR.search(statement) is not None
 
     def _place(self, index: str) -> Bound | None:
         """The bound of an index, which may be compared with a size as it stands."""

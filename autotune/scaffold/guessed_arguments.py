@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.core.records import Value
+from autotune.scaffold.extents import IndexBounds
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.outcome import Role, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.shapes import bins, indexed_shape, indices_of, is_scattered, steers
+from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, steers
 from autotune.scaffold.tiles import bounded_shape
 
+ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 
 
@@ -62,22 +64,32 @@ def array_shape(
     names: Sequence[str],
     axes: Sequence[str],
     values: Mapping[str, tuple[Value, ...]],
+    bounds: IndexBounds,
 ) -> tuple[tuple[str, ...], str]:
     """The shape of an array, and what to ask about it."""
     array, body = argument.name, kernel.body
-    extents, question = list(indexed_shape(array, body, names)), "shape guessed from its index"
-    if not extents:
-        is_histogram = is_scattered(array, body)
-        known = {*names, *values}
-        bound = bins(array, body, source.definitions, known) if is_histogram else ""
-        bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
-        extents = [bound or _elements(names, axes)]
-        question = "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
-    return tuple(extents), question
+    layouts = indexed_shapes(array, body, names)
+    if len(layouts) == 1:
+        return layouts[0], "shape guessed from its index"
+    is_histogram = is_scattered(array, body)
+    bound = bins(array, body, source.definitions, {*names, *values}) if is_histogram else ""
+    bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
+    if not bound:
+        reached, is_complete = bounds.of_array(array)
+        is_size = is_complete and len(reached) == 1 and reached[0] in names
+        bound = reached[0] if is_size and not is_histogram else ""
+    extents = (bound,) if bound else _elements(names, axes, is_one_layout=not layouts)
+    return extents, "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
 
 
-def _elements(names: Sequence[str], axes: Sequence[str]) -> str:
-    return " * ".join([*names] * len(axes) if len(names) == 1 else names)
+def _elements(names: Sequence[str], axes: Sequence[str], *, is_one_layout: bool) -> tuple[str, ...]:
+    """As many elements as all sizes together have; two sizes are rows and columns."""
+    if len(names) == 1:
+        return (" * ".join([*names] * len(axes)),)
+    if len(names) == 2 and is_one_layout:
+        row = next((name for name in names if ACROSS.fullmatch(name)), names[-1])
+        return (names[names[0] == row], row)
+    return (" * ".join(names),)
 
 
 def array_argument(

@@ -13,6 +13,7 @@ from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered
 from autotune.scaffold.guessed_arguments import (
+    ACROSS,
     GuessedArgument,
     array_argument,
     array_shape,
@@ -23,15 +24,16 @@ from autotune.scaffold.guessed_arguments import (
 from autotune.scaffold.macros import WORD, Macro, expand_calls
 from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source, TemplateParameter
-from autotune.scaffold.tiles import size_along, tile_of
+from autotune.scaffold.tiles import is_blocked, rows_of_blocks, size_along, threads_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 _BLOCK = re.compile(
-    r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?",
+    r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?|"
+    r"b(dim|lk|s)?_?[xyz]",
     re.IGNORECASE,
 )
-_WORK = re.compile(r".*per_thread.*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
+_WORK = re.compile(r".*per_(thread|item|work_?item|lane).*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
 _TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
 _SIZE = re.compile(
@@ -39,7 +41,6 @@ _SIZE = re.compile(
     r"elements|total|limit|end",
     re.IGNORECASE,
 )
-_ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)
 _INDEXED = {
     axis: re.compile(
         rf"(?:threadIdx|blockIdx)\.{axis}\b|(?:THREAD|BLOCK)_INDEX\({axis}\)|get_(?:global|local|group)_id\({number}\)"
@@ -89,6 +90,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     `is_roomy` gives arrays more room than their indices seem to need, makes sizes smaller and indices 0.
     """
     macros = source.macros
+    kernel = replace(kernel, body=expand_calls(source.text, kernel.body))
     axes = _axes(kernel, source.code)
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
     tuned += [_as_macro(item) for item in kernel.template]
@@ -102,7 +104,10 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         for name in block:
             parameters.append(_threads(name, axes, "the source does not use it: it shapes the launch"))
     if not parameters:
+        fixed = [name for name in WORD.findall(kernel.body) if source.definitions.get(name, "").isdigit()]
         remark = "the source leaves nothing open: use a macro in it, and list its values"
+        if fixed:
+            remark = f"to tune {', '.join(dict.fromkeys(fixed))}, put #ifndef and #endif around each #define"
         parameters.append(GuessedParameter("VARIANT", (1,), 1, remark))
     if is_small:
         parameters = [replace(item, default=_least(item)) for item in parameters]
@@ -112,15 +117,15 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     grid = _grid(kernel.body, block, axes, names, tuned)
     values = {parameter.name: parameter.values for parameter in parameters}
     checks = verify_sizes(names, grid, block, values, checked=is_checked(kernel.body) and not is_roomy)
+    bounds = _index_bounds(kernel, source, grid, block, names, values)
     shapes = {
-        item.name: array_shape(item, kernel, source, names, axes, values)
+        item.name: array_shape(item, kernel, source, names, axes, values, bounds)
         for item in kernel.arguments
         if item.is_pointer and not item.symbol
     }
     dimensions = max([len(names), len(axes), *(len(shape) for shape, _ in shapes.values())])
     extents = (_SMALL_EXTENTS if is_roomy else _EXTENTS)[min(3, dimensions)]
     samples = _samples(parameters, [dict.fromkeys(names, one) for one in extents], names, checks)
-    bounds = _index_bounds(kernel, source, grid, block, names, values)
     shapes = {
         name: _covering(bounds, name, shape, roles[name], samples, block, is_roomy=is_roomy)
         for name, shape in shapes.items()
@@ -166,7 +171,7 @@ def _index_bounds(
         if not item.is_pointer and "int" in item.dtype and item.name not in names:
             numbers[item.name] = number_value(item, kernel, names, grid)
     known = frozenset((*names, *values))
-    body = inlined(expand_calls(source.text, kernel.body), source.code)
+    body = inlined(kernel.body, source.code)
     return IndexBounds(body, LaunchShape(grid, block, known, frozenset(names), numbers))
 
 
@@ -242,7 +247,7 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
         return GuessedParameter(macro.name, values, int(macro.default), "the numbers it is compared with")
     if macro.default is not None:
-        return _around(macro.name, int(macro.default), axes)
+        return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:
         values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
         return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
@@ -258,6 +263,7 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
         return _tile(macro.name, axes)
     for pattern, values in (
         (_WORK, (1, 2, 4, 8)),
+        ("(?i).*per_.*", (1, 2, 4, 8)),
         ("(?i).*unroll.*", (1, 2, 4, 8)),
         ("(?i)vec.*", (1, 2, 4)),
     ):
@@ -268,11 +274,13 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     return GuessedParameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
 
 
-def _around(name: str, default: int, axes: Sequence[str]) -> GuessedParameter:
+def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
     """The default of the source, among the values that the name suggests, else half and twice the default."""
     usual = parameter_of(Macro(name, None, (), (), ""), axes).values
-    if len(usual) == 1:
-        usual = (default // 2, default * 2) if default > 1 else (0, 1)
+    if len(usual) == 1 and default > 1:
+        usual = (default // 2, default * 2)
+    elif len(usual) == 1:
+        usual = (1, 2, 4) if default and not is_tested else (0, 1)
     if usual == (False, True) and default in (0, 1):  # which 0 and 1 equal, too
         return GuessedParameter(name, (False, True), bool(default))
     values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))
@@ -313,7 +321,7 @@ def _axes(kernel: FoundKernel, code: str) -> list[str]:
 def _block(
     kernel: FoundKernel, source: Source, macros: Sequence[Macro], axes: Sequence[str]
 ) -> tuple[str, ...]:
-    """The declared block if a launch plan can read it, else macros that look like a block."""
+    """The declared block if a launch plan can read it, else what names with an axis or indices show."""
     names = frozenset(macro.name for macro in macros)
     numbers = {name: text for name, text in source.definitions.items() if name not in names}
     reader = LaunchShape((), (), names, frozenset(), numbers)
@@ -322,6 +330,12 @@ def _block(
     readable = len(declared) == len(bounds)
     if len(declared) == 3 and readable:
         return declared
+    named = {_axis(macro.name) for macro in macros if _BLOCK.fullmatch(macro.name)}
+    reckoned = [threads_along(axis, kernel.body) for axis in axes]
+    reckoned = [name if name in names else numbers.get(name, name) for name in reckoned]
+    shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
+    if shown and not named - {None} and (len(axes) > 1 or not named):
+        return tuple(name if name in shown else "1" for name in reckoned)
     found = _block_macros(macros, axes)
     return declared if not found and readable and len(axes) == 1 else found
 
@@ -356,13 +370,18 @@ def _grid(
     """
     along = {axis: size_along(axis, body, names) for axis in axes}
     left = [name for name in names if name not in along.values()] or names
-    across = next((name for name in left if _ACROSS.fullmatch(name)), left[0])
+    across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
     others = [name for name in left if name != across] or [across]
-    tiles = {axis: tile_of(axis, body, block, {macro.name for macro in macros}) for axis in axes}
+    known = {macro.name for macro in macros}
+    tiles = {axis: tile_of(axis, body, block, known, along[axis]) for axis in axes}
+    blocked = [axis for axis in axes if is_blocked(axis, body)] or axes
     placed = set(WORD.findall(" ".join(tiles.values())))
     work = {_axis(macro.name) or "x": macro.name for macro in macros if _WORK.fullmatch(macro.name)}
     grid = []
     for number, axis in enumerate(axes):
+        if axis not in blocked or (rows := rows_of_blocks(axis, body, names)):
+            grid.append("1" if axis not in blocked else rows)
+            continue
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
         if len(axes) == 1:
             size = " * ".join(names)
@@ -372,7 +391,10 @@ def _grid(
             per_block = usual
         else:
             per_block = tiles[axis] or (threads if work.get(axis) in placed else usual)
-        grid.append(f"ceil_div({along[axis] or size}, {per_block})")
+        count = along[axis] or size
+        grid.append(f"ceil_div({count}, {per_block})" if per_block != "1" else count)
+    while len(grid) > 1 and grid[-1] == "1":
+        grid.pop()
     return tuple(grid)
 
 

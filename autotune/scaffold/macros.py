@@ -93,7 +93,8 @@ def find_macros(
         if usual := _replaced(word, code):
             yield Macro(word, usual, (), (), "")
             continue
-        yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), tests.get(word, ""))
+        test = tests.get(word) or ("if" if _is_condition(word, plain) else "")
+        yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), test)
 
 
 def _replaced(word: str, code: str) -> str:
@@ -162,6 +163,11 @@ def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
             else:
                 tests[word] = "if"
     return tests
+
+
+def _is_condition(word: str, plain: str) -> bool:
+    """Whether the language tests a word by itself: `if (WORD)`, `!WORD`, `WORD ? a : b`."""
+    return re.search(rf"(?:\bif\s*\(|&&|\|\||!)\s*{word}\s*[)&|?]|\b{word}\s*\?", plain) is not None
 
 
 def _is_constant(word: str, plain: str) -> bool:

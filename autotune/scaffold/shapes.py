@@ -24,10 +24,10 @@ _DEPTH = 8  # of variables in the index, one in another
 Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sorted, and its other names
 
 
-def indexed_shape(array: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
-    """The extents that an index such as `(z * ny + y) * nx + x` shows, slowest first; empty if none does."""
-    shapes = {_extents(index, body, sizes) for index in indices_of(array, body)} - {()}
-    return shapes.pop() if len(shapes) == 1 else ()
+def indexed_shapes(array: str, body: str, sizes: Sequence[str]) -> list[tuple[str, ...]]:
+    """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
+    shown = (*indices_of(array, body), *re.findall(rf"[=(,]\s*{array}\s*\+\s*([^;,]+)", body))
+    return list(dict.fromkeys(shape for index in shown if (shape := _extents(index, body, sizes))))
 
 
 def bins(array: str, body: str, definitions: Mapping[str, str], known: Collection[str]) -> str:

@@ -12,11 +12,65 @@ _BLOCK_INDEX = {
     axis: rf"(?:blockIdx\.{axis}\b|BLOCK_INDEX\({axis}\)|get_group_id\({number}\))"
     for number, axis in enumerate("xyz")
 }
+_THREAD_INDEX = {
+    axis: rf"(?:threadIdx\.{axis}\b|THREAD_INDEX\({axis}\)|get_local_id\({number}\))"
+    for number, axis in enumerate("xyz")
+}
 _GLOBAL_INDEX = {axis: rf"get_global_id\({number}\)" for number, axis in enumerate("xyz")}
+_INDEX = "|".join((*_BLOCK_INDEX.values(), *_THREAD_INDEX.values()))
+_ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?({_INDEX})\s*[;,]")
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
 
-def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str]) -> str:
+def without_aliases(body: str) -> str:
+    """A kernel's body with the indices of threads and blocks in place of variables that hold them."""
+    for name, index in _ALIAS.findall(body):
+        changed = rf"(?<![\w.]){name}\s*(?:[-+*/%]?=(?!=)|\+\+|--)|(?:\+\+|--){name}\b"
+        if len(re.findall(changed, body)) == 1:
+            body = re.sub(rf"(?<![\w.]){name}\b(?!\s*=(?!=))", index, body)
+    return body
+
+
+def is_blocked(axis: str, body: str) -> bool:
+    """Whether a kernel reads the block's index along an axis."""
+    return re.search(f"{_BLOCK_INDEX[axis]}|{_GLOBAL_INDEX[axis]}", body) is not None
+
+
+def threads_along(axis: str, body: str) -> str:
+    """The number of threads that a kernel reckons with along an axis: a macro or a number; empty if none.
+
+    It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
+    begins at the thread's index; 1 where only the index along other axes is read.
+    """
+    plain = without_aliases(body)
+    if not re.search(f"{_THREAD_INDEX[axis]}|{_GLOBAL_INDEX[axis]}|blockDim|get_local_size", plain):
+        return "1" if re.search("|".join(_THREAD_INDEX.values()), plain) else ""
+    block, thread = f"(?:{'|'.join(_BLOCK_INDEX.values())})", _THREAD_INDEX[axis]
+    found = {
+        *re.findall(rf"{block}\s*\*\s*(\w+)\s*\+\s*{thread}(?!\s*\*)", plain),
+        *re.findall(rf"(?<![*\w]){thread}\s*\+\s*{block}\s*\*\s*(\w+)\b(?!\s*\*)", plain),
+        *re.findall(rf"for\s*\([^;]*?\b(?:\w+)\s*=\s*{thread}\s*;[^;]*;[^;)]*\+=\s*(\w+)\s*\)", plain),
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def rows_of_blocks(axis: str, body: str, sizes: Sequence[str]) -> str:
+    """The size that has a block of its own for each element along an axis; empty if there is none.
+
+    The block's index then stands alone, or is multiplied by the length of a row.
+    """
+    plain = without_aliases(body)
+    if re.search(_GLOBAL_INDEX[axis], plain) or not re.search(_BLOCK_INDEX[axis], plain):
+        return ""
+    factors = {factor for match in re.finditer(_BLOCK_INDEX[axis], plain) for factor in _around(plain, match)}
+    if not factors <= {*sizes}:
+        return ""
+    left = [name for name in sizes if name not in factors]
+    compared = size_along(axis, body, sizes)
+    return compared or (left[0] if factors and len(left) == 1 else "")
+
+
+def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], size: str = "") -> str:
     """The product that a block's index is multiplied by, such as `BLOCK_Y * WORK_PER_THREAD`; else empty.
 
     Args:
@@ -24,24 +78,36 @@ def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str]) 
         body: Text of the kernel.
         block: Threads along each axis.
         known: The names that a launch plan may read.
+        size: What the index along the axis is compared with, if that is known.
     """
-    number = "xyz".index(axis)
-    threads = block[number] if number < len(block) else "1"
+    body = without_aliases(body)
+    extents = [*block, "1", "1", "1"][:3]
+    threads = extents["xyz".index(axis)]
     found = set()
-    for match in re.finditer(_BLOCK_INDEX[axis], body):
-        before = re.search(r"(?:[\w.]+\s*\*\s*)*$", body[: match.start()])
-        factors = [before[0].rstrip("* \n")] if before and before[0] else []
-        after, end = _factors(body, match.end())
-        factors += after
-        end = _enclosing(body, end)
-        factors += _factors(body, end)[0] if end else []
-        text = re.sub(rf"blockDim\.{axis}\b|get_local_size\({number}\)", threads, " * ".join(factors))
+    places = [(match, _around(body, match)) for match in re.finditer(_BLOCK_INDEX[axis], body)]
+    for match in re.finditer(rf"=\s*{_GLOBAL_INDEX[axis]}", body) if size else ():
+        factors, end = _factors(body, match.end())
+        if factors and re.match(r"\s*[;,]", body[end:]):
+            places.append((match, [*([threads] if threads != "1" else []), *factors]))
+    for _, factors in places:
+        text = " * ".join(factors)
+        for number, (name, extent) in enumerate(zip("xyz", extents, strict=True)):
+            text = re.sub(rf"blockDim\.{name}\b|get_local_size\({number}\)", extent, text)
         text = " ".join(text.replace("/", " // ").split())
         if text.startswith("(") and closing(text, 0) == len(text) - 1:
             text = text[1:-1]
-        if factors and set(WORD.findall(text)) <= {*known, *WORD.findall(threads)}:
+        if factors and set(WORD.findall(text)) <= {*known, *WORD.findall(" ".join(extents))}:
             found.add(text)
     return found.pop() if len(found) == 1 else ""
+
+
+def _around(body: str, match: re.Match[str]) -> list[str]:
+    """The factors before and after an index, and those of the brackets around it."""
+    before = re.search(r"(?:[\w.]+\s*\*\s*)*$", body[: match.start()])
+    factors = [before[0].rstrip("* \n")] if before and before[0] else []
+    after, end = _factors(body, match.end())
+    end = _enclosing(body, end)
+    return [*factors, *after, *(_factors(body, end)[0] if end else [])]
 
 
 def size_along(axis: str, body: str, sizes: Collection[str]) -> str:

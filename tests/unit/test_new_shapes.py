@@ -35,6 +35,104 @@ def test_an_array_with_a_halo_has_room_for_it():
     assert "shape: [height * width + 6 * height + 3 * width + 18]" in found["in"]
 
 
+STENCIL = """
+    #ifndef BX
+    #define BX 32
+    #endif
+    #ifndef BY
+    #define BY 4
+    #endif
+    #ifndef Z_PER_ITEM
+    #define Z_PER_ITEM 1
+    #endif
+    #define AT(x, y, z) (((z) * ny + (y)) * nx + (x))
+    __kernel void heat(__global const float *u, __global float *v, int nx, int ny, int nz)
+    {
+        const int x = get_group_id(0) * BX + get_local_id(0), y = get_group_id(1) * BY + get_local_id(1);
+        if (x >= nx || y >= ny) return;
+        const int z0 = get_global_id(2) * Z_PER_ITEM;
+        for (int k = 0; k < Z_PER_ITEM; k++) {
+            const int z = z0 + k;
+            if (z >= nz) return;
+            float sum = u[AT(x, y, z)];
+            if (x + 1 < nx) sum += u[AT(x + 1, y, z)];
+            if (z + 1 < nz) sum += u[AT(x, y, z) + nx * ny];
+            v[AT(x, y, z)] = z > 0 && z < nz - 1 ? sum + u[AT(x, y, z) - nx * ny] : sum;
+        }
+    }
+"""
+
+
+def made(text, file="kernel.cl"):
+    """What was guessed for a kernel."""
+    return scaffold(file, "kernel", text, "").guess
+
+
+def test_neighbours_that_a_condition_keeps_inside_need_no_room():
+    found = arguments(STENCIL)
+    assert "shape: [nz, ny, nx]" in found["u"] and "shape: [nz, ny, nx]" in found["v"]
+
+
+def test_macros_that_the_indices_show_as_threads_are_the_block():
+    found = made(STENCIL)
+    assert found.block == ("BX", "BY", "1") and found.grid[2] == "ceil_div(nz, Z_PER_ITEM)"
+    assert [item.name for item in found.parameters] == ["BX", "BY", "Z_PER_ITEM"]
+
+
+def test_a_number_of_elements_is_no_flag():
+    found = made(
+        "__kernel void f(__global int *x, int n) { for (int k = 0; k < REPEAT; k++) x[k] += ON ? 1 : n; }"
+        "\n#ifndef REPEAT\n#define REPEAT 1\n#endif\n#ifndef ON\n#define ON 1\n#endif\n"
+    )
+    values = {item.name: item.values for item in found.parameters}
+    assert values["REPEAT"] == (1, 2, 4) and values["ON"] == (False, True)
+
+
+@pytest.mark.parametrize("row", ["a[row * cols + c]", "(a + row * cols)[c]"])
+def test_a_block_for_each_row_makes_a_grid_of_rows(row):
+    found = made(
+        f"""
+        __kernel void gemv(__global const float *a, __global const float *x, __global float *y,
+            int rows, int cols)
+        {{
+            __local float part[WG];
+            const int row = get_group_id(0), lane = get_local_id(0);
+            for (int c = lane; c < cols; c += WG)
+                part[lane] += {row} * x[c];
+            if (lane == 0) y[row] = part[0];
+        }}
+        """
+    )
+    assert (found.grid, found.block) == (("rows",), ("WG",))
+    assert [item.shape for item in found.arguments[:3]] == [("rows", "cols"), ("cols",), ("rows",)]
+
+
+def test_an_axis_without_blocks_is_not_in_the_grid():
+    found = made(
+        """
+        template <int BLOCK_SIZE, int ROWS_PER_BLOCK>
+        __global__ void gemv(const float *a, const float *x, float *y, int rows, int cols)
+        {
+            int row = blockIdx.x * ROWS_PER_BLOCK + threadIdx.y;
+            if (row >= rows) return;
+            float sum = 0;
+            for (int c = threadIdx.x; c < cols; c += BLOCK_SIZE)
+                sum += a[row * cols + c] * x[c];
+            if (threadIdx.x == 0) y[row] = sum;
+        }
+        """,
+        "kernel.cu",
+    )
+    assert found.grid == ("ceil_div(rows, ROWS_PER_BLOCK)",)
+    assert found.block == ("BLOCK_SIZE", "ROWS_PER_BLOCK")
+
+
+def test_what_the_source_defines_for_good_is_named():
+    text = STENCIL.replace("#ifndef", "//").replace("#endif", "//")
+    (variant,) = made(text).parameters
+    assert variant.remark == "to tune BX, BY, Z_PER_ITEM, put #ifndef and #endif around each #define"
+
+
 def test_an_array_without_bounds_checks_holds_whole_tiles():
     found = arguments(
         """

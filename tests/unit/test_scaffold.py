@@ -153,8 +153,8 @@ def test_the_grid_follows_from_what_a_block_covers(body, arguments, grid):
     [
         ("if (row < m) p[row] = 1;", "m"),
         ("for (int c = lane; c < n; c += 32) s += p[c + v];", "n"),
-        ("if (row < m && c < n) p[row + c] = 1;", "m * n"),
-        ("if (row < m) p[2 * row] = 1;", "m * n"),
+        ("if (row < m && c < n) p[row + c] = 1;", "m, n"),
+        ("if (row < m) p[2 * row] = 1;", "m, n"),
     ],
 )
 def test_a_vector_is_as_long_as_its_index_may_be(body, shape):
