@@ -12,7 +12,7 @@ from autotune.scaffold.macros import WORD
 from autotune.scaffold.outcome import Role, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
 from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, steers
-from autotune.scaffold.tiles import bounded_shape
+from autotune.scaffold.tiles import bounded_shape, bounds_of
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
@@ -76,8 +76,10 @@ def array_shape(
     bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
     if not bound:
         reached, is_complete = bounds.of_array(array)
+        words = {word for index in indices_of(array, body) for word in WORD.findall(index)}
+        is_compared = any(size in names for word in words for size in bounds_of(word, body))
         is_size = is_complete and len(reached) == 1 and reached[0] in names
-        bound = reached[0] if is_size and not is_histogram else ""
+        bound = reached[0] if is_size and not is_compared and not is_histogram else ""
     extents = (bound,) if bound else _elements(names, axes, is_one_layout=not layouts)
     return extents, "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
 

@@ -376,7 +376,7 @@ def _grid(
     tiles = {axis: tile_of(axis, body, block, known, along[axis]) for axis in axes}
     blocked = [axis for axis in axes if is_blocked(axis, body)] or axes
     placed = set(WORD.findall(" ".join(tiles.values())))
-    work = {_axis(macro.name) or "x": macro.name for macro in macros if _WORK.fullmatch(macro.name)}
+    work = {_axis(macro.name) or "x": macro.name for macro in macros if _is_work(macro.name, body)}
     grid = []
     for number, axis in enumerate(axes):
         if axis not in blocked or (rows := rows_of_blocks(axis, body, names)):
@@ -396,6 +396,11 @@ def _grid(
     while len(grid) > 1 and grid[-1] == "1":
         grid.pop()
     return tuple(grid)
+
+
+def _is_work(name: str, body: str) -> bool:
+    """Whether a macro of a kernel is the number of elements that each thread computes."""
+    return _WORK.fullmatch(name) is not None and name in WORD.findall(body)
 
 
 def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:

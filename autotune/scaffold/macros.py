@@ -167,7 +167,8 @@ def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
 
 def _is_condition(word: str, plain: str) -> bool:
     """Whether the language tests a word by itself: `if (WORD)`, `!WORD`, `WORD ? a : b`."""
-    return re.search(rf"(?:\bif\s*\(|&&|\|\||!)\s*{word}\s*[)&|?]|\b{word}\s*\?", plain) is not None
+    alone = rf"(?:\bif\s*\(|&&|\|\||!)\s*{word}\s*[)&|?]|(?:[(,=?:]|\breturn)\s*{word}\s*\?"
+    return re.search(alone, plain) is not None
 
 
 def _is_constant(word: str, plain: str) -> bool:

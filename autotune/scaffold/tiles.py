@@ -40,10 +40,14 @@ def threads_along(axis: str, body: str) -> str:
     """The number of threads that a kernel reckons with along an axis: a macro or a number; empty if none.
 
     It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
-    begins at the thread's index; 1 where only the index along other axes is read.
+    begins at the thread's index; 1 where only the index along other axes is read. A kernel that asks for the
+    extent of its block takes any.
     """
     plain = without_aliases(body)
-    if not re.search(f"{_THREAD_INDEX[axis]}|{_GLOBAL_INDEX[axis]}|blockDim|get_local_size", plain):
+    number = "xyz".index(axis)
+    if re.search(rf"blockDim\.{axis}\b|BLOCK_DIM\({axis}\)|get_local_size\({number}\)", plain):
+        return ""
+    if not re.search(f"{_THREAD_INDEX[axis]}|{_GLOBAL_INDEX[axis]}", plain):
         return "1" if re.search("|".join(_THREAD_INDEX.values()), plain) else ""
     block, thread = f"(?:{'|'.join(_BLOCK_INDEX.values())})", _THREAD_INDEX[axis]
     found = {
