@@ -98,9 +98,9 @@ class Child:
         if wrapper:
             self._process = _wrapped(wrapper, theirs.fileno(), self._output)
         else:
-            ended, told = Pipe(duplex=False)
-            server = fork(theirs.fileno(), self._output.fileno(), told.fileno())
-            told.close()
+            ended, its_end = Pipe()
+            server = fork(theirs.fileno(), self._output.fileno(), its_end.fileno())
+            its_end.close()
             changed = server.changed_variables()
             self._process = ForkedProcess(self._pipe, ended)
         theirs.close()

@@ -86,7 +86,8 @@ class ForkServer:
         Args:
             pipe: Its end of its pipe, through which it sends its process id and then serves.
             output: The file of what it prints.
-            ended: The end of a pipe through which the server sends its exit code once it has ended.
+            ended: An end of a pipe. Through it the server sends its exit code once it has ended. Until the
+                caller closes the other end, no other process gets its process id.
         """
         folder = os.open(".", os.O_PATH)
         try:
@@ -175,13 +176,15 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
     """Run in the server, and in each child, where `serve` is called with its pipe."""
     requests = socket(fileno=descriptor)
     server = os.getpid()
-    endings: dict[int, AnyConnection] = {}  # where the exit code of each child goes
-    deaths = _wake_at_deaths()
+    children, deaths = _Children(), _wake_at_deaths()
     while True:
-        ready = select.select([requests, deaths], [], [], _PARENT_CHECK_S)[0]
+        awaited: list[socket | AnyConnection] = [requests, deaths, *children.ended]
+        ready = select.select(awaited, [], [], _PARENT_CHECK_S)[0]
+        for caller in children.ended.keys() & set(ready):
+            children.reap(caller)
         if deaths in ready:
             deaths.recv(_MAX_MESSAGE_BYTES)
-            _tell_exit_codes(endings)
+            children.tell()
         if requests not in ready:
             if os.getppid() != parent:
                 return
@@ -196,20 +199,47 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
         pipe, output, folder, ended = descriptors
         pid = _fork()
         if pid == 0:
-            requests.close()
-            deaths.close()
-            for other in endings.values():
-                other.close()
+            for opened in (requests, deaths):
+                opened.close()
+            children.close()
             os.close(ended)
             _become_child(server, output, folder)
             serve(_announced(pipe))
             return
-        for opened in (pipe, output, folder):
-            os.close(opened)
+        for received in (pipe, output, folder):
+            os.close(received)
         if pid is None:
             os.close(ended)
         else:
-            endings[pid] = Connection(ended, readable=False)
+            children.running[pid] = Connection(ended)
+
+
+class _Children:
+    """The children of the server, and the pipes to their callers."""
+
+    def __init__(self) -> None:
+        self.running: dict[int, AnyConnection] = {}
+        self.ended: dict[AnyConnection, int] = {}  # not reaped: the caller may still kill its process group
+
+    def tell(self) -> None:
+        """Send the exit codes of those that have ended, negative for a signal."""
+        for pid in list(self.running):
+            end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if end is not None:
+                caller = self.running.pop(pid)
+                self.ended[caller] = pid
+                with suppress(ConnectionError):  # nobody waits for it
+                    caller.send(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
+
+    def reap(self, caller: AnyConnection) -> None:
+        """Let the process id of an ended child be used again: its caller has closed the pipe."""
+        os.waitpid(self.ended.pop(caller), 0)
+        caller.close()
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for caller in (*self.running.values(), *self.ended):
+            caller.close()
 
 
 def set_variables(changes: Mapping[str, str | None]) -> None:
@@ -245,15 +275,6 @@ def _wake_at_deaths() -> socket:
     signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # else the signal is ignored and wakes nobody
     return deaths
-
-
-def _tell_exit_codes(endings: dict[int, AnyConnection]) -> None:
-    """Send the exit codes of children that have ended, negative for a signal."""
-    for pid in list(endings):
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            with endings.pop(pid) as caller, suppress(ConnectionError):  # nobody waits for it
-                caller.send(os.waitstatus_to_exitcode(status))
 
 
 def _fork() -> int | None:

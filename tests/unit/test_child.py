@@ -189,6 +189,19 @@ def test_children_end_with_their_server_and_the_next_one_has_another(child):
     after.kill()
 
 
+def test_the_id_of_a_child_that_died_is_its_own_until_it_is_killed(child):
+    """Else its killer could hit a process that has got the same id."""
+    pid = child.pid
+    os.kill(pid, signal.SIGKILL)
+    other = Child(int, 1)
+    assert other.call(add, 1, timeout_s=60) == 2
+    other.kill()
+    assert Path(f"/proc/{pid}").exists()
+    child.kill()
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
+
+
 def test_threads_that_kill_a_child_at_once_harm_nothing_else(child):
     server = fork_server().process.pid
     for _ in range(10):
