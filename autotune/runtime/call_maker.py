@@ -19,6 +19,7 @@ from autotune.core.records import Argument, CallSpec, DeviceInfo, Launch, Proven
 from autotune.core.text import size_text
 from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
+from autotune.runtime.alignment import needed_alignment_bytes
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Prepared, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
@@ -42,7 +43,7 @@ class StaleWarning(UserWarning):
 class Call:
     """Launches that are ready for all calls that look alike."""
 
-    __slots__ = ("_ask", "best", "bind", "like", "makers", "number", "run", "until")
+    __slots__ = ("_ask", "best", "bind", "like", "makers", "needed_alignment_bytes", "number", "run", "until")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Call:
         makers: tuple[Make, ...],
         like: int,
         number: Callable[[str, Any], Any],
+        needed_alignment_bytes: Callable[[], int],
     ) -> None:
         """Keep what a call needs.
 
@@ -62,6 +64,7 @@ class Call:
             makers: Make the outputs that are returned.
             like: The place of the array that outputs are made beside.
             number: Converts a scalar of a call.
+            needed_alignment_bytes: Finds the multiple that arrays of a GPU have to begin at.
         """
         self.run, self.bind = prepared.run, prepared.bind
         self.best = best
@@ -69,6 +72,7 @@ class Call:
         self.makers = makers
         self.like = like
         self.number = number
+        self.needed_alignment_bytes = needed_alignment_bytes
         self.until = monotonic() + CHECK_S  # when the cache is to be looked at again
 
     def is_current(self) -> bool:
@@ -183,8 +187,9 @@ class CallMaker:
             local={name: _size_bytes(expected[name]) for name in used if expected[name].role == "local"},
             views=tuple((item.name, item.of, item.offset_bytes) for item in pointers),
         )
+        symbols = symbol_names(launches, variables)
         try:
-            program = self._program(launcher, best, symbol_names(launches, variables))
+            program = self._program(launcher, best, symbols)
             workspace = self._workspaces.setdefault(launcher.queue, Workspace())
             prepared = launcher.prepare(program, plan, workspace)
         except (CompileError, LaunchError) as error:
@@ -198,6 +203,13 @@ class CallMaker:
             ),
             like=names.index(next(iter(given))),
             number=lambda name, value: launcher.number(self._scalar(expected[name], value)),
+            needed_alignment_bytes=lambda: needed_alignment_bytes(
+                launcher.device,
+                best.record.compiler,
+                render(self.source, best.defines) if self.source.text else "",
+                best.options(launcher.dialect),
+                symbols,
+            ),
         )
 
     def _require_no_integers(self, arguments: Iterable[Argument]) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
@@ -16,6 +14,7 @@ from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
+from autotune.runtime.alignment import MAX_ALIGNMENT_BYTES
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.packages import PER_THREAD, UNUSUAL, Looks, look, package_of
 from autotune.runtime.prepared import View
@@ -26,7 +25,6 @@ from autotune.serving.device_records import newest_record
 
 _MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
 _SUFFIXES = (".cu", ".cl")
-_ALIGNMENT_BYTES = 16  # of the arrays of a Triton kernel
 
 
 class LoadedKernel:
@@ -45,10 +43,6 @@ class LoadedKernel:
         self._maker = CallMaker(request, shipped)
         self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
         self._calls: dict[Any, Call] = {}
-
-    @property
-    def _needs_alignment(self) -> bool:
-        return self.record.compiler == TRITON
 
     @property
     def record(self) -> KernelRecord:
@@ -206,24 +200,30 @@ class LoadedKernel:
         views = self._views(given)
         whole = dict(whole_sizes(self.kernel, dict(sizes)))
         key, handles = look(arrays, stream)
-        if self._needs_alignment and not _is_aligned(handles):
-            raise InputError(
-                f"{self.kernel}: an array begins at an address that is no multiple of {_ALIGNMENT_BYTES}, "
-                "for which a Triton kernel is compiled; pass a copy of it"
-            )
         if sizes or numbers:
             key = (key, tuple(whole.items()), *numbers)
         call = self._calls.get(key)
         if call is None:
             call = self._maker.make(names, given, views, stream, whole, numbers)
+            self._require_alignment(call, zip(names, handles, strict=True))
             if len(self._calls) >= _MAX_CALLS:
                 self._calls.clear()
             self._calls[key] = call
             for array in given.values():
                 if type(array) not in self._looks:
-                    own = package_of(array).look_for_one_kernel()
-                    self._looks[type(array)] = _aligned(own) if self._needs_alignment else own
+                    self._looks[type(array)] = package_of(array).look_for_one_kernel()
         return call, handles
+
+    def _require_alignment(self, call: Call, handles: Iterable[tuple[str, Any]]) -> None:
+        """Raise InputError for an array that begins where the widest access of a configuration cannot."""
+        for name, handle in handles:
+            if isinstance(handle, int) and handle % MAX_ALIGNMENT_BYTES:
+                needed = call.needed_alignment_bytes()
+                if handle % needed:
+                    raise InputError(
+                        f"{self.kernel}: {name}: begins at an address that is no multiple of {needed} "
+                        f"bytes, which {call.best.config} needs; pass a copy of it"
+                    )
 
     def _all_of_numpy(self, arrays: Sequence[Any]) -> dict[str, Any]:
         """The arrays by name if all are in the host's memory; otherwise none."""
@@ -256,22 +256,6 @@ class LoadedKernel:
             return package_of(array).view(array)
         except (InputError, *UNUSUAL) as error:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
-
-
-def _is_aligned(handles: Sequence[int]) -> bool:
-    return not reduce(or_, handles, 0) % _ALIGNMENT_BYTES
-
-
-def _aligned(look: Callable[[Sequence[Any], Any], Looks]) -> Callable[[Sequence[Any], Any], Looks]:
-    """A look that raises for arrays for which a Triton kernel is not compiled, so that they are looked at."""
-
-    def checked(arrays: Sequence[Any], stream: Any) -> Looks:
-        key, handles = look(arrays, stream)
-        if not _is_aligned(handles):
-            raise ValueError("not aligned")
-        return key, handles
-
-    return checked
 
 
 def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:

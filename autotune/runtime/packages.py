@@ -19,6 +19,7 @@ import numpy as np
 
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import InputError
+from autotune.runtime.alignment import MAX_ALIGNMENT_BYTES
 from autotune.runtime.prepared import Launcher, View
 
 Look = tuple[Any, ...]  # of an array, after that of the arrays before it
@@ -28,6 +29,7 @@ Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its h
 
 # The driver's and the array interface's numbers of the default streams; 0 may be either.
 LEGACY, PER_THREAD = 1, 2
+_LOW_BITS = MAX_ALIGNMENT_BYTES - 1
 
 
 class Package(Protocol):
@@ -270,10 +272,18 @@ def _open(root: str) -> Package:
 
 
 def call_key(stream: int, look: Look, handles: Sequence[int]) -> Key:
-    """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed."""
-    if stream == PER_THREAD or 0 in handles:
-        return stream, look, get_ident() if stream == PER_THREAD else 0, tuple(map(bool, handles))
-    return stream, look
+    """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed.
+
+    An array may also begin where a vector does not.
+    """
+    for handle in handles:
+        if handle & _LOW_BITS or not handle:
+            break
+    else:
+        if stream != PER_THREAD:
+            return stream, look
+    begins = tuple(handle & _LOW_BITS if handle else None for handle in handles)
+    return stream, look, get_ident() if stream == PER_THREAD else 0, begins
 
 
 def stream_handle(stream: Any) -> int:

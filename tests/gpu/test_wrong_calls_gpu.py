@@ -138,6 +138,20 @@ def test_what_does_not_fit_is_said(torch):
     assert bool((z == 2).all())
 
 
+def test_an_array_that_begins_between_two_vectors_is_refused_or_added(torch):
+    add = load_kernel("matadd")
+    y, z = torch.ones(64, 64, device="cuda"), torch.empty(64, 64, device="cuda")
+    for first in (0, 1, 2, 4, 0, 1):
+        x = torch.ones(64 * 64 + first, device="cuda")[first:].view(64, 64)
+        z.zero_()
+        try:
+            add(x, y, z)
+        except InputError as error:
+            assert first % 4 and "a: begins at an address that is no multiple of " in str(error)
+        else:
+            assert bool((z == 2).all())
+
+
 def test_tensors_that_change_in_place_are_seen(torch):
     add = load_kernel("matadd")
     x, y, z = (torch.ones(64, 64, device="cuda") for _ in range(3))

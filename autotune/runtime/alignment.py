@@ -1,0 +1,54 @@
+"""How arrays have to be aligned for a configuration: as its widest access to memory needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from autotune.core.launch_plan import TRITON
+from autotune.errors import CompileError, MissingExtra
+
+if TYPE_CHECKING:
+    from autotune.core.records import DeviceInfo
+
+MAX_ALIGNMENT_BYTES = 16  # of any access that an instruction makes; what Triton compiles for
+_ACCESS = re.compile(r"\b(?:ld|st|red|atom)\.([\w.:]+)\s")
+_COPY = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s+\[[^\]]+\],\s*\[[^\]]+\],\s*(\d+)")
+_OTHER_SPACES = {"param", "shared", "local", "const"}
+
+
+def needed_alignment_bytes(
+    device: DeviceInfo, kind: str, text: str, options: Sequence[str], names: Sequence[str]
+) -> int:
+    """The alignment that a program needs, read from its PTX; the most there is where no compiler tells.
+
+    Args:
+        device: The GPU.
+        kind: The kind of compiler of the program.
+        text: Its source; empty if there is only a binary.
+        options: Of the compiler.
+        names: The C++ names of its kernels.
+    """
+    if kind == TRITON or not text:
+        return MAX_ALIGNMENT_BYTES
+    try:
+        from autotune.compilers.nvrtc import CudaCompiler
+
+        ptx, _ = CudaCompiler(device.architecture).ptx(text, options, names)
+    except (CompileError, MissingExtra, ImportError):
+        return MAX_ALIGNMENT_BYTES
+    return widest_access_bytes(ptx)
+
+
+def widest_access_bytes(ptx: str) -> int:
+    """The bytes of the widest access to global memory in a PTX text."""
+    widths = [int(width) for width in _COPY.findall(ptx)]
+    for modifiers in _ACCESS.findall(ptx):
+        words = modifiers.split(".")
+        bits = re.search(r"(\d+)(?:x2)?$", words[-1])
+        if bits and not _OTHER_SPACES & {word.partition(":")[0] for word in words}:
+            packed = 2 if words[-1].endswith("x2") else 1
+            count = next((int(word[1:]) for word in words if re.fullmatch(r"v[248]", word)), 1)
+            widths.append(int(bits[1]) // 8 * packed * count)
+    return max(widths, default=1)
