@@ -18,7 +18,7 @@ SCRIPTS = sorted((*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "examples").glob
 GPU_PACKAGES = ("cupy", "torch", "pycuda")
 HAS_GPU = Path("/dev/nvidiactl").exists()
 RECORDED = "recorded/convolution/A100_T4.json"
-SMALLEST = {  # every other script needs a GPU, and is asked for its help where its packages are installed
+SMALLEST = {  # the others need a GPU or a browser: asked for their help where their packages are installed
     "call_overhead": "--calls 5 --rounds 2 --starts 0",
     "carry_over": "recorded",
     "chaos": "--searches 1 --budget 20",
