@@ -4,10 +4,10 @@
 
 mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are
 verified as in a search, up to the first failure: at the sizes to verify ("results"), at the size that a
-search times ("size"), on other data ("data"), with other schedules ("schedules"), as C++ on the CPU
-under the sanitizers of g++ ("host") and on a CUDA device under compute-sanitizer ("sanitizer").
-Configurations that the mistake does not touch are left out. Exits with 1 if a mutant of the sample is
-missed, or more than 1 in 20.
+search times ("size"), on other data ("data"), with other schedules ("schedules"), in many runs ("runs"),
+as C++ on the CPU under the sanitizers of g++ ("host") and on a CUDA device under compute-sanitizer
+("sanitizer"). Configurations that the mistake does not touch are left out. Exits
+with 1 if a mutant of the sample is missed, or more than 1 in 20.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
-from autotune.evaluation.device_process import verify_once
+from autotune.evaluation.device_process import verify_often, verify_once
 from autotune.evaluation.host_sanitizer import HostSanitizer, find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
 from autotune.space import SpaceSpec, load_space
-from autotune.tuning.stored_checks import DATA_SETS, FINDINGS, SCHEDULES, other_data
+from autotune.tuning.stored_checks import DATA_SETS, FINDINGS, MAX_RUNS, MAX_RUNS_S, SCHEDULES, other_data
 from tests.sampled_configurations import Sample, sampled
 
-WAYS = ("results", "size", "data", "schedules", "host", "sanitizer")
+WAYS = ("results", "size", "data", "schedules", "runs", "host", "sanitizer")
+MAX_OFTEN = 4  # configurations that run often
 MAX_ON_HOST = 12  # configurations of a mutant that no run on the device catches
 MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
 MAX_MUTANTS = 8  # for one process on the device
@@ -182,6 +183,8 @@ class Verifier:
             words = self._verified(list(rows())) if way in self._ways else ""
             if words:
                 return way, words
+        if words := self._often(some(tried, MAX_OFTEN)) if "runs" in self._ways else "":
+            return "runs", words
         if self._host is not None:
             for instance, problems in some(tried, MAX_ON_HOST):
                 found = self._host.check(instance.source, problems)
@@ -195,6 +198,19 @@ class Verifier:
             for failure in self._sanitizer.check(sound).values():
                 return "sanitizer", failure.detail
         return "", f"{len(tried)} configurations tried"
+
+    def _often(self, tried: Sequence[Tried]) -> str:
+        """The first failure in many runs of a configuration, or nothing."""
+        compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in tried]
+        for (_, problems), compilation in zip(tried, compiled, strict=True):
+            binary, problem = compilation.result(), problems[len(problems) // 2]
+            if isinstance(binary, Failure) or self._worker.prepare(problem):
+                continue
+            arguments = (binary, problem, MAX_RUNS, MAX_RUNS_S)
+            failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
+            if failure is not None and failure.status in FINDINGS:
+                return failure.detail
+        return ""
 
     def _on_other_data(self, tried: Sequence[Tried]) -> Iterator[Run]:
         """The runs on each data set; as in a search, none on which the right default fails."""

@@ -40,7 +40,7 @@ from autotune.tuning.stored_checks import Checked
 from autotune.tuning.task import Target, TuningTask, bind_target, find_device
 from autotune.tuning.tuner import search
 
-CHECKS = ("on_other_data", "with_other_schedules", "on_host", "sanitized")
+CHECKS = ("on_other_data", "often", "with_other_schedules", "on_host", "sanitized")
 AT_ONCE = 8  # as many as a search stores at most
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -189,6 +190,24 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
     except LaunchError as error:
         return _refused(error)
     return state.save_arrays(verdict.failure, problem) if verdict.failure else verdict.repeatable
+
+
+def verify_often(
+    state: DeviceState, binary: Binary, problem: ProblemInstance, count: int, limit_s: float
+) -> Failure | None:
+    """Check the results of `count` runs of a verified configuration, of fewer where they take `limit_s`."""
+    began_s = time.perf_counter()
+    try:
+        program, buffers = state.program(binary, keep=True), state.buffers(problem)
+        for number in range(1, count + 1):
+            failure = attempt(program, problem, buffers, inputs=False).failure
+            if failure is not None:
+                return replace(failure, detail=f"in run {number} of the same: {failure.detail}")
+            if time.perf_counter() - began_s > limit_s:
+                break
+    except LaunchError as error:
+        return _refused(error)
+    return None
 
 
 def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Failure | None:

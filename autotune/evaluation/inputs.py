@@ -97,8 +97,8 @@ def _fill(
             return earlier[name].astype(dtype, copy=True)
         case "transpose", [str(name)]:
             return np.ascontiguousarray(earlier[name].T)
-        case "alternating", [int() | float() as low, int() | float() as high]:  # of data sets, not of spaces
-            return np.resize(np.array([low, high], dtype), array.shape)
+        case "alternating", _:  # of data sets, not of spaces
+            return np.resize(np.array(numbers, dtype), array.shape)
         case "constant", [value]:
             return np.full(array.shape, value, dtype)
         case "sequence", [int() | float() as start, int() | float() as step]:

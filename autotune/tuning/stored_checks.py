@@ -1,4 +1,4 @@
-"""What a configuration must pass before it is stored: other data, other schedules, and sanitizers.
+"""What a configuration must pass before it is stored: other data, many runs, other schedules, and sanitizers.
 
 A race often gives the right result, because threads happen to run in a good order. So the configuration is
 built again with threads and blocks in other orders (kernels/perturb.h) and verified; the binary that is
@@ -19,6 +19,7 @@ from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
+from autotune.evaluation.device_process import verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
@@ -33,6 +34,7 @@ from autotune.tuning.context import TuningContext
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest")
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
+MAX_RUNS, MAX_RUNS_S = 200, 0.5  # that a configuration is run again for
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
@@ -47,11 +49,11 @@ class Checked:
 
 
 def check_configurations(context: TuningContext, configs: Sequence[Config]) -> Checked:
-    """Run configurations on other data, with other schedules and under sanitizers."""
+    """Run configurations on other data, often, with other schedules and under sanitizers."""
     instances = {config: context.maker.make(config) for config in configs}
     failures: dict[Config, Failure] = {}
     passed = dict.fromkeys(configs, "")
-    for check in (on_other_data, with_other_schedules, on_host, sanitized):
+    for check in (on_other_data, often, with_other_schedules, on_host, sanitized):
         for config, found in check(context, {one: instances[one] for one in passed}).items():
             if isinstance(found, Failure):
                 failures[config] = found
@@ -70,7 +72,7 @@ def checks_text(context: TuningContext, gaps: Iterable[str]) -> str:
         gaps: What could not be checked of the configurations that are stored.
     """
     schedules = f"{len(SCHEDULES)} schedules" if _is_c(context) else "no schedules"
-    done = f"data {', '.join(DATA_SETS)}; {schedules}"
+    done = f"data {', '.join(DATA_SETS)}; up to {MAX_RUNS} runs; {schedules}"
     if context.skips_sanitizer:
         return f"{done}, --no-sanitizer"
     tools = (*(HOST_TOOLS if _host_sanitizer(context) else ()), *(TOOLS if context.sanitizer else ()))
@@ -92,7 +94,7 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
     Args:
         problem: One whose expected results the reference computes.
         name: One of DATA_SETS. "zeros" and "ones", for ranges that have these, "smallest" and "largest": all
-            elements are the same. "alternating": the smallest and the largest value in turn.
+            elements are the same. "alternating": the smallest, the largest and, between them, 0 in turn.
     """
     if problem.expected is not None or problem.trusted:
         return None
@@ -106,7 +108,7 @@ def _other_fill(fill: tuple[Value, ...] | None, name: str) -> tuple[Value, ...] 
             fills: dict[str, tuple[Value, ...] | None] = {
                 "zeros": ("constant", 0) if low < 0 < high else fill,
                 "ones": ("constant", 1) if low < 1 < high else fill,
-                "alternating": ("alternating", low, high),
+                "alternating": ("alternating", low, high, *((0,) if low < 0 < high else ())),
                 "smallest": ("constant", low),
                 "largest": ("constant", high),
             }
@@ -147,8 +149,25 @@ def on_other_data(
     return failures
 
 
-def _is_finding(found: bool | Failure) -> TypeGuard[Failure]:
+def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
     return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine
+
+
+def often(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
+    """The first failure of each configuration in many runs at one of the sizes to verify."""
+    context.observer.stage(Stage("last round: many runs"))
+    failures: dict[Config, Failure] = {}
+    for config, instance in instances.items():
+        binary = context.pool.compile(instance).result()
+        if isinstance(binary, Failure) or not instance.checks:
+            continue
+        problem = instance.checks[len(instance.checks) // 2]
+        found = context.run_on(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
+        if isinstance(found, Failure):
+            context.worker.close()  # it may have written anywhere
+        if _is_finding(found):
+            failures[config] = found
+    return failures
 
 
 def with_other_schedules(

@@ -61,7 +61,7 @@ def test_a_race_is_not_stored_and_what_could_not_be_checked_is(tmp_path, monkeyp
     assert not any(config["RACE"] for config in (entry.config, *entry.ties))
     gap = "not checked on the CPU: ran out of 0 s"
     assert entry.provenance.checks == ", ".join(
-        ["data zeros, ones, alternating, smallest, largest; 2 schedules"]
+        ["data zeros, ones, alternating, smallest, largest; up to 200 runs; 2 schedules"]
         + ([*HOST_TOOLS, gap] if find_host_sanitizer() else ["no sanitizer"])
     )
     assert (gap in capsys.readouterr().err) == bool(find_host_sanitizer())

@@ -68,3 +68,15 @@ def test_what_is_wrong_on_other_data_only_is_found(folder, check):
     first, second = json.loads(done.stdout)
     assert second["status"] == "ok" and first["status"] == "wrong_result"
     assert first["detail"].startswith("with data alternating: y[0] is -300, expected -200")
+
+
+def test_what_is_wrong_in_one_run_of_many_is_found(folder, check):
+    """The kernel counts its runs: the 150th is wrong, which comes after those on all data sets."""
+    source = (folder.path / "double.py").read_text()
+    folder.write(
+        "RUNS = []\n"
+        + source.replace("2 * x", "(2 + (A == 5 and RUNS.append(1) is None and len(RUNS) == 150)) * x")
+    )
+    done = check("--config", "A=5", "--json")
+    (row,) = json.loads(done.stdout)
+    assert row["status"] == "wrong_result" and row["detail"].startswith("in run ")
