@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from autotune.core.json_values import is_name
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
+from autotune.core.trials import WRONG
 from autotune.errors import CacheError, InputError, JournalError
 from autotune.evaluation.journal import open_journal, parse_journal
 from autotune.processes.files import hold, locked, replace_file
@@ -24,7 +25,7 @@ from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
 
-_WRONG = ("wrong_result", "out_of_bounds")
+_WRONG = tuple(status.value for status in WRONG)
 
 
 def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> KernelRecord:

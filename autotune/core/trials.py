@@ -66,6 +66,9 @@ class Status(Enum):
     PRUNED = "pruned"
 
 
+WRONG = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS)  # the configuration is wrong, whatever machine runs it
+
+
 class Objective(Enum):
     """What a search minimises."""
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.core.records import Config, Entry
-from autotune.core.trials import Failure, Measurement, Objective, Status, Trial, pareto_front
+from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial, pareto_front
 from autotune.errors import ExpressionError, Overtaken, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers.base import SourceResults, StoppingEstimate
@@ -270,7 +270,7 @@ def _best(
 def _failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
     failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
-    if failure.status in (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS):
+    if failure.status in WRONG:
         context.journal.append(failed)
     return failed
 

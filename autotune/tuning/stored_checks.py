@@ -18,7 +18,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import WRONG, Failure, Status
 from autotune.evaluation.device_process import verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -37,7 +37,7 @@ SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # that a configuration is run again for
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
-FINDINGS = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS, Status.CRASHED)
+FINDINGS = (*WRONG, Status.CRASHED)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.core.records import CallSpec, Config, Entry, KernelRecord, Parameter, Tier, VariantTable
+from autotune.core.records import (
+    CallSpec,
+    Config,
+    Entry,
+    KernelRecord,
+    Parameter,
+    Provenance,
+    Tier,
+    VariantTable,
+)
 from autotune.errors import CacheError, InputError, WriteError
 from autotune.hardware.names import slug
 from autotune.serving import cache
@@ -377,6 +386,9 @@ def test_every_field_of_the_records_is_in_the_file():
     later = {"measured": ((DEFAULT, 1.0),), "registers": 32, "front": ((DEFAULT, 1.0, 0.5),)}
     later |= {"work_bytes": 256.0, "work_flops": 64.0, "noise": 0.5, "uncompared": ("y",)}
     later |= {"rivals": (entry(64),), "data": "banded", "data_sha256": "ab"}
+    words = {"objective": "time_ms", "workload_sha256": "cd", "checks": "data zeros"}
+    words |= {"cache_state": "warm", "launch_mode": "graph"}
+    later |= {"provenance": replace(PROVENANCE, **words)}
     table = VariantTable("int32", ({"n": 64},), (DEFAULT,), (1.5,), "banded")
     whole = replace(
         record(replace(entry(64), **later)), compiler="nvcc", source="../axpy.cu", variants=(table,)
@@ -387,6 +399,7 @@ def test_every_field_of_the_records_is_in_the_file():
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
     assert data["variants"][0].keys() == {item.name for item in fields(VariantTable)}
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
+    assert data["entries"][0]["provenance"].keys() == {item.name for item in fields(Provenance)}
     assert parse_device(device_text(DEVICE), "here") == DEVICE
 
 
