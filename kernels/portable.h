@@ -32,7 +32,8 @@
  *               bytes: goes on in the background where the hardware can (compute capability 8.0), else a
  *               plain copy; COPY_COMMIT() ends a group of copies, COPY_WAIT(groups) waits until no more than
  *               so many groups are under way
- *   arithmetic  FAST_RECIPROCAL(x), FAST_SINE(x), FAST_COSINE(x) of a float: the hardware's, a few bits less
+ *   arithmetic  FAST_RECIPROCAL(x), FAST_SINE(x), FAST_COSINE(x) of a float: the hardware's, a few bits less;
+ *               SINE_COSINE(x, sine, cosine) sets two variables at once
  *   vectors     VECTOR(type, width) of int or float, width 1, 2 or 4, with + - * by component;
  *               VECTOR_ZERO(type, width); VECTOR_FILL(type, width, value); VECTOR_SUM(vector, width), which
  *               evaluates the vector repeatedly; VECTOR_ELEMENT(type, vector, k) of a private variable
@@ -91,6 +92,7 @@
 #define FAST_RECIPROCAL(x) native_recip((float)(x))
 #define FAST_SINE(x) native_sin((float)(x))
 #define FAST_COSINE(x) native_cos((float)(x))
+#define SINE_COSINE(x, sine, cosine) ((sine) = sincos(x, &(cosine)))
 
 #define LOAD_READ_ONLY(pointer) (*(pointer))
 #define LOAD_STREAMING(pointer) (*(pointer))
@@ -156,6 +158,7 @@ DEFINE_FLOAT_ATOMIC_ADD(__local)
 #define FAST_RECIPROCAL(x) __fdividef(1.0f, x)
 #define FAST_SINE(x) __sinf(x)
 #define FAST_COSINE(x) __cosf(x)
+#define SINE_COSINE(x, sine, cosine) sincos(x, &(sine), &(cosine))
 #define LOAD_READ_ONLY(pointer) __ldg(pointer)
 #define LOAD_STREAMING(pointer) __ldcs(pointer)
 #define STORE_STREAMING(pointer, value) __stcs(pointer, value)

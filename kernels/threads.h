@@ -394,6 +394,7 @@ template <class T> static inline void __stcs(T *to, T value) { *to = value; }
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float __sinf(float x) { return sinf(x); }
 static inline float __cosf(float x) { return cosf(x); }
+static inline void sincos(float x, float *sine, float *cosine) { sincosf(x, sine, cosine); }
 static inline int min(int a, int b) { return b < a ? b : a; }
 static inline int max(int a, int b) { return a < b ? b : a; }
 

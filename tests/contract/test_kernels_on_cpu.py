@@ -16,6 +16,7 @@ from autotune.devices import BACKENDS, Address, backend, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.worker import Worker
 from autotune.space import load_space
 from tests.sampled_configurations import sampled
@@ -27,10 +28,11 @@ UNOPTIMISED = "-cl-opt-disable"
 CPU = Address("opencl", 0)
 
 
-def instances(spec, device):
+def instances(spec, device, folder):
     """What to compile, each with the problems to run it on."""
+    stored = StoredInputs(spec, folder)
     for type_number, (space, known, pairwise) in enumerate(sampled(spec, device, MAX_PAIRWISE)):
-        maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, "")
+        maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, "", stored)
         for number, config in enumerate((*known, *pairwise)):
             instance = maker.make(config)
             problems = instance.checks or (instance.problem,)  # some are right for the main size only
@@ -71,7 +73,7 @@ def test_landmarks_and_every_pair_of_values_are_right(path, tmp_path):
         opened.callback(pool.close)
         worker = Worker(CPU, spec.reference, (), environment)
         opened.callback(worker.close)
-        tried = list(instances(spec, device))
+        tried = list(instances(spec, device, tmp_path))
         compiled = [pool.submit(one.source, (*one.options, UNOPTIMISED)) for one, _ in tried]
         wrong = {}
         for (one, problems), compilation in zip(tried, compiled, strict=True):

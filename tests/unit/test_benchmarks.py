@@ -37,6 +37,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "size_sweep": "double.yaml --device fake --range n=500:1000:x2 --dtypes int32 --budget 6 --own-budget 3 "
     "--left-out 1 --skip-one",
     "space_construction": "--spaces convolution",
+    "summation_order": "1000",
     "unsteady": "--searches 1 --only drift",
     "speculation": f"{RECORDED} --budget 12 --seeds 1",
 }

@@ -1,0 +1,35 @@
+"""Inputs and reference of the reductions by an operator: four arrays, each of which one operator makes the same number.
+
+A sum and a product wrap modulo 2^32, where odd numbers have an inverse; so every element counts.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MODULUS = 2**32
+
+
+def inputs(sizes: Mapping[str, int], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """Random elements, one of which is chosen so that the result is `wanted`."""
+    n = sizes["n"]
+    place = int(rng.integers(n))
+    wanted = rng.integers(2**30, 2**31, 1, dtype=np.uint32) | np.uint32(1)
+    addends = rng.integers(0, MODULUS, n, dtype=np.uint32)
+    addends[place] = 0
+    addends[place] = wanted[0] - np.sum(addends, dtype=np.uint32)
+    factors = rng.integers(0, MODULUS, n, dtype=np.uint32) | np.uint32(1)
+    factors[place] = 1
+    others = int(np.multiply.reduce(factors, dtype=np.uint32))
+    factors[place] = int(wanted[0]) * pow(others, -1, MODULUS) % MODULUS
+    above = rng.integers(int(wanted[0]), MODULUS, n, dtype=np.uint32)
+    below = rng.integers(0, int(wanted[0]), n, dtype=np.uint32)
+    above[place] = below[place] = wanted[0]
+    return {"wanted": wanted, "addends": addends, "factors": factors, "above": above, "below": below}
+
+
+def reference(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """What every operator makes of its array, shape (1,)."""
+    return {"result": inputs["wanted"]}
