@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def inputs(sizes: Mapping[str, int], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Large angles, from 2^32 on and such as every type holds, and small ones with the same sine and cosine."""
+    """Large angles, from 2^32 on, that every type holds; small ones with the same sine and cosine."""
     large = rng.integers(2**20, 2**24, sizes["n"]) * 2.0**12
     return {"large": large, "small": np.arctan2(np.sin(large), np.cos(large))}
 

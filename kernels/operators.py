@@ -1,4 +1,4 @@
-"""Inputs and reference of the reductions by an operator: four arrays, each of which one operator makes the same number.
+"""Inputs and reference of the reductions by an operator: four arrays that have the same result.
 
 A sum and a product wrap modulo 2^32, where odd numbers have an inverse; so every element counts.
 """
