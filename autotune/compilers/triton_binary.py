@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import prod
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
@@ -23,7 +24,8 @@ class TritonKernel:
     """One cubin, and what its compiler decided.
 
     `passed` has the places of the launch plan's arguments that the kernel takes; a number that equals 1 is
-    compiled into it. After these it takes `hidden` pointers to scratch memory that it does not use.
+    compiled into it. After these it takes `hidden` pointers to scratch memory. It uses the first, if any, and
+    only if it needs `scratch_bytes` for each block: descriptors of tensors that it makes are there.
     """
 
     symbol: str
@@ -33,6 +35,7 @@ class TritonKernel:
     passed: tuple[int, ...]
     hidden: int
     cubin: bytes = b""
+    scratch_bytes: int = 0
 
 
 def pack(kernels: Mapping[str, TritonKernel]) -> bytes:
@@ -62,14 +65,27 @@ def unpack(binary: Binary) -> dict[str, TritonKernel]:
 def completed(step: Launch, kernel: TritonKernel) -> Launch:
     """A launch with what the compiler decided: a grid of a Triton kernel counts programs."""
     programs, y, z = step.grid
+    hidden = [UNUSED] * kernel.hidden
+    if kernel.scratch_bytes:
+        hidden[0] = scratch_name(step)
     return replace(
         step,
         grid=(programs * kernel.cluster, y, z),
         block=(32 * kernel.warps, 1, 1),
         shared_bytes=kernel.shared_bytes,
         cluster=(kernel.cluster, 1, 1),
-        arguments=(*(step.arguments[place] for place in kernel.passed), *[UNUSED] * kernel.hidden),
+        arguments=(*(step.arguments[place] for place in kernel.passed), *hidden),
     )
+
+
+def scratch_name(step: Launch) -> str:
+    """The name of a launch's scratch memory; no argument has it."""
+    return f"scratch of {step.entry}"
+
+
+def scratch_bytes(step: Launch, kernel: TritonKernel) -> int:
+    """The size of a launch's scratch memory."""
+    return prod(step.grid) * kernel.cluster * kernel.scratch_bytes
 
 
 def missing(entry: str, known: Sequence[str]) -> str:

@@ -205,12 +205,8 @@ def _kernel(
             f"the kernel has parameters of {sizes} bytes, its arguments have {expected}; "
             "are the dtypes of the space those of the kernel?"
         )
-    for kind in ("global", "profile"):
-        if size := facts.get(f"{kind}_scratch_size", 0):
-            raise CompileError(
-                f"the kernel asks for {size} bytes of {kind} scratch memory for each block, which autotune "
-                "does not provide; pointers need none, descriptors made in the kernel do"
-            )
+    if facts.get("profile_scratch_size"):
+        raise CompileError("the kernel asks for memory for a profiler, which autotune does not provide")
     return TritonKernel(
         symbol=facts["name"],
         warps=facts["num_warps"],
@@ -219,6 +215,7 @@ def _kernel(
         passed=tuple(place for place, _ in passed),
         hidden=len(hidden),
         cubin=cubin,
+        scratch_bytes=facts.get("global_scratch_size") or 0,
     )
 
 

@@ -56,12 +56,7 @@ class CudaMemory:
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve memory with cuMemAlloc: some kernels take 5% longer in memory from a pool."""
-        address = ctypes.c_uint64()
-        try:
-            call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
-        except DriverError as error:
-            raise classified(error) from None
-        return Memory(address.value, _Allocation(address))
+        return allocated(size_bytes)
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """The memory from an offset on; it keeps the parent alive."""
@@ -128,6 +123,16 @@ class _Allocation:
 
     def __del__(self) -> None:
         self._free(self._address)
+
+
+def allocated(size_bytes: int) -> Memory:
+    """Global memory, freed with the last reference to it; raises OutOfMemory."""
+    address = ctypes.c_uint64()
+    try:
+        call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
+    except DriverError as error:
+        raise classified(error) from None
+    return Memory(address.value, _Allocation(address))
 
 
 def call(name: str, *arguments: Any) -> None:

@@ -9,10 +9,18 @@ from math import prod
 
 import numpy as np
 
-from autotune.compilers.triton_binary import UNUSED, TritonKernel, completed, missing, unpack
+from autotune.compilers.triton_binary import (
+    UNUSED,
+    TritonKernel,
+    completed,
+    missing,
+    scratch_bytes,
+    scratch_name,
+    unpack,
+)
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.cuda_memory import DriverError, call, driver
+from autotune.devices.cuda_memory import DriverError, Memory, allocated, call, driver
 from autotune.errors import LaunchError
 
 MAX_PORTABLE_CLUSTER = 8
@@ -38,12 +46,23 @@ class Module:
             self._libraries[entry] = ctypes.c_void_p()
             call("cuLibraryLoadData", ctypes.byref(self._libraries[entry]), image, *none, *none)
         self._kernels: dict[tuple[object, ...], ctypes.c_void_p] = {}
+        self._scratch: dict[tuple[str, int], Memory] = {}
 
     def triton(self, step: Launch) -> TritonKernel | None:
         """What Triton compiled for a launch; None in a program of another language. Raises LaunchError."""
         if self._triton and step.entry not in self._triton:
             raise LaunchError(missing(step.entry, list(self._triton)))
         return self._triton.get(step.entry)
+
+    def scratch(self, step: Launch, kernel: TritonKernel) -> int:
+        """The address of a launch's scratch memory, 0 if it needs none; raises OutOfMemory."""
+        size_bytes = scratch_bytes(step, kernel)
+        if not size_bytes:
+            return 0
+        key = (step.entry, size_bytes)
+        if key not in self._scratch:
+            self._scratch[key] = allocated(size_bytes)
+        return int(self._scratch[key])
 
     def kernel(self, step: Launch) -> ctypes.c_void_p:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
@@ -125,7 +144,8 @@ class KernelLaunch:
         self._module = module
         triton = module.triton(step)
         if triton is not None:
-            values = dict(zip(step.arguments, arguments, strict=True)) | {UNUSED: np.uint64(0)}
+            values = dict(zip(step.arguments, arguments, strict=True)) | {UNUSED: 0}
+            values[scratch_name(step)] = module.scratch(step, triton)
             step = completed(step, triton)
             arguments = [values[name] for name in step.arguments]
         self._kernel = module.kernel(step)

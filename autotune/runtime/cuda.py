@@ -7,7 +7,7 @@ streams are ctypes objects that are made once; a call writes the addresses of it
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from math import prod
@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from autotune.compilers.known_compilers import lazy_compiler
-from autotune.compilers.triton_binary import UNUSED, completed, missing, unpack
+from autotune.compilers.triton_binary import UNUSED, completed, missing, scratch_bytes, scratch_name, unpack
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.cuda_module import (
@@ -90,6 +90,7 @@ class CudaLauncher:
 
     def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> _Prepared:
         """Pack the launches; raises LaunchError."""
+        plan = plan._replace(hidden=plan.hidden + program.scratch(plan.launches))
         with _inside(self._context):
             if plan.hidden or plan.variables:
                 return _PreparedWithMemory(program, plan, self._context, self._stream, workspace)
@@ -116,6 +117,15 @@ class Module:
         if step.entry not in self._triton:
             raise LaunchError(missing(step.entry, list(self._triton)))
         return completed(step, self._triton[step.entry])
+
+    def scratch(self, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
+        """The scratch memory that Triton's kernels need beside that of the launch plan."""
+        needed = {
+            scratch_name(step): scratch_bytes(step, self._triton[step.entry])
+            for step in steps
+            if step.entry in self._triton
+        }
+        return tuple(Hidden(name, size_bytes) for name, size_bytes in needed.items() if size_bytes)
 
     def function(self, step: Launch) -> ctypes.c_void_p:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""

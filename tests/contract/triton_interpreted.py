@@ -81,6 +81,13 @@ def matmul(m, n, k, **constants):
     return difference("half_matmul", {"a": a, "b": b}, {"m": m, "n": n, "k": k}, {"c": c})
 
 
+def matmul_persistent(m, n, k, programs, **constants):
+    a, b, c = half(m, k), half(k, n), np.full((m, n), np.nan, np.float16)
+    kernel = module("triton_matmul").matmul_persistent
+    kernel[(programs,)](*map(Tensor, (a, b, c)), m, n, k, SPECIALIZED=False, **constants)
+    return difference("half_matmul", {"a": a, "b": b}, {"m": m, "n": n, "k": k}, {"c": c})
+
+
 def softmax(m, n, **constants):
     x, y = half(m, n), np.full((m, n), np.nan, np.float16)
     kernel = module("triton_softmax").softmax
@@ -100,11 +107,12 @@ def layer_norm(m, n, **constants):
     return difference("layer_norm", inputs, {"m": m, "n": n}, outputs)
 
 
-def attention(heads, n, d, **constants):
+def attention(heads, n, d, entry="attention", **constants):
     inputs, out = {name: half(heads, n, d) for name in "qkv"}, np.full((heads, n, d), np.nan, np.float16)
     arrays, grid = map(Tensor, (*inputs.values(), out)), (-(-n // constants["BLOCK_M"]), heads)
     is_even = n % constants["BLOCK_N"] == 0
-    module("triton_attention").attention[grid](*arrays, n, d**-0.5, HEAD_DIM=d, EVEN_N=is_even, **constants)
+    kernel = getattr(module("triton_attention"), entry)
+    kernel[grid](*arrays, n, d**-0.5, HEAD_DIM=d, EVEN_N=is_even, **constants)
     return difference("attention", inputs, {"heads": heads, "n": n, "d": d}, {"out": out})
 
 
@@ -124,12 +132,14 @@ if __name__ == "__main__":
     found = {
         "matmul": matmul(33, 40, 20, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=2),
         "matmul, whole tiles": matmul(32, 32, 32, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=1),
+        "matmul, persistent": matmul_persistent(33, 40, 24, 3, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=2),
         "softmax, one step": softmax(3, 30, ROWS=2, BLOCK=32),
         "softmax, two passes": softmax(3, 70, ROWS=2, BLOCK=32),
         "layer norm, one step": layer_norm(3, 30, ROWS=2, BLOCK=32),
         "layer norm, three passes": layer_norm(3, 70, ROWS=2, BLOCK=32),
         "attention": attention(2, 40, 16, BLOCK_M=16, BLOCK_N=16),
         "attention, whole blocks": attention(1, 32, 16, BLOCK_M=16, BLOCK_N=16),
+        "attention by tensors": attention(2, 40, 16, "attention_by_tensors", BLOCK_M=16, BLOCK_N=16),
         "reduce": reduce(1000, 5, BLOCK=64, UNROLL=2),
     }
     json.dump(found, sys.stdout)
