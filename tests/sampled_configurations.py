@@ -2,7 +2,7 @@
 
 A mistake in a kernel shows itself, as a rule, for one value or for two values that come together. So of
 every two values that a valid configuration can have together, one of the array has them; an element type
-counts as a value, too.
+counts as a value, too. The default and the landmarks are tried with the first element type only.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ def sampled(spec: SpaceSpec, device: DeviceInfo, most: int | None = None) -> lis
     cover most.
     """
     samples = []
+    named = dict.fromkeys((spec.default, *(landmark.config for landmark in spec.landmarks)))
     for dtype in spec.dtypes:
         space = bind(spec, device, problem_of(spec, device, dtype=dtype))
-        named = dict.fromkeys((spec.default, *(landmark.config for landmark in spec.landmarks)))
-        samples.append(Sample(space, [config for config in named if config in space], []))
+        samples.append(Sample(space, [config for config in named if config in space and not samples], []))
     ends = np.cumsum([len(sample.space) for sample in samples])
     which = np.repeat(np.arange(len(samples), dtype=np.int16), [len(sample.space) for sample in samples])
     rows = np.hstack([np.vstack([sample.space.rows for sample in samples]), which[:, None]])

@@ -55,9 +55,11 @@ class TestSearchers(SearcherContract):
         return which not in UNREPEATABLE
 
     @pytest.fixture
-    def tries_all(self, which):
+    def tries_all(self, which, request):
         if which == ("kernel_tuner", "skopt"):
             pytest.skip("scikit-optimize thinks for half a second before each of 1500 proposals")
+        if which[1] in ("nsga2", "nsga3") and "exhausted" in request.node.name:
+            pytest.skip("pymoo thinks for ten seconds once nothing is new: `all fail` shows that it ends")
         return which[0] != "kernel_tuner"
 
 

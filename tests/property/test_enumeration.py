@@ -1,4 +1,4 @@
-"""2,000 random spaces: which configurations are valid, and why others are not, against plain Python."""
+"""1,000 random spaces: which configurations are valid, and why others are not, against plain Python."""
 
 import math
 import random
@@ -68,9 +68,10 @@ def a_value(rng: random.Random, names: list[str], depth: int) -> str:
         ),
         f"{rng.choice(('max', 'min', 'gcd', 'ceil_div'))}({one}, {two})",
         f"{rng.choice(('abs', 'ceil', 'floor'))}({one})",
-        f"({one} if {a_condition(rng, names, depth - 1)} else {two})",
         f"({one} {rng.choice(('or', 'and'))} {two})",
     )
+    if rng.random() < 1 / (len(forms) + 1):
+        return f"({one} if {a_condition(rng, names, depth - 1)} else {two})"
     return rng.choice(forms)
 
 
@@ -168,7 +169,7 @@ def rules_of(spec: SpaceSpec) -> list[Rule]:
     return [*scope.derived_rules(), *(rule for rules in parts for rule in rules)]
 
 
-@pytest.mark.parametrize("batch", range(20))
+@pytest.mark.parametrize("batch", range(10))
 def test_enumeration_equals_plain_python_on_random_spaces(batch):
     rng = random.Random(batch)
     for _ in range(100):
