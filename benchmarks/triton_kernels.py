@@ -1,13 +1,15 @@
 """Tune the Triton kernels of this project on a GPU, and time them beside PyTorch and @triton.autotune.
 
-    python benchmarks/triton_kernels.py [--budget 40] [--only NAME ...] [--output FILE]
+    python benchmarks/triton_kernels.py [--search-s 45] [--limit-s 240] [--only NAME ...] [--output FILE]
 
-1. Searches each space with cold caches, and times its best and its default in turns with PyTorch's operator.
-2. Tunes the matrix product at 4096 for a usual list of 16 configurations, once with @triton.autotune and once
-   with a search, both with cold caches.
-3. Measures the host time of a call: of `load_kernel`, of a bound kernel, and of Triton's own dispatch.
+1. tuning: the matrix product at 4096 for a usual list of 16 configurations, once with @triton.autotune and
+   once with a search, both with cold caches. The search says what took its time.
+2. wide: the whole space of that product with a budget of 150, beside the best of the list.
+3. Kernels by name: searches each space with cold caches, and times its best in turns with PyTorch's operator.
+4. calls: the host time of a call, of `load_kernel`, of a bound kernel, and of Triton's own dispatch.
 
-Device times are medians of samples; the L2 cache is overwritten before each. Needs an NVIDIA GPU and PyTorch.
+A part that fails, or for which no time is left, does not stop the others. Device times are medians of
+samples; the L2 cache is overwritten before each. Needs an NVIDIA GPU and PyTorch.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ import argparse
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -34,6 +38,9 @@ ROOT = Path(__file__).parents[1]
 LIST = ROOT / "benchmarks" / "spaces" / "triton_matmul_list.yaml"
 SAMPLES = 40
 CALLS = 300  # of one sample of host times
+WIDE_BUDGET = 150
+STAGE_END = re.compile(r": \d+\.\d s$")  # what `--verbose` says when a stage has ended
+MIN_PART_S = 15.0  # a part is not begun with less time left
 FLUSH_BYTES = 256 * 2**20
 EPSILON = 1e-5
 CONFIGURATIONS = (  # BLOCK_M, BLOCK_N, BLOCK_K, stages, warps: those of LIST
@@ -42,6 +49,16 @@ CONFIGURATIONS = (  # BLOCK_M, BLOCK_N, BLOCK_K, stages, warps: those of LIST
     *((128, 256, 128, 3, 8), (256, 128, 128, 3, 8), (256, 64, 128, 4, 4), (64, 256, 128, 4, 4)),
     *((128, 128, 128, 4, 4), (128, 64, 64, 4, 4), (64, 128, 64, 4, 4), (128, 32, 64, 4, 4)),
 )
+ASKED = {  # the least of each ratio that is asked for
+    "tuning: time of @triton.autotune's first call / of the whole search": 6,
+    "tuning: time of a whole program with @triton.autotune / of the whole search": 6,
+    "wide: best of the list / best of the space": 1.03,
+    "matmul: cuBLAS / autotune": 0.9,
+    "attention: SDPA / autotune": 0.8,
+    "softmax: torch.compile / autotune": 1,
+    "layer_norm: torch.compile / autotune": 1,
+    "calls: Triton / load_kernel": 2,
+}
 Call = Callable[[], Any]
 
 
@@ -104,17 +121,32 @@ def device_times_ms(calls: Mapping[str, Call], torch: Any) -> dict[str, float]:
     return {name: median(start.elapsed_time(end) for start, end in pairs) for name, pairs in events.items()}
 
 
-def search(space: Path, cache: Path, budget: int, limit_s: float) -> float:
-    """Search a space with cold caches in a process of its own; return its wall time in seconds."""
-    command = [sys.executable, "-m", "autotune", "search", str(space), "--device", "cuda:0"]
-    command += ["--budget", str(budget), "--no-binary-cache", "--no-sanitizer", "--quiet"]
-    command += ["--cache", str(cache), "--journal", str(cache / f"{space.stem}.jsonl")]
+def search(space: Path, cache: Path, limit_s: float, *options: str) -> dict[str, Any]:
+    """Search a space with cold caches in a process of its own.
+
+    Returns:
+        Its wall time in seconds, the seconds at which each of its stages had ended, and its trials by status.
+    """
+    journal = cache / f"{space.stem}.jsonl"
+    command = [sys.executable, "-m", "autotune", "search", str(space), "--device", "cuda:0", *options]
+    command += ["--no-binary-cache", "--no-sanitizer", "--verbose", "--cache", str(cache)]
+    command += ["--journal", str(journal)]
     began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    ending = threading.Timer(limit_s, process.kill)
+    ending.start()
+    lines, stages = [], []
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line)
+        if STAGE_END.search(line):
+            stages.append(f"{time.perf_counter() - began:.2f} {line.strip()}")
+    code = process.wait()
     wall_s = time.perf_counter() - began
-    if done.returncode:
-        raise RuntimeError(f"{space.stem}: {(done.stderr or done.stdout).strip()[-900:]}")
-    return wall_s
+    ending.cancel()
+    if code:
+        raise RuntimeError(f"{space.stem} after {wall_s:.0f} s: {''.join(lines).strip()[-900:]}")
+    return {"wall_s": wall_s, "stages": stages, "trials": statuses(journal)}
 
 
 def statuses(journal: Path) -> dict[str, int]:
@@ -127,42 +159,59 @@ def statuses(journal: Path) -> dict[str, int]:
     return found
 
 
-def beside_torch(name: str, cache: Path, budget: int, torch: Any) -> dict[str, Any]:
+def beside_torch(name: str, cache: Path, search_s: float, left_s: float, torch: Any) -> dict[str, Any]:
     """Search one space and time the result."""
-    wall_s = search(ROOT / "spaces" / f"{name}.yaml", cache, budget, 150)
+    search_s = min(search_s, left_s / 2)
+    searched = search(ROOT / "spaces" / f"{name}.yaml", cache, left_s, "--time", f"{search_s:.0f}")
     given, others = torch_calls(name, torch)
     kernel = load_kernel(name, cache=cache)
     times = device_times_ms({"autotune": lambda: kernel(*given), **others}, torch)
     (path,) = cache.glob(f"*/{name}.json")
     result = json.loads(path.read_text())["entries"][0]
-    return {
-        "wall_s": wall_s,
-        "trials": statuses(cache / f"{name}.jsonl"),
-        **{key: result[key] for key in ("config", "time_ms", "default_time_ms")},
-        "times_ms": times,
-    }
+    stored = {key: result[key] for key in ("config", "time_ms", "default_time_ms")}
+    return searched | stored | {"times_ms": times}
 
 
-def tuning_times(cache: Path, torch: Any) -> dict[str, Any]:
+def tuning_times(cache: Path, left_s: float, torch: Any) -> dict[str, Any]:
     """Wall time of tuning for a list, with @triton.autotune and with a search; and the bests at 4096."""
-    wall_s = search(LIST, cache, len(CONFIGURATIONS), 120)
-    print(f"a search of the list took {wall_s:.1f} s", flush=True)
+    searched = search(LIST, cache, left_s / 2, "--budget", str(len(CONFIGURATIONS)))
+    print(
+        f"a search of the list took {searched['wall_s']:.1f} s:\n  " + "\n  ".join(searched["stages"]),
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"TRITON_CACHE_DIR": folder, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, __file__, "--as-triton-does"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+        began = time.perf_counter()
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=left_s / 2)
+        program_s = time.perf_counter() - began
     if done.returncode:
         raise RuntimeError(done.stderr[-900:])
-    theirs = json.loads(done.stdout.splitlines()[-1])
+    theirs = json.loads(done.stdout.splitlines()[-1]) | {"program_s": program_s}
+    return searched | {"triton_autotune": theirs, "times_ms": list_times_ms(cache, torch)}
+
+
+def list_times_ms(cache: Path, torch: Any, **others: Callable[..., Any]) -> dict[str, float]:
+    """Times at 4096, in turns: the best of the list, cuBLAS, and others that compute with the same arrays."""
     kernel = load_kernel("triton_matmul_list", cache=cache, source=ROOT / "kernels" / "triton_matmul.py")
     a, b, c = (torch.randn(4096, 4096, device="cuda", dtype=torch.float16) for _ in range(3))
-    times = {"best of the list": lambda: kernel(a, b, c), "torch.matmul": lambda: torch.matmul(a, b, out=c)}
-    return {
-        "triton_autotune": theirs,
-        "autotune_wall_s": wall_s,
-        "trials": statuses(cache / f"{LIST.stem}.jsonl"),
-        "times_ms": device_times_ms(times, torch),
-    }
+    times: dict[str, Call] = {"best of the list": lambda: kernel(a, b, c)}
+    times["torch.matmul"] = lambda: torch.matmul(a, b, out=c)
+    for name, call in others.items():
+        times[name] = partial(call, a, b, c)
+    return device_times_ms(times, torch)
+
+
+def wide(cache: Path, left_s: float, torch: Any) -> dict[str, Any]:
+    """Search the whole space at 4096; needs the best of the list in the cache."""
+    sizes = [word for name in "mnk" for word in ("--size", f"{name}=4096")]
+    own = cache / "wide"
+    own.mkdir()
+    searched = search(
+        ROOT / "spaces" / "triton_matmul.yaml", own, left_s, "--budget", str(WIDE_BUDGET), *sizes
+    )
+    kernel = load_kernel("triton_matmul", cache=own)
+    return searched | {"times_ms": list_times_ms(cache, torch, wide=kernel)}
 
 
 def own_kernel() -> Any:
@@ -237,13 +286,35 @@ def host_times_us(cache: Path, torch: Any) -> dict[str, float]:
     return {name: median(times) for name, times in samples.items()}
 
 
+def ratios(figures: Mapping[str, Any]) -> dict[str, float]:
+    """The ratios of ASKED, as far as they were measured."""
+    found: dict[str, float] = {}
+    if tuning := figures.get("tuning"):
+        theirs = (tuning["triton_autotune"][name] / tuning["wall_s"] for name in ("wall_s", "program_s"))
+        found |= zip(list(ASKED)[:2], theirs, strict=True)
+    for name, one, other in (
+        ("wide: best of the list / best of the space", "best of the list", "wide"),
+        ("matmul: cuBLAS / autotune", "torch.matmul", "autotune"),
+        ("attention: SDPA / autotune", "scaled_dot_product_attention", "autotune"),
+        ("softmax: torch.compile / autotune", "torch.compile softmax", "autotune"),
+        ("layer_norm: torch.compile / autotune", "torch.compile layer_norm", "autotune"),
+        ("calls: Triton / load_kernel", "Triton", "load_kernel"),
+    ):
+        measured = figures.get(name.partition(":")[0], {})
+        times = measured.get("times_ms", measured)
+        if one in times and other in times:
+            found[name] = times[one] / times[other]
+    return found
+
+
 def main() -> None:
     """Run all parts, print a table, write the figures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = ["matmul", "calls", "tuning", "softmax", "layer_norm", "attention", "reduce"]
-    parser.add_argument("--budget", type=int, default=40, help="configurations of each search")
+    names = ["tuning", "matmul", "attention", "wide", "calls", "softmax", "layer_norm", "reduce"]
+    parser.add_argument("--search-s", type=float, default=45, help="time of each search (default 45)")
+    parser.add_argument("--limit-s", type=float, default=240, help="time of all parts (default 240)")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--output", type=Path, help="a file for all figures")
     parser.add_argument("--as-triton-does", action="store_true", help=argparse.SUPPRESS)
@@ -251,6 +322,7 @@ def main() -> None:
     if arguments.as_triton_does:
         as_triton_does()
         return
+    started = time.perf_counter()
     import torch
 
     warnings.simplefilter("ignore", StaleWarning)
@@ -260,21 +332,28 @@ def main() -> None:
         cache.mkdir()
         for name in arguments.only:
             began = time.perf_counter()
+            left_s = arguments.limit_s - (began - started)
+            if left_s < MIN_PART_S:
+                print(f"{name}: not begun, {left_s:.0f} s are left", flush=True)
+                continue
             try:
                 if name == "tuning":
-                    figures[name] = tuning_times(cache, torch)
+                    figures[name] = tuning_times(cache, left_s, torch)
+                elif name == "wide":
+                    figures[name] = wide(cache, left_s, torch)
                 elif name == "calls":
                     figures[name] = host_times_us(cache, torch)
                 else:
-                    figures[name] = beside_torch(f"triton_{name}", cache, arguments.budget, torch)
-                print(
-                    f"{name} ({time.perf_counter() - began:.0f} s): {json.dumps(figures[name])}", flush=True
-                )
+                    figures[name] = beside_torch(f"triton_{name}", cache, arguments.search_s, left_s, torch)
+                short = {key: value for key, value in figures[name].items() if key != "stages"}
+                print(f"{name} ({time.perf_counter() - began:.0f} s): {json.dumps(short)}", flush=True)
             except Exception:  # noqa: BLE001 - the other parts still count
                 print(f"{name} fails: {traceback.format_exc()[-1500:]}", flush=True)
             if arguments.output:
                 arguments.output.write_text(json.dumps(figures, indent=2) + "\n")
             torch.cuda.empty_cache()
+    for name, ratio in ratios(figures).items():
+        print(f"{ratio:7.2f}  (at least {ASKED[name]})  {name}")
 
 
 if __name__ == "__main__":
