@@ -20,7 +20,9 @@ from autotune.evaluation.evaluator import Evaluator, Ready, RunKey, Running
 from autotune.evaluation.fleet import LOST, Fleet
 from autotune.evaluation.work_item import WorkItem
 
-TASK_S = 0.2  # short work items are sent together, because a task costs 10 ms of this process
+# Short work items are sent together, because a task costs this process some milliseconds, short or long.
+MIN_TASK_S = 0.2
+TASK_S_PER_DEVICE = 0.025  # with more devices, each has fewer and longer tasks
 MAX_ITEMS = 100
 MIN_UNDER_WAY = 8
 _PATIENCE_S = 5.0  # without an event, before the fleet is checked
@@ -41,7 +43,7 @@ class ParallelEvaluator(Evaluator):
         self._outgoing: list[tuple[Running, WorkItem]] = []  # the next task
         self._running: dict[distributed.Future, list[Running]] = {}
         self._twins: dict[RunKey, list[Ready]] = {}  # of what runs: the same binary and launches
-        self._cost_s = TASK_S  # of a work item, on average
+        self._cost_s = MIN_TASK_S  # of a work item, on average
         self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
         self._under_way: set[Config] = set()  # all of these
         self._ended: list[Trial] = []  # to be collected
@@ -108,11 +110,12 @@ class ParallelEvaluator(Evaluator):
 
     @property
     def _most_items(self) -> int:
-        """How many work items take about TASK_S."""
-        return max(1, int(TASK_S / max(self._cost_s, TASK_S / MAX_ITEMS)))
+        """How many work items one task should have."""
+        task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.devices)
+        return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
 
     def _send_task(self) -> None:
-        """Send what is compiled: as much as takes TASK_S, but no more than a fair share."""
+        """Send what is compiled: as much as one task should have, but no more than a fair share."""
         share = len(self._compiled) // (self._fleet.slots - len(self._running))
         count = max(1, min(share, self._most_items))
         while self._compiled and len(self._outgoing) < count:

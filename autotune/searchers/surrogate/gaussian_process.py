@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
@@ -128,9 +129,13 @@ class _NegativeLogPosterior:
         self._axes = axes
         self._prior = prior
         self._targets = targets
-        self._outer = [np.outer(function, function) for function in basis.T]
-        self._pairs = [  # for each axis the index into its flat table of correlations, shape (n, n)
-            column[:, None] * len(axis.places) + column
+        # all matrices are symmetric: their lower triangles are kept as vectors
+        rows, columns = self._lower = np.tril_indices(len(targets))
+        self._entries = rows * len(targets) + columns  # where they are in a matrix
+        self._diagonal = np.flatnonzero(rows == columns)
+        self._outer = [function[rows] * function[columns] for function in basis.T]
+        self._pairs = [  # for each axis the index into its flat table of correlations
+            column[rows] * len(axis.places) + column[columns]
             for axis, column in zip(axes, positions.T, strict=True)
         ]
 
@@ -138,32 +143,35 @@ class _NegativeLogPosterior:
         kernel, count = Kernel(self._axes, values), len(self._axes)
         tables = kernel.correlations_with_gradients()
         factors = [table.ravel()[pairs] for (table, _, _), pairs in zip(tables, self._pairs, strict=True)]
-        product = np.full((len(self._targets),) * 2, kernel.variance)
+        product = np.full(len(self._entries), kernel.variance)
         for factor in factors:
             product *= factor
-        covariance = product + sum(
+        entries = product + sum(
             weight * outer for weight, outer in zip(kernel.weights, self._outer, strict=True)
         )
-        covariance[np.diag_indices_from(covariance)] += kernel.noise
+        entries[self._diagonal] += kernel.noise
+        covariance = np.zeros((len(self._targets),) * 2)
+        covariance.ravel()[self._entries] = entries
         try:
             root = cholesky(covariance, lower=True, check_finite=False)
         except LinAlgError:
             return 1e10, np.zeros_like(values)
-        inverse = cho_solve((root, True), np.eye(len(covariance)), check_finite=False)
-        solved = inverse @ self._targets
+        solved = cho_solve((root, True), self._targets, check_finite=False)
         deviation = (values - self._prior.mean) / self._prior.spread
         loss = 0.5 * self._targets @ solved + np.log(np.diag(root)).sum() + 0.5 * deviation @ deviation
-        by_entry = 0.5 * (inverse - np.outer(solved, solved))
+        inverse, _ = dpotri(root, lower=1)  # its lower triangle
+        by_entry = inverse.ravel()[self._entries] - solved[self._lower[0]] * solved[self._lower[1]]
+        by_entry[self._diagonal] *= 0.5  # the other entries count for the upper triangle, too
         gradient = deviation / self._prior.spread
-        gradient[0] += (by_entry * product).sum()
-        gradient[1] += np.trace(by_entry) * (kernel.noise - MIN_NOISE)
+        shares = by_entry * product
+        gradient[0] += shares.sum()
+        gradient[1] += by_entry[self._diagonal].sum() * (kernel.noise - MIN_NOISE)
         for index, ((_, by_length, by_logit), factor) in enumerate(zip(tables, factors, strict=True)):
-            shares = (by_entry * product / factor).ravel()
-            by_pair = np.bincount(self._pairs[index].ravel(), shares, by_length.size)
+            by_pair = np.bincount(self._pairs[index], shares / factor, by_length.size)
             gradient[2 + index] += by_pair @ by_length.ravel()
             gradient[2 + count + index] += by_pair @ by_logit.ravel()
         for index, (weight, outer) in enumerate(zip(kernel.weights, self._outer, strict=True)):
-            gradient[2 + 2 * count + index] += weight * (by_entry * outer).sum()
+            gradient[2 + 2 * count + index] += weight * (by_entry @ outer)
         return float(loss), gradient
 
 
