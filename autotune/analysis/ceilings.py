@@ -1,6 +1,7 @@
 """Measures what a device can reach, each figure as the best configuration of a small space.
 
-The kernels are ordinary ones (kernels/ceilings), tuned exhaustively and verified like any other.
+The kernels are ordinary ones (kernels/ceilings), tuned exhaustively and verified like any other. Copies, and
+the host's wait for a launch, are timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -10,14 +11,25 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
-from autotune.core.trials import Budget
+from autotune.core.trials import Binary, Budget, Failure
 from autotune.devices import Address
+from autotune.errors import SetupError
+from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
+from autotune.evaluation.probing import transfer_ms, waited_ms
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.hardware.peak_rates import (
+    SHARED_BYTES_PER_CLOCK,
+    boost_mhz,
+    host_bytes_per_s,
+    lanes_per_clock,
+)
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (
     BYTES,
@@ -29,7 +41,7 @@ from autotune.serving.ceilings import (
     read_ceilings,
 )
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.context import Unobserved
+from autotune.tuning.context import Unobserved, open_context
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
@@ -37,7 +49,8 @@ from autotune.tuning.tuner import search
 _STEP = 2**14  # array lengths are multiples of it, as kernels/ceilings/memory.cu asks
 _MOVED_BYTES = {"gpu": 2**30, "cpu": 2**27}  # by repeated passes over arrays that fit in a cache
 _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again and again
-_NOMINAL = "memory read"
+_COPIED_BYTES = 2**28
+_TIMEOUT_S = 60.0
 _REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
 
@@ -55,7 +68,16 @@ class Probe:
     dtype: str | None = None
 
 
-def probes(device: DeviceInfo) -> Iterator[Probe]:
+@dataclass(frozen=True)
+class HostProbe:
+    """One figure that the host's clock gives: what the device process runs with an empty kernel at hand."""
+
+    name: str
+    unit: str
+    measure: Callable[[DeviceState, Binary, ProblemInstance], float]
+
+
+def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
     """What to measure on a device."""
     for kind in ("read", "write", "copy"):
         yield Probe(f"memory {kind}", kind, BYTES)
@@ -72,13 +94,19 @@ def probes(device: DeviceInfo) -> Iterator[Probe]:
     yield Probe("latency of memory", "latency", SECONDS)
     elements = max(64, int(device.cache_bytes / 4) // 4)
     yield Probe(f"latency of {4 * elements:,} bytes", "latency", SECONDS, {"n": elements})
+    yield Probe("launch of an empty kernel", "launch", SECONDS)
+    yield HostProbe("launch and wait of the host", SECONDS, _waited_s)
+    for memory in ("pinned", "pageable"):
+        for direction in ("to", "from"):
+            measure = partial(_copied_bytes_per_s, pinned=memory == "pinned", is_back=direction == "from")
+            yield HostProbe(f"copy {direction} the device, {memory} memory", BYTES, measure)
 
 
 def measure_ceilings(
     address: Address,
     device: DeviceInfo,
     on_stage: OnStage,
-    wanted: Callable[[Probe], bool] = lambda _: True,
+    wanted: Callable[[Probe | HostProbe], bool] = lambda _: True,
 ) -> Iterator[Ceiling]:
     """Measure one figure after another; raises SetupError where a kernel fails.
 
@@ -91,7 +119,10 @@ def measure_ceilings(
     chosen = [probe for probe in probes(device) if wanted(probe)]
     for number, probe in enumerate(chosen, 1):
         on_stage(Stage(f"measuring {probe.name}:", number, len(chosen)))
-        yield _measure(address, device, probe)
+        if isinstance(probe, HostProbe):
+            yield _measured_by_host(address, device, probe)
+        else:
+            yield _measure(address, device, probe)
 
 
 def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> Path:
@@ -109,19 +140,10 @@ def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> P
 
 
 def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
-    spec = load_space(packaged("kernels") / "ceilings" / f"{probe.space}.yaml")
-    problem = problem_of(spec, device, probe.sizes, probe.dtype)
-    task = TuningTask(address, device, spec, read_source(spec.source), bind(spec, device, problem))
+    task = _task(address, device, probe.space, probe.sizes, probe.dtype)
+    problem = task.space.problem
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(
-            engine="exhaustive",
-            budget=Budget(trials=len(task.space)),
-            journal=Path(folder) / "journal.jsonl",
-            cache=Path(folder) / "cache",
-            transfer=False,
-            sanitizer=False,
-        )
-        result = search(task, options, Unobserved())
+        result = search(task, _options(folder, len(task.space)), Unobserved())
     config, seconds = result.winner.config, result.final.median_ms / 1e3
     amounts = work(task.space, config, problem.sizes)
     repeats = math.prod(problem.sizes.get(name, 1) for name in _REPEATS)
@@ -130,5 +152,76 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
         OPERATIONS: lambda: amounts["flops"] * repeats / seconds,
         SECONDS: lambda: seconds / problem.sizes["steps"],
     }[probe.unit]()
-    nominal = device.memory_bandwidth_bytes_per_s if probe.name == _NOMINAL else None
-    return Ceiling(probe.name, probe.unit, value, dict(problem.sizes), dict(config), nominal)
+    return Ceiling(
+        probe.name,
+        probe.unit,
+        value,
+        dict(problem.sizes),
+        dict(config),
+        nominal(device, probe.name, problem.dtype),
+    )
+
+
+def nominal(device: DeviceInfo, name: str, dtype: str = "") -> float | None:
+    """What the driver or the data sheet says of a figure; None where it says nothing."""
+    if name == "memory read":
+        return device.memory_bandwidth_bytes_per_s
+    if device.kind != "gpu":
+        return None
+    if name.startswith("copy"):
+        return host_bytes_per_s(device.architecture)
+    per_clock = {
+        "shared memory": SHARED_BYTES_PER_CLOCK,
+        f"{dtype} multiply-add": 2 * (lanes_per_clock(device.architecture, dtype) or 0),
+    }.get(name)
+    mhz = boost_mhz(device.architecture)
+    return per_clock * device.compute_units * mhz * 1e6 if per_clock and mhz else None
+
+
+def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) -> Ceiling:
+    task = _task(address, device, "launch", {"steps": 1})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_context(task, _options(folder), Unobserved()) as context,
+    ):
+        instance = context.maker.make(task.spec.default)
+        binary = context.pool.submit(instance.source, instance.options, instance.names).result()
+        found: float | Failure = (
+            binary
+            if isinstance(binary, Failure)
+            else context.worker.run(probe.measure, binary, instance.problem, timeout_s=_TIMEOUT_S)
+        )
+    if isinstance(found, Failure):
+        raise SetupError(f"{probe.name}: {found.status.value}: {found.detail}")
+    return Ceiling(probe.name, probe.unit, found, {}, {}, nominal(device, probe.name))
+
+
+def _task(
+    address: Address, device: DeviceInfo, space: str, sizes: Mapping[str, int], dtype: str | None = None
+) -> TuningTask:
+    spec = load_space(packaged("kernels") / "ceilings" / f"{space}.yaml")
+    problem = problem_of(spec, device, sizes, dtype)
+    return TuningTask(address, device, spec, read_source(spec.source), bind(spec, device, problem))
+
+
+def _options(folder: str, trials: int = 1) -> Options:
+    """Those of a search that leaves nothing behind."""
+    return Options(
+        engine="exhaustive",
+        budget=Budget(trials=trials),
+        journal=Path(folder) / "journal.jsonl",
+        cache=Path(folder) / "cache",
+        transfer=False,
+        sanitizer=False,
+    )
+
+
+def _waited_s(state: DeviceState, binary: Binary, problem: ProblemInstance) -> float:
+    return waited_ms(state, binary, problem) * 1e-3
+
+
+def _copied_bytes_per_s(
+    state: DeviceState, _binary: Binary, _problem: ProblemInstance, *, pinned: bool, is_back: bool
+) -> float:
+    """The bandwidth of the best of three copies in one direction."""
+    return _COPIED_BYTES / transfer_ms(state, _COPIED_BYTES, pinned=pinned)[is_back] * 1e3

@@ -1,4 +1,4 @@
-"""What a diagnosis asks of the device process besides the times of runs."""
+"""What a diagnosis or a ceiling asks of the device process besides the times of runs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def variable_after_run(
         return state.device.read_variable(program, name).tobytes()
     except LaunchError as error:
         return Failure(Status.LAUNCH_ERROR, str(error))
+
+
+def waited_ms(state: DeviceState, binary: Binary, problem: ProblemInstance) -> float:
+    """Time from the host's launch to the end of its wait, in ms: the best of 100."""
+    buffers, program = state.buffers(problem), state.program(binary)
+    return min(elapsed_ms(lambda: buffers.run(program, problem, graph=False)) for _ in range(100))
 
 
 def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:

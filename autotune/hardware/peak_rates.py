@@ -30,6 +30,11 @@ _BOOST_MHZ = {
     **{"sm_75": 1590, "sm_80": 1410, "sm_86": 1695, "sm_87": 1300, "sm_89": 2040},
     **{"sm_90": 1980, "sm_100": 1965, "sm_120": 2407},
 }
+# Of the connection to the host in one direction: 16 lanes of PCI Express 3, 4 or 5.
+_HOST_BYTES_PER_S = {
+    **{"sm_75": 15.75e9, "sm_80": 31.5e9, "sm_86": 31.5e9, "sm_89": 31.5e9},
+    **{"sm_90": 63.0e9, "sm_100": 63.0e9, "sm_120": 63.0e9},
+}
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ def lanes_per_clock(architecture: str, dtype: str) -> int | None:
     """Operations of one type that a multiprocessor starts per clock; None where not known."""
     known = architecture in _PER_CLOCK and dtype in _TYPES
     return _PER_CLOCK[architecture][_TYPES[dtype]] if known else None
+
+
+def host_bytes_per_s(architecture: str) -> float | None:
+    """The bandwidth of the connection to the host, in one direction; None where not known."""
+    return _HOST_BYTES_PER_S.get(architecture)
 
 
 def boost_mhz(architecture: str) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.ceilings import keep_ceilings, probes
+from autotune.analysis.ceilings import Probe, keep_ceilings, nominal, probes
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
 from autotune.hardware.names import known_gpu
@@ -22,7 +22,8 @@ CPU = replace(
 
 @pytest.mark.parametrize("device", [H200, CPU], ids=["gpu", "cpu"])
 def test_every_figure_has_configurations_to_choose_from(device):
-    for probe in probes(device):
+    measured = [probe for probe in probes(device) if isinstance(probe, Probe)]
+    for probe in measured:
         spec = load_space(packaged("kernels") / "ceilings" / f"{probe.space}.yaml")
         space = bind(spec, device, problem_of(spec, device, probe.sizes, probe.dtype))
         assert len(space) > 1, probe.name
@@ -36,6 +37,19 @@ def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, ca
     (found,) = json.loads(capsys.readouterr().out)
     assert found["name"] == "atomics to one counter" and found["value"] > 0
     assert set(read_ceilings(path.parent)) == {"memory read", "atomics to one counter"}
+
+
+def test_what_the_host_sees_is_measured_beside_the_data_sheet(tmp_path, capsys):
+    arguments = ["ceilings", "-d", "opencl:0", "--only", "host", "--cache", str(tmp_path), "--json"]
+    assert main(arguments) == 0
+    (wait,) = json.loads(capsys.readouterr().out)
+    assert wait["unit"] == "s" and 0 < wait["value"] < 1
+    names = [probe.name for probe in probes(H200)]
+    assert sum(name.startswith("copy") for name in names) == 4
+    assert nominal(H200, "float32 multiply-add", "float32") == pytest.approx(66.9e12, rel=1e-3)
+    assert nominal(H200, "shared memory", "int32") == pytest.approx(33.5e12, rel=1e-2)
+    assert nominal(H200, "copy to the device, pinned memory") == 63e9
+    assert nominal(CPU, "float32 multiply-add", "float32") is None
 
 
 def test_figures_that_are_stored_at_once_are_all_kept(tmp_path):
