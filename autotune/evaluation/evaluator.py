@@ -1,4 +1,4 @@
-"""Turns configurations into trials: compiles ahead, verifies, times, journals, keeps the budget.
+"""Turns configurations into trials: has them compiled, verified, timed and journaled; keeps the budget.
 
 A searcher passes configurations and receives trials. Only this module spends the budget.
 """
@@ -6,16 +6,14 @@ A searcher passes configurations and receives trials. Only this module spends th
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
-from autotune.errors import BudgetSpent, ExpressionError
+from autotune.errors import BudgetSpent
+from autotune.evaluation.compile_ahead import CompileAhead, Ready
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -35,16 +33,6 @@ RunKey = tuple[str, str]
 OnTrial = Callable[[Trial], None]
 _RUNNING = Stage("verifying and timing")
 _CHOOSING = Stage("choosing what to try next")
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A configuration that is being compiled, or a trial that needs no run."""
-
-    instance: KernelInstance | None
-    compilation: Future[Compilation] | None
-    trial: Trial | None
-    is_journaled: bool  # the trial was read from the journal
 
 
 @dataclass(frozen=True)
@@ -79,7 +67,6 @@ class Evaluator:
         scoring: Scoring | None = None,
     ) -> None:
         self._maker = maker
-        self._pool = pool
         self._worker = worker
         self._journal = journal
         self._budget = budget
@@ -87,18 +74,19 @@ class Evaluator:
         self._timeout_s = timeout_s
         self._on_trial, self._on_stage = on_trial, on_stage
         self._scoring = scoring or Scoring(maker.space, Objective.TIME)
+        # few under a time limit, which many would overrun
+        count = pool.workers * (1 if budget.seconds is not None else COMPILE_AHEAD)
+        self.compile_ahead = CompileAhead(maker, pool, journal, self._scoring, count, on_stage)
         self._binaries: dict[RunKey, Trial] = {}
         self._charged = 0
         self._started = self._lap_began = time.perf_counter()
         self._pending: Running | None = None  # what runs on the device
-        self._shares_cores = maker.space.device.kind == "cpu"
         self._resumed_s = 0.0
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
         self._incumbent: Incumbent | None = None
         self._batch = journal.batch  # runs per sample
         self._finished: list[tuple[Trial, Trial | None]] = []  # not reported yet; its row, if it has none yet
-        self._early: dict[Config, Ready] = {}  # begun before a searcher asked for it
         self.resumed = 0
 
     @property
@@ -143,11 +131,6 @@ class Evaluator:
         self._charged += len(affordable)
         return affordable
 
-    def compile_early(self, configs: Iterable[Config]) -> None:
-        """Begin to compile what a searcher is going to propose, except where that would disturb timing."""
-        for config in islice(dict.fromkeys(configs), 0 if self._shares_cores else self._ahead):
-            self._early[config] = self._begin(config)
-
     def admit(self, config: Config, *, charged: bool) -> Trial:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
         if config not in self.trials:
@@ -158,7 +141,7 @@ class Evaluator:
     def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
         """Run one at a time on the device while the next ones are compiled and the last ones journaled."""
         try:
-            for ready in self._compiled_ahead(configs):
+            for ready in self.compile_ahead.in_order(configs):
                 if ready.compilation is not None and not ready.compilation.done():
                     self._on_stage(Stage("compiling"))
                 compiled = ready.compilation.result() if ready.compilation is not None else None
@@ -166,7 +149,7 @@ class Evaluator:
                 if limit_s is not None and self.spent_s >= limit_s:
                     raise BudgetSpent
                 self._submit(ready, compiled)
-                if self._shares_cores:
+                if self.compile_ahead.shares_cores:
                     self._collect()
                 self._report()
             self._collect()
@@ -303,56 +286,6 @@ class Evaluator:
             if row is not None:
                 self._journal.append(row)
             self._on_trial(trial)
-
-    def _is_measured(self, trial: Trial) -> bool:
-        """Whether a trial has all that its score needs."""
-        measurement = trial.measurement
-        return measurement is not None and not (self._scoring.needs_energy and measurement.energy_j is None)
-
-    def _compiled_ahead(self, configs: Sequence[Config]) -> Iterator[Ready]:
-        """Keep the compilers a few configurations ahead of the device.
-
-        On a CPU compilers would disturb the timing, so a whole window is compiled before it is timed.
-        """
-        pending: deque[Ready] = deque()
-        for config in configs:
-            pending.append(self._begin(config))
-            if len(pending) < self._ahead:
-                continue
-            yield from self._drain(pending) if self._shares_cores else (pending.popleft(),)
-        yield from self._drain(pending) if self._shares_cores else pending
-
-    @property
-    def _ahead(self) -> int:
-        """How many configurations to compile ahead; few under a time limit, which many would overrun."""
-        return self._pool.workers * (1 if self._budget.seconds is not None else COMPILE_AHEAD)
-
-    def _drain(self, pending: deque[Ready]) -> Iterator[Ready]:
-        """Wait for all pending compilations, then yield them."""
-        compilations = [ready.compilation for ready in pending if ready.compilation is not None]
-        if compilations:
-            self._on_stage(Stage("compiling", 0, len(compilations)))
-        for done, _ in enumerate(as_completed(compilations), 1):
-            self._on_stage(Stage("compiling", done, len(compilations)))
-        while pending:
-            yield pending.popleft()
-
-    def _begin(self, config: Config) -> Ready:
-        if config in self._early:
-            return self._early.pop(config)
-        try:
-            instance = self._maker.make(config)
-        except ExpressionError as error:
-            trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
-        earlier = self._journal.trials.get(instance.key)
-        if earlier is not None:
-            earlier = replace(earlier, config=config, objective=self._scoring.objective)
-            is_answer = self._is_measured(earlier) if earlier.status is Status.OK else not earlier.by_machine
-            if is_answer:
-                return Ready(instance, None, earlier, is_journaled=True)
-        compilation = self._pool.compile(instance)
-        return Ready(instance, compilation, None, is_journaled=False)
 
 
 def _short(binary: Binary) -> str:

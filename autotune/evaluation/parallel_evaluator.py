@@ -14,9 +14,10 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Trial
 from autotune.errors import BudgetSpent
+from autotune.evaluation.compile_ahead import Ready
 from autotune.evaluation.compiler_pool import Compilation
 from autotune.evaluation.device_host import Evaluated
-from autotune.evaluation.evaluator import Evaluator, Ready, RunKey, Running
+from autotune.evaluation.evaluator import Evaluator, RunKey, Running
 from autotune.evaluation.fleet import LOST, Fleet
 from autotune.evaluation.work_item import WorkItem
 
@@ -93,9 +94,9 @@ class ParallelEvaluator(Evaluator):
         """Keep compilers and devices busy, and record what has ended."""
         if limit_s is not None and self.spent_s >= limit_s:
             self._stop()
-        ahead = self._ahead + self._fleet.slots * self._most_items
+        ahead = self.compile_ahead.count + self._fleet.slots * self._most_items
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
-            self._compile(self._begin(self._waiting.popleft()))
+            self._compile(self.compile_ahead.begin(self._waiting.popleft()))
         while self._compiled and len(self._running) < self._fleet.slots:
             self._send_task()
         if self._compiling or self._running:

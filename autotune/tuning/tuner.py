@@ -134,7 +134,7 @@ def explore(
     total = None if limit is None else min(limit, len(task.space))
     if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
         rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
-        context.evaluator.compile_early(chain([task.spec.default], rows))
+        context.evaluator.compile_ahead.begin_early(chain([task.spec.default], rows))
     default = _start(context, context.observer, total, note)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)

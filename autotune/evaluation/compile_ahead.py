@@ -1,0 +1,104 @@
+"""Makes configurations ready for the device: looked up in the journal, or compiled ahead of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from autotune.core.records import Config
+from autotune.core.stages import OnStage, Stage
+from autotune.core.trials import Status, Trial
+from autotune.errors import ExpressionError
+from autotune.evaluation.compiler_pool import Compilation, CompilerPool
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.journal import Journal
+from autotune.evaluation.scoring import Scoring
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A configuration that is being compiled, or a trial that needs no run."""
+
+    instance: KernelInstance | None
+    compilation: Future[Compilation] | None
+    trial: Trial | None
+    is_journaled: bool  # the trial was read from the journal
+
+
+class CompileAhead:
+    """Keeps the compilers a few configurations ahead of the device."""
+
+    def __init__(
+        self,
+        maker: InstanceMaker,
+        pool: CompilerPool,
+        journal: Journal,
+        scoring: Scoring,
+        count: int,
+        on_stage: OnStage,
+    ) -> None:
+        """Compile nothing yet.
+
+        Args:
+            maker: Makes the instances of configurations.
+            pool: Compiles them.
+            journal: Has trials of earlier runs.
+            scoring: What is minimised: a trial without what it needs is run again.
+            count: How many configurations to compile ahead.
+            on_stage: Is told what is being done.
+        """
+        self._maker, self._pool, self._journal = maker, pool, journal
+        self._scoring, self._on_stage = scoring, on_stage
+        self._early: dict[Config, Ready] = {}  # begun before a searcher asked for it
+        self.count = count
+        self.shares_cores = maker.space.device.kind == "cpu"  # compilers would disturb the timing
+
+    def begin_early(self, configs: Iterable[Config]) -> None:
+        """Begin to compile what a searcher is going to propose, except where that would disturb timing."""
+        for config in islice(dict.fromkeys(configs), 0 if self.shares_cores else self.count):
+            self._early[config] = self.begin(config)
+
+    def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:
+        """Make configurations ready in order; on a CPU a whole window is compiled before it is timed."""
+        pending: deque[Ready] = deque()
+        for config in configs:
+            pending.append(self.begin(config))
+            if len(pending) < self.count:
+                continue
+            yield from self._drain(pending) if self.shares_cores else (pending.popleft(),)
+        yield from self._drain(pending) if self.shares_cores else pending
+
+    def begin(self, config: Config) -> Ready:
+        """Look up the trial of a configuration, or begin to compile it."""
+        if config in self._early:
+            return self._early.pop(config)
+        try:
+            instance = self._maker.make(config)
+        except ExpressionError as error:
+            trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
+            return Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
+        earlier = self._journal.trials.get(instance.key)
+        if earlier is not None and self._is_answer(earlier):
+            earlier = replace(earlier, config=config, objective=self._scoring.objective)
+            return Ready(instance, None, earlier, is_journaled=True)
+        return Ready(instance, self._pool.compile(instance), None, is_journaled=False)
+
+    def _is_answer(self, trial: Trial) -> bool:
+        """Whether a journaled trial has all that its score needs, or failed through its own fault."""
+        if trial.status is not Status.OK:
+            return not trial.by_machine
+        measurement = trial.measurement
+        return measurement is not None and not (self._scoring.needs_energy and measurement.energy_j is None)
+
+    def _drain(self, pending: deque[Ready]) -> Iterator[Ready]:
+        """Wait for all pending compilations, then yield them."""
+        compilations = [ready.compilation for ready in pending if ready.compilation is not None]
+        if compilations:
+            self._on_stage(Stage("compiling", 0, len(compilations)))
+        for done, _ in enumerate(as_completed(compilations), 1):
+            self._on_stage(Stage("compiling", done, len(compilations)))
+        while pending:
+            yield pending.popleft()
