@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -305,6 +306,13 @@ template <class T> __attribute__((always_inline)) inline void copy_async(T *to, 
 }
 
 UNWATCHED void end_group() { current->group++; }
+
+/* The program ends by SIGXCPU after so many seconds of CPU time. */
+UNWATCHED void limit(unsigned int seconds)
+{
+    const rlimit cpu = {seconds, seconds + 1};
+    setrlimit(RLIMIT_CPU, &cpu);
+}
 
 struct any_pointer {
     char *address;

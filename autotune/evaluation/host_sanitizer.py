@@ -12,9 +12,9 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
@@ -31,7 +31,8 @@ from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import place
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
-TIMEOUT_S = 30.0  # for all problems of a configuration
+MAX_CPU_S = 10  # of one run; a busy machine takes longer
+TIMEOUT_S = 180.0  # of the compiler, and of one run, whatever else the machine does
 MAX_THREADS = 200_000  # of all problems: some 0.2 s of CPU time in each build; compiling takes twice as long
 _FOUND = 86  # the exit code of a finding
 _OPTIONS = ("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w")
@@ -93,18 +94,15 @@ class HostSanitizer:
         chosen = by_size[: len(list(fitting))]
         if not chosen:
             return Unchecked(f"all sizes need more than {MAX_THREADS:,} threads")
-        deadline_s = time.monotonic() + TIMEOUT_S
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
             try:
-                return self._check(folder, chosen, deadline_s)
+                return self._check(folder, chosen)
             except subprocess.TimeoutExpired:
                 return Unchecked(f"ran out of {TIMEOUT_S:g} s")
 
-    def _check(
-        self, folder: Path, problems: Sequence[ProblemInstance], deadline_s: float
-    ) -> Failure | Unchecked | None:
+    def _check(self, folder: Path, problems: Sequence[ProblemInstance]) -> Failure | Unchecked | None:
         """The first finding in any build; raises TimeoutExpired."""
         for build in _BUILDS:
             program = folder / build / "kernel"
@@ -116,7 +114,7 @@ class HostSanitizer:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             for number in range(len(problems)):
-                found = _run(program, number, deadline_s)
+                found = _run(program, number)
                 if found is not None:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
@@ -138,19 +136,21 @@ def is_runnable(source: str) -> bool:
     return not _OPENCL.search(source) or _PORTABLE in source
 
 
-def _run(program: Path, number: int, deadline_s: float) -> Failure | Unchecked | None:
+def _run(program: Path, number: int) -> Failure | Unchecked | None:
     """Run a program on the problem of a number; raises TimeoutExpired."""
     done = subprocess.run(
         [program, str(number)],
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=max(0.0, deadline_s - time.monotonic()),
+        timeout=TIMEOUT_S,
         cwd=program.parent,
         env=os.environ | _SETTINGS,
     )
     if done.returncode == 0:
         return None
+    if done.returncode == -signal.SIGXCPU:
+        return Unchecked(f"ran out of {MAX_CPU_S} s of CPU time")
     if barrier := _BARRIER.search(done.stdout):
         return _found(Status.WRONG_RESULT, barrier[1])
     if outside := _OUTSIDE.search(done.stderr):
@@ -232,7 +232,7 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
                 f'autotune::save("{number}.{array.name}", {values[array.name]}, {_size_bytes(array)}ul);'
             )
         cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
-    main = "int main(int, char **words) { const int number = atoi(words[1]);"
+    main = f"int main(int, char **words) {{ autotune::limit({MAX_CPU_S}); const int number = atoi(words[1]);"
     return "\n".join([head, source, *arrays, main, *cases, "return 0; }", ""])
 
 
