@@ -24,7 +24,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is similar."""
     import difflib  # only for messages: production code that looks up results imports this module
 
-    similar = difflib.get_close_matches(name, sorted(known), n=1)
+    words = sorted(known)
+    same = [word for word in words if word.lower() == name.lower()]
+    similar = same or difflib.get_close_matches(name, words, n=1)
     return f"; did you mean {similar[0]}?" if similar else ""
 
 

@@ -184,6 +184,10 @@ class GuardedBuffer:
             found = np.concatenate([self.values(int(index), 1)[0] for index in places])
         return places, found, self._sampled[inside]
 
+    def are_unwritten(self, found: NDArray[Any]) -> bool:
+        """Whether elements of an output still hold what it was poisoned with."""
+        return self.array.role == "out" and bool(np.all(_as_bytes(found) == self._initial[0]))
+
     def content(self) -> NDArray[Any]:
         """The array as it is now."""
         return self._device.read(self.region, self.size_bytes).view(self.dtype).reshape(self.array.shape)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.text import hint, size_text
+from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import BrokenReference
@@ -163,7 +163,9 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
         return "; inputs are read-only: change a copy, such as inputs[NAME].copy()"
     names = [name for one in arguments if isinstance(one, dict) for name in one]
     if isinstance(error, KeyError) and names and error.args and isinstance(error.args[0], str):
-        return hint(error.args[0], names)
+        key = error.args[0]
+        numbers = "; numbers of the space file are not passed: write the value in the reference"
+        return nearest(key, names) or f"{hint(key, names)}{numbers}"
     return ""
 
 

@@ -41,14 +41,18 @@ def describe(guarded: GuardedBuffer, first: int, count: int, tolerance: Toleranc
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
-    parts = [f"{place(array, first)} is {found[0]}, expected {expected[0]}"]
     differs = np.flatnonzero(differing(found, expected, tolerance, guarded.magnitude_at(places)))
+    is_unwritten = guarded.are_unwritten(found[differs])
+    is_found = "was never written" if is_unwritten else f"is {found[0]}"
+    parts = [f"{place(array, first)} {is_found}, expected {expected[0]}"]
     if first + len(found) == guarded.count:
         count = len(differs)  # the parts of one complex number count as one
     if guarded.count > 1:
         reach = f", from {place(array, first)} to {place(array, int(places[differs[-1]]))}"
         of = f"{guarded.count:,}" if guarded.sample is None else f"a sample of {len(guarded.sample):,}"
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
+    if is_unwritten:
+        return parts[0]
     parts += _errors(array, places[differs], found[differs], expected[differs])
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts)

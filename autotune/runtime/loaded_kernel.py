@@ -184,7 +184,9 @@ class LoadedKernel:
             return self._maker.inputs
         if len(arrays) > len(self._maker.names):
             names = ", ".join(self._maker.names)
-            raise InputError(f"{self.kernel}: takes the arrays {names}; {len(arrays)} were given")
+            by_name = ", ".join(f"{name}=..." for name in sorted(self._maker.scalars - self._maker.sizes))
+            numbers = f"; numbers are given by name: {by_name}" if by_name else ""
+            raise InputError(f"{self.kernel}: takes the arrays {names}; {len(arrays)} were given{numbers}")
         return self._maker.names
 
     def _prepared(

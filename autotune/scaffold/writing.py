@@ -66,11 +66,19 @@ def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
         '    """Results by name; nothing is compared as long as it returns none.',
         "",
         f"    `inputs` has {inputs}; `sizes` has {', '.join(guess.sizes)}. Expected: {results or 'nothing'}.",
+        *_numbers(guess),
         "    Compute with numpy in float64, or in exact integers.",
         '    """',
         "    return {}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _numbers(guess: Guess) -> list[str]:
+    """The numbers that the kernel gets and that are no sizes, for the reference to use the same."""
+    given = [f"{item.argument.name} = {item.value}" for item in guess.arguments if item.role is None]
+    fixed = [text for text in given if text.partition(" = ")[2] not in guess.sizes]
+    return [f"    The space file also passes {', '.join(fixed)}: use the same here."] if fixed else []
 
 
 def _dtypes(kernel: FoundKernel) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from autotune.compilers.base import undefined_names
@@ -11,6 +12,8 @@ from autotune.core.text import nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.space import located, source_place
 from autotune.tuning.task import TuningTask
+
+_UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 
 
 def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
@@ -32,10 +35,23 @@ def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
         return str(source), ""
     place = source_place(task.space, text, task.spec.launch[0].entry.partition("<")[0])
     mends = list(_other_numbers(task, trial))
-    if "expected" in trial.detail and "rounding" not in trial.detail:
+    if unwritten := _UNWRITTEN.search(trial.detail):
+        mends = [mend for mend in mends if "sizes[" in mend] or [_left_alone(task, unwritten[1])]
+    elif "expected" in trial.detail and "rounding" not in trial.detail:
         reference = f"`reference` in {task.spec.reference.name}"
         mends.append(f"the kernel and {reference} compute different things: correct the one that is wrong")
     return place, "".join(f"; {mend}" for mend in [*mends, "--dump-wrong DIR writes both arrays"])
+
+
+def _left_alone(task: TuningTask, name: str) -> str:
+    """How to mend a space whose kernel leaves an output, or elements of it, as they are."""
+    number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
+    grid, role = "launch[0].grid", f"arguments[{number}].role"
+    return (
+        f"{located(task.spec.path, grid)}: {grid}: make it cover every element; or, if the kernel leaves "
+        f"elements of {name} alone on purpose, {located(task.spec.path, role)}: {role}: write inout, and "
+        "`fill: {constant: 0}`"
+    )
 
 
 def _undeclared(task: TuningTask, name: str) -> str:

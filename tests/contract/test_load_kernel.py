@@ -136,7 +136,9 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
     assert complaint(x[:, ::2], out) == "rows: x: is not contiguous from the start of its buffer on"
     assert complaint(x, out, x=x).startswith("rows: x was not expected or is given twice; there are x, out")
     assert complaint(x, out, speed=3).startswith("rows: speed was not expected")
-    assert "takes the arrays x, out, unused; 4 were given" in complaint(x, out, None, None)
+    assert "x, out, unused; 4 were given; numbers are given by name: factor=..." in (
+        complaint(x, out, None, None)
+    )
     assert "dtype 'float64': expected one of int32, float32" in complaint(x.astype(np.float64), out)
     hosts = complaint(matrix(8, 32), np.zeros(8, np.int32), stream=queue)
     assert hosts.startswith(

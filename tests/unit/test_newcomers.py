@@ -116,6 +116,8 @@ MISTAKES = {
         ("search", "floats.yaml", "-d", "fake"),
     ),
     "a number that the reference does not have": ("double.yaml", "value: n}", "value: n - 1}", SEARCH),
+    "a number among the inputs": reference('return {"y": inputs["factor"] * inputs["x"]}'),
+    "an element that the kernel leaves alone": ("double.py", "[:n] =", "[1:n] =", SEARCH),
     "a wrong result": ("double.py", "2 * x.view", "1 + 2 * x.view", SEARCH),
     # the command line
     "a misspelt file": (None, None, None, ("search", "duble.yaml")),
