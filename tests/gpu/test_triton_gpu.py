@@ -1,6 +1,8 @@
 """Triton kernels on a GPU: a small search of each space, and calls by `load_kernel` beside numpy."""
 
 import importlib
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -39,6 +41,39 @@ def test_a_search_finds_a_right_configuration(kernel, folder: Folder):
     )
     assert found.returncode == 0, found.stderr
     assert "wrong" not in (found.stdout + found.stderr).lower()
+
+
+@pytest.mark.parametrize("kernel", ["triton_matmul", "triton_attention"])
+def test_every_landmark_is_right(kernel, folder: Folder):
+    sizes = [word for name, size in SIZES[kernel].items() for word in ("--size", f"{name}={size}")]
+    found = folder.run("ladder", SPACES / f"{kernel}.yaml", "--device", "cuda:0", "--json", *sizes)
+    assert found.returncode == 0, found.stderr
+    statuses = {step["step"]: (step["status"], step["detail"]) for step in json.loads(found.stdout)}
+    assert {name: what for name, what in statuses.items() if what[0] not in ("ok", "pruned")} == {}
+
+
+def test_a_kernel_with_scratch_memory_is_called_from_several_streams(folder: Folder):
+    torch = pytest.importorskip("torch")
+    text = (SPACES / "triton_matmul.yaml").read_text().replace("../kernels", str(SPACES.parent / "kernels"))
+    text = re.sub(r"ALGORITHM: \[.*?\]", "ALGORITHM: [persistent]", text)
+    text = text.replace("{ALGORITHM: pointers, ", "{ALGORITHM: persistent, ")
+    text = re.sub(r"^landmarks:.*?(?=^arguments:)", "", text, flags=re.MULTILINE | re.DOTALL)
+    folder.space.write_text(text)
+    sizes = [word for name in "mnk" for word in ("--size", f"{name}=256")]
+    found = folder.run("search", folder.space, "--device", "cuda:0", "--budget", "2", "--quiet", *sizes)
+    assert found.returncode == 0, found.stderr
+    kernel = load_kernel("triton_matmul", cache=folder.path / "cache")
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    a, b = (torch.randn(272, 272, device="cuda", dtype=torch.float16) for _ in range(2))
+    torch.cuda.synchronize()
+    results = []
+    for _ in range(20):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                results.append(kernel(a, b))
+    torch.cuda.synchronize()
+    for result in results:
+        torch.testing.assert_close(result, torch.matmul(a, b), rtol=0.01, atol=0.05)
 
 
 def test_a_loaded_kernel_computes_what_numpy_does(folder: Folder):
