@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.text import count_text
 from autotune.errors import InputError
 
+if TYPE_CHECKING:  # these load numpy
+    from autotune.interop import Recording
+    from autotune.space import SpaceSpec
+
 EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device 'NVIDIA A100'"
+NEXT_STEPS = (
+    "Imported results are not verified, so `autotune best` ignores them. `autotune search` and `autotune "
+    "adopt` start from them and store what they verify; `autotune compare KERNEL --imported FILE` shows them "
+    "beside the cache."
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +47,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Record imported results as journals and print imported spaces."""
-    from dataclasses import replace
-
-    from autotune.cli._interop import NEXT_STEPS, imported_json, imported_text, space_text
     from autotune.interop import journals, read_recordings, read_t1
 
     spaces = {path: read_t1(path) for path in parsed.files}
@@ -58,3 +67,44 @@ def run(parsed: argparse.Namespace) -> None:
         emit([imported_json(*one) for one in done])
     elif done:
         emit("\n".join((*(imported_text(*one) for one in done), NEXT_STEPS)))
+
+
+def imported_text(recording: Recording, journal: Path) -> str:
+    """Say how many results there are, how many succeeded, which is best, and where they were recorded."""
+    timed = sum(result.time_ms is not None for result in recording.results)
+    best = recording.best
+    found = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none has a time"
+    return (
+        f"{recording.kernel} on {recording.device}: {count_text(len(recording.results), 'result')}, "
+        f"{timed:,} with a time; {found}; recorded in {journal}"
+    )
+
+
+def imported_json(recording: Recording, journal: Path) -> dict[str, Any]:
+    """The same for scripts, as JSON values."""
+    best = recording.best
+    return {
+        "kernel": recording.kernel,
+        "device": recording.device,
+        "sizes": recording.sizes,
+        "results": len(recording.results),
+        "timed": sum(result.time_ms is not None for result in recording.results),
+        "best": {"config": dict(best.config), "time_ms": best.time_ms} if best else None,
+        "journal": str(journal),
+    }
+
+
+def space_text(spec: SpaceSpec) -> str:
+    """Write as YAML what a T1 input has of a space file: parameters, constraints and default."""
+    import yaml
+
+    sections = {
+        "schema": 1,
+        "kernel": spec.kernel,
+        "parameters": {parameter.name: list(parameter.values) for parameter in spec.parameters},
+        "constraints": [constraint.text for constraint in spec.constraints],
+        "default": dict(spec.default),
+    }
+    if not spec.constraints:
+        del sections["constraints"]
+    return yaml.safe_dump(sections, sort_keys=False, default_flow_style=None, width=110).rstrip()

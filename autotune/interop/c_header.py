@@ -203,10 +203,7 @@ class _Tables:
             first = len(self.tables["point"])
             for sizes, choices in points:
                 self._add_point(record, target.device, dtype, sizes, choices)
-            count = len(self.tables["point"]) - first
-            if count:
-                text = f"{number}, {dtype_number}, AUTOTUNE_{tier.name}, {first}, {count}"
-                self.tables["run"].append(text)
+            self._end_run(number, dtype_number, tier, first)
 
         for record in target.records:
             own = [entry for entry in record.entries if entry.dtype == dtype]
@@ -272,10 +269,7 @@ class _Tables:
                     _Choice(config, number, None), NEVER if text is None else text, row.cost(config)
                 )
             self._end_point(entry.sizes, first)
-        count = len(self.tables["point"]) - first_point
-        if count:
-            run = f"{number}, {dtype_number}, AUTOTUNE_{Tier.INTERPOLATED.name}, {first_point}, {count}"
-            self.tables["run"].append(run)
+        self._end_run(number, dtype_number, Tier.INTERPOLATED, first_point)
 
     def _add_row(self, choice: _Choice, text: str, cost: float = 0.0) -> None:
         """Add a configuration that may run under a condition in C."""
@@ -292,6 +286,12 @@ class _Tables:
         logs = ", ".join(repr(log2(sizes[name])) for name in self.sizes)
         exact = ", ".join(f"{sizes[name]}LL" for name in self.sizes)
         self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(rows) - first}")
+
+    def _end_run(self, number: int, dtype_number: int, tier: Tier, first: int) -> None:
+        """Add the run of points, if there are any, that begins at `first`."""
+        count = len(self.tables["point"]) - first
+        if count:
+            self.tables["run"].append(f"{number}, {dtype_number}, AUTOTUNE_{tier.name}, {first}, {count}")
 
     def _order(self, dtype: str, scope: Sequence[KnownDevice], sizes: Sizes) -> list[_Choice]:
         """The configurations in the order in which a tier tries them, each with the device it is best on."""
