@@ -74,7 +74,7 @@ def steers(array: str, body: str) -> bool:
         found = {
             match[1]
             for match in re.finditer(r"(?<![\w.])(\w+)(?:\.\w+)?\s*[-+*]?=(?!=)\s*([^;]*)", body)
-            if read.search(match[2])
+            if read.search(_value_part(match[2]))
         }
         if found <= names:
             break
@@ -82,6 +82,16 @@ def steers(array: str, body: str) -> bool:
     loops = [body[match.end() : closing(body, match.end() - 1)] for match in _LOOP.finditer(body)]
     places = [body[match.end() : closing(body, match.start())] for match in re.finditer(r"\[", body)]
     return any(read.search(place) and not set("%&") & set(place) for place in (*places, *loops))
+
+
+def _value_part(text: str) -> str:
+    """What is assigned: the text up to a bracket that it does not open, as at the end of a loop's head."""
+    depth = 0
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return text[:position]
+    return text
 
 
 def indices_of(array: str, body: str) -> Iterator[str]:
