@@ -105,7 +105,8 @@ def test_a_block_for_each_row_makes_a_grid_of_rows(row):
     )
     assert (found.grid, found.block) == (("rows",), ("WG",))
     assert [item.shape for item in found.arguments[:3]] == [("rows", "cols"), ("cols",), ("rows",)]
-    assert [item.fill for item in found.arguments[:2]] == ["uniform: [-1, 1]"] * 2  # no loop's step reads them
+    fills = [item.fill for item in found.arguments[:2]]
+    assert fills == ["uniform: [-1, 1]"] * 2  # the loop's step reads neither
 
 
 def test_an_axis_without_blocks_is_not_in_the_grid():
