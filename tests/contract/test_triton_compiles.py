@@ -10,8 +10,9 @@ from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source
 from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
-from autotune.compilers.triton_binary import completed, unpack
+from autotune.compilers.triton_binary import completed, scratch_bytes, scratch_name, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
+from autotune.core.records import Launch
 from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
@@ -122,6 +123,21 @@ def test_too_much_shared_memory_is_known_before_a_launch():
         LaunchError, match="too much shared memory: 262,144 bytes in a block, at most 232,448"
     ):
         cuda_compiler("sm_90", TRITON).compile(text, (), ("f('*fp32:16', num_warps=32)",))
+
+
+@pytest.mark.parametrize(("name", "needed"), [("sm_80", 0), ("sm_90", 2 * 128)])
+def test_descriptors_are_in_scratch_memory_where_the_hardware_has_them(name, needed):
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x, y):\n"
+        "    source = tl.make_tensor_descriptor(x, [64, 64], [64, 1], [16, 64])\n"
+        "    target = tl.make_tensor_descriptor(y, [64, 64], [64, 1], [16, 64])\n"
+        "    target.store([0, 0], source.load([0, 0]))\n"
+    )
+    entry = "f('*fp16:16', '*fp16:16')"
+    (kernel,) = unpack(cuda_compiler(name, TRITON).compile(text, (), (entry,))).values()
+    step = Launch(entry, (10, 1, 1), (1, 1, 1), 0, ("x", "y"))
+    assert scratch_bytes(step, kernel) == 10 * needed
+    assert (scratch_name(step) in completed(step, kernel).arguments) is bool(needed)
 
 
 def test_arguments_of_another_size_are_refused():
