@@ -27,6 +27,7 @@ from autotune.analysis.bottleneck import (
     verdict,
 )
 from autotune.analysis.counting import count_instructions
+from autotune.analysis.hardware_counters import hardware_counters, why_not
 from autotune.analysis.known_times import known_times
 from autotune.analysis.transfers import array_bytes, call_transfer_ms
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
@@ -39,7 +40,6 @@ from autotune.errors import CompileError, InputError, SetupError
 from autotune.evaluation.device_process import sample
 from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance, work
-from autotune.evaluation.profiler import find_profiler
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
 from autotune.serving.ceilings import Ceiling, known_ceilings
@@ -98,6 +98,7 @@ class Diagnosis:
     variants_ms: Mapping[str, float] = field(default_factory=dict)
     littles_law: LittlesLaw | None = None
     machine_code: MachineCode | None = None
+    hardware_counters: Mapping[str, float] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
@@ -197,7 +198,8 @@ class _Examination:
             variants_ms=variants,
             littles_law=littles_law(self._device, self._ceilings, warps or 0, in_flight),
             machine_code=self._machine_code(binary),
-            missing=(*self._missing, *self._without_profiler()),
+            hardware_counters=self._hardware_counters(binary),
+            missing=tuple(self._missing),
             advice=advice_from(trial.config, known_times(self._task, cache), run_ms),
         )
 
@@ -367,13 +369,14 @@ class _Examination:
             return None
         return found.get(binary.symbol(self._main.entry))
 
-    def _without_profiler(self) -> list[str]:
-        """What a profiler would add, if it cannot be used."""
+    def _hardware_counters(self, binary: Binary) -> dict[str, float]:
+        """Those that Nsight Compute reads; none where it is not installed or not allowed."""
+        self._stage("reading hardware counters")
         try:
-            find_profiler("ncu", self._task.address)
-        except InputError as error:
-            return [f"no hardware counters: {str(error).removeprefix('--profile ncu: ')}"]
-        return ["hardware counters: `autotune run --profile ncu` shows those of Nsight Compute"]
+            return hardware_counters(self._task, binary, self._problem)
+        except (InputError, SetupError) as error:
+            self._missing.append(why_not(error))
+            return {}
 
     def _stage(self, text: str) -> None:
         self._context.observer.stage(Stage(text))

@@ -67,6 +67,7 @@ def diagnosis_text(found: Diagnosis) -> str:
 
 def _evidence(found: Diagnosis) -> Iterator[str]:
     from autotune.analysis.bottleneck import use_text
+    from autotune.analysis.hardware_counters import counters_text
 
     yield from (f"use        {use_text(use)}" for use in found.uses)
     if found.launch_ms is not None:
@@ -94,6 +95,8 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
             f"{counts.shared_passes:,.0f} passes of shared memory ({counts.conflict_degree:.2f} times the "
             f"least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
         )
+    if found.hardware_counters:
+        yield f"counters   {counters_text(found.hardware_counters)}"
     code = found.machine_code
     if code is not None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())

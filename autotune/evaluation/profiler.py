@@ -26,13 +26,17 @@ _OWN_PLACES = {"ncu": "nsight-compute/*", "nsys": "nsight-systems/*/bin"}
 
 @dataclass(frozen=True)
 class Profiler:
-    """A profiler for one device; `name` is ncu or nsys, `program` its path."""
+    """A profiler for one device; `name` is ncu or nsys, `program` its path.
+
+    With `metrics`, ncu counts these alone, and what it says is their table, as CSV.
+    """
 
     name: str
     program: str
     address: Address
     reference: Path
     environment: Mapping[str, str]
+    metrics: tuple[str, ...] = ()
 
     def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
         """Run the launches of a configuration once; return what the profiler says of them.
@@ -61,18 +65,21 @@ class Profiler:
         if failure is not None:
             raise SetupError(f"{self.name}: {failure.status.value}: {failure.detail}")
         if code != 0 or not report.is_file():
-            last = said.strip().splitlines()[-1:] or [f"exit code {code}"]
-            raise SetupError(f"{self.name} wrote no report: {last[0]}")
+            lines = said.strip().splitlines() or [f"exit code {code}"]
+            reason = next((line for line in lines if "ERR_" in line), lines[-1])
+            raise SetupError(f"{self.name} wrote no report: {reason}")
         return said if self.name == "nsys" else self._details(report)
 
     def _command(self, report: Path) -> tuple[str, ...]:
         file = str(report.absolute())
         if self.name == "ncu":
-            return self.program, "--force-overwrite", "--export", file
+            chosen = ("--metrics", ",".join(self.metrics)) if self.metrics else ()
+            return self.program, "--force-overwrite", *chosen, "--export", file
         return self.program, "profile", "--trace=cuda", "--force-overwrite=true", "--stats=true", "-o", file
 
     def _details(self, report: Path) -> str:
-        command = [self.program, "--import", str(report), "--page", "details"]
+        page = ("raw", "--csv", "--print-units", "base") if self.metrics else ("details",)
+        command = [self.program, "--import", str(report), "--page", *page]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 

@@ -61,6 +61,11 @@ def test_a_profiler_that_writes_nothing_is_told_with_its_last_words(profile):
         profile("ncu", "echo no permission; exit 1")
 
 
+def test_a_permission_that_is_missing_is_what_is_told(profile):
+    with pytest.raises(SetupError, match="wrote no report: ==ERROR== ERR_NVGPUCTRPERM"):
+        profile("ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; echo more; exit 1")
+
+
 def test_a_launch_that_fails_is_told(profile):
     with pytest.raises(SetupError, match="ncu: launch_error: the source has no entry 'double'"):
         profile("ncu", kernel="def other():\n    pass\n")

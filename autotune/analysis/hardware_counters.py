@@ -1,0 +1,96 @@
+"""What the hardware counts of a run, read by Nsight Compute where it is installed and allowed."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from autotune.core.trials import Binary
+from autotune.devices import cold_environment
+from autotune.errors import InputError, SetupError
+from autotune.evaluation.profiler import Profiler, find_profiler
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.processes.temporary_folder import scratch_folder
+from autotune.tuning.task import TuningTask
+
+_TIME = "gpu__time_duration.sum"
+_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+_SECTORS = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{}.ratio"
+# Totals add up over the launches of a run; other figures are means, weighted by the launches' times.
+_TOTALS = {
+    "DRAM bytes": "dram__bytes.sum",
+    "L2 bytes": "lts__t_bytes.sum",
+    "shared-memory bank conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    "local sectors loaded": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    "local sectors stored": "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+}
+_MEANS = {
+    "sectors per load": _SECTORS.format("ld"),
+    "sectors per store": _SECTORS.format("st"),
+    "active threads": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "issue slots used, %": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "achieved occupancy, %": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "warps waiting for global memory": _STALLED.format("long_scoreboard"),
+    "warps waiting for shared memory": _STALLED.format("short_scoreboard"),
+    "warps waiting at barriers": _STALLED.format("barrier"),
+    "warps waiting for arithmetic units": _STALLED.format("math_pipe_throttle"),
+}
+
+
+def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance) -> dict[str, float]:
+    """What the hardware counts of one run, by what it means.
+
+    Raises:
+        InputError: Nsight Compute is not installed, or cannot profile the device.
+        SetupError: It may not count on this machine, or the launch fails.
+    """
+    program = find_profiler("ncu", task.address)
+    with scratch_folder() as scratch:
+        metrics = (_TIME, *_TOTALS.values(), *_MEANS.values())
+        environment = cold_environment(scratch)
+        profiler = Profiler("ncu", program, task.address, task.spec.reference, environment, metrics)
+        return read_counters(profiler.run(binary, problem, Path(scratch) / "counters.ncu-rep"))
+
+
+def read_counters(text: str) -> dict[str, float]:
+    """The counters in the table that Nsight Compute writes: a head, units, and a row for each launch.
+
+    A counter that the device does not have is left out. Raises SetupError for any other text.
+    """
+    rows = list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))[1:]
+    launches = [{name: _number(value) for name, value in row.items() if name} for row in rows]
+    time = sum(row.get(_TIME) or 0.0 for row in launches)
+    if not time:
+        raise SetupError("ncu: its table has no launch")
+    found: dict[str, float] = {}
+    for meaning, name in _TOTALS.items():
+        values = [value for row in launches if (value := row.get(name)) is not None]
+        found |= {meaning: sum(values)} if values else {}
+    for meaning, name in _MEANS.items():
+        weighted = [value * (row[_TIME] or 0.0) for row in launches if (value := row.get(name)) is not None]
+        found |= {meaning: sum(weighted) / time} if weighted else {}
+    return found
+
+
+def why_not(error: InputError | SetupError) -> str:
+    """One line that says why there are no counters, and what to do where permission is missing."""
+    text = str(error).removeprefix("--profile ncu: ")
+    if "ERR_NVGPUCTRPERM" not in text:
+        return f"no hardware counters: {text}"
+    return (
+        "no hardware counters: the driver keeps them for administrators (ERR_NVGPUCTRPERM); "
+        "its option NVreg_RestrictProfilingToAdminUsers=0 allows them"
+    )
+
+
+def counters_text(counters: Mapping[str, float]) -> str:
+    """The counters on one line."""
+    return ", ".join(f"{meaning} {value:,.4g}" for meaning, value in counters.items())
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        return float((value or "").replace(",", ""))
+    except ValueError:
+        return None
