@@ -2,8 +2,9 @@
  * and these are here, in the place of ThreadSanitizer's own, which knows nothing of blocks and takes a hundred times as
  * long. threads.h includes this, and tells it of barriers, fences and atomics.
  *
- * For every four bytes of global and shared memory it keeps the last write and the last reads of two threads. Two
- * accesses by different threads, one of them a write and not both atomic, race unless one of these is between them:
+ * For every four bytes of global and shared memory it keeps the last write, the last atomic and the last reads of two
+ * threads. Two accesses by different threads, one of them a write and not both atomic, race unless one of these is
+ * between them:
  *   - the start of a launch, a barrier of the block, a barrier of the warp that both took part in
  *   - a fence and then an atomic of the first thread (or of one that a barrier has brought up to date with it), and
  *     later an atomic and then a fence of the second. Which memory the atomics are on does not matter
@@ -22,7 +23,8 @@ struct access_t {
     bool is_atomic;
 };
 
-struct cell_t { access_t write, reads[2]; };
+enum slot_t { WRITE, CHANGE, READ, OTHER_READ, SLOTS }; /* a change is atomic, and hides no write before it */
+struct cell_t { access_t last[SLOTS]; };
 
 static unsigned int now = 1, launch_time, block_time; /* events so far; at the last launch, at the block's last barrier */
 /* By thread: its last fence, and what others may see of it. By block: what they may see of all its threads, and which
@@ -119,23 +121,19 @@ UNWATCHED void record(const void *address, size_t size, bool is_write, bool is_a
         cell_t *cell = (is_shared ? shared_cells : global_cells) + at / 4;
         access_t own = access;
         own.bytes = ((1 << bytes) - 1) << at % 4;
-        for (access_t *before = &cell->write; before < &cell->reads[is_write ? 2 : 0]; before++) {
+        for (access_t *before = cell->last; before < cell->last + (is_write ? SLOTS : READ); before++) {
             if (!before->thread || !(before->bytes & own.bytes) || (before->is_atomic && is_atomic) ||
                 (is_shared && (before->thread - 1) / count != block) || is_before(before))
                 continue;
             const char *const kinds[2][2] = {{"read", "atomic read"}, {"write", "atomic write"}};
             printf("RACE: %s at %x and %s at %x\n", kinds[is_write][is_atomic], own.code,
-                   kinds[before == &cell->write][before->is_atomic], before->code);
+                   kinds[before < cell->last + READ][before->is_atomic], before->code);
             fflush(stdout);
             _exit(FOUND);
         }
-        if (is_write)
-            cell->write = own;
-        else {
-            if (cell->reads[0].thread != own.thread)
-                cell->reads[1] = cell->reads[0];
-            cell->reads[0] = own;
-        }
+        if (!is_write && cell->last[READ].thread != own.thread)
+            cell->last[OTHER_READ] = cell->last[READ];
+        cell->last[!is_write ? READ : is_atomic ? CHANGE : WRITE] = own;
     }
 }
 

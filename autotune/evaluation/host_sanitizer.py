@@ -222,7 +222,8 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
                 steps.append(f"{values[array.name]} = autotune::array({path}, {_size_bytes(array)}ul);")
         values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
         for launch in problem.launches:
-            call = f"{launch.entry}({', '.join(values[name] for name in launch.arguments)});"
+            arguments = ", ".join(values[name] for name in launch.arguments)
+            call = f"({launch.entry})({arguments});"  # never a function of threads.h with this name
             grid, block = (
                 ", ".join(f"{extent}u" for extent in shape) for shape in (launch.grid, launch.block)
             )

@@ -59,6 +59,12 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
         ("", "", None, ""),
         ("BARRIER();", "", WRONG, r"a race: write in last_sum \(last.cu:8\) and read in last_sum"),
         ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        (
+            "more[i] = 0;",
+            "more[i] = 0; ATOMIC_ADD(more, 0);",
+            WRONG,
+            r"a race: atomic write in last_sum \(last.cu:9\) and write in last_sum \(last.cu:9\)",
+        ),
         ("MEMORY_FENCE();", "", WRONG, r"a race: .*write in last_sum \(last.cu:15\)"),
         ("k < 32", "k <= 32", BOUNDS, r"index 32 out of bounds for type .* \(last.cu:14\)"),
         (
