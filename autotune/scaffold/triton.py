@@ -55,14 +55,21 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
 
 
 def _first(functions: Mapping[str, ast.FunctionDef], tree: ast.Module) -> str:
-    """The first kernel that is tuned, else launched, else defined."""
+    """The first kernel that is tuned, else launched, else defined and not called by others."""
     tuned = (
         name
         for name, one in functions.items()
         if any(decorator_name(item) == "autotune" for item in one.decorator_list)
     )
     launched = (name for name in functions if grids(tree, name))
-    return next(tuned, None) or next(launched, None) or next(iter(functions))
+    called = {
+        node.func.id
+        for one in functions.values()
+        for node in ast.walk(one)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    whole = (name for name in functions if name not in called)
+    return next(tuned, None) or next(launched, None) or next(whole, None) or next(iter(functions))
 
 
 class _Writer:
@@ -112,7 +119,10 @@ class _Writer:
             if what in ("load", "store", "make_block_ptr", "make_tensor_descriptor") or what.startswith(
                 "atomic"
             ):
-                base = _base(node.args[0], started, assigned, 8)
+                # `descriptor.load(places)`, or `tl.load(pointer)`
+                base = _base(node.func.value, started, assigned, 8) or _base(
+                    node.args[0], started, assigned, 8
+                )
                 kinds = {"load": {"in"}, "store": {"out"}}.get(
                     what, {"in", "out"} if "atomic" in what else set()
                 )

@@ -51,3 +51,16 @@ def test_a_kernel_in_triton_without_a_list_gets_usual_values(tmp_path):
         ("n", "int32"),
     ]
     assert spec.launch[0].grid == ("ceil_div(n, BLOCK)",)
+
+
+def test_arrays_behind_descriptors_and_functions_of_a_kernel_are_told(tmp_path):
+    source = tmp_path / "copy.py"
+    source.write_text(
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef place(step, BLOCK: tl.constexpr):\n"
+        "    return step * BLOCK\n@triton.jit\ndef copied(x, y, n, BLOCK: tl.constexpr):\n"
+        "    source = tl.make_tensor_descriptor(x, [n], [1], [BLOCK])\n"
+        "    target = tl.make_tensor_descriptor(y, [n], [1], [BLOCK])\n"
+        "    at = place(tl.program_id(0), BLOCK)\n    target.store([at], source.load([at]))\n"
+    )
+    made = scaffold_triton(source, "copy")
+    assert (made.entry, made.roles) == ("copied", {"x": "in", "y": "out"})
