@@ -257,6 +257,8 @@ def inlined(body: str, code: str) -> str:
     """A kernel's body with the functions that only return an expression written out."""
     returning = re.findall(r"\b(\w+)\s*\(([^(){};]*)\)\s*\{\s*return\s+([^;{}]+);\s*\}", code)
     for name, parameters, formula in returning:
+        if re.search(rf"\b{name}\s*\(", formula):  # an overload of itself, or a recursion
+            continue
         names = [WORD.findall(part)[-1] for part in parameters.split(",") if WORD.findall(part)]
         start = 0
         while match := re.compile(rf"\b{name}\s*\(").search(body, start):
@@ -268,7 +270,7 @@ def inlined(body: str, code: str) -> str:
             values = {word: f"({text})" for word, text in zip(names, given, strict=True)}
             text = _with_values(formula, values)
             body = f"{body[: match.start()]}({text}){body[end + 1 :]}"
-            start = match.start() + 1 if name in formula else match.start()
+            start = match.start()
             if len(body) > 200_000:
                 return body
     return body

@@ -194,8 +194,14 @@ def _kernel(
         block or (launches[0].block if launches and "blockDim" not in body else ()),
         body,
         tuple(item for item in template if item.kind != "type"),
-        {word: types.stand_in(word) for word in unknown},
+        {word: types.stand_in(word) for word in unknown} | _replaced_types(dialect, arguments),
     )
+
+
+def _replaced_types(dialect: str, arguments: Iterable[KernelArgument]) -> dict[str, str]:
+    """Types that kernels of OpenCL must not take, although some compilers accept them."""
+    has_size = any(argument.type_name == "size_t" and not argument.is_pointer for argument in arguments)
+    return {"size_t": "ulong"} if dialect == "opencl" and has_size else {}
 
 
 def _alternatives_removed(arguments: Iterable[str]) -> list[str]:

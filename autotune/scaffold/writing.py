@@ -155,12 +155,12 @@ def _stand_in(guess: Guess) -> list[str]:
 
 
 def _types(source: Source, kernel: FoundKernel) -> list[str]:
-    """Definitions of the types that the source leaves to its user."""
+    """Definitions of the types that the source leaves to its user, or that its compiler refuses."""
     if not kernel.types:
         return []
     options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in kernel.types.items())
     language = "opencl" if source.dialect == "opencl" else "cuda"
-    return ["compiler_options:", f"  {language}: {{{options}}}  # types that the source does not define"]
+    return ["compiler_options:", f"  {language}: {{{options}}}  # types that the compiler does not take"]
 
 
 def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:

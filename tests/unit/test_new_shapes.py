@@ -4,6 +4,7 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
+from autotune.scaffold.extents import inlined
 
 
 def arguments(text, file="kernel.cl"):
@@ -278,3 +279,10 @@ def test_bytes_that_index_a_histogram_are_random():
         """
     )
     assert "fill: {integers: [0, 255]}" in found["data"]
+
+
+def test_a_function_that_calls_its_namesake_is_left_as_it_is():
+    code = (
+        "__device__ float exp(int i) { return exp((float)i); } __device__ int twice(int i) { return 2 * i; }"
+    )
+    assert inlined("y[twice(twice(i))] = exp(i);", code) == "y[(2 * ((2 * (i))))] = exp(i);"

@@ -310,6 +310,11 @@ def test_a_type_whose_variables_are_shifted_or_masked_is_one_of_whole_numbers(bo
     assert found.kernel.types == {"Key": meaning}
 
 
+def test_a_number_of_type_size_t_is_passed_to_opencl_as_an_unsigned_long():
+    found = made(kernel("y[0] = n;", "__global float *y, const size_t n", "__kernel void"))
+    assert "opencl: {-Dsize_t: \"'ulong'\"}" in found.space and "name: n, dtype: uint64" in found.space
+
+
 def test_a_formula_becomes_a_reference(tmp_path):
     text = kernel(
         "if (i < n)\n y[i] = a * (x[i] + 1.5f) - sqrtf(x[ i ]) / 2;",
