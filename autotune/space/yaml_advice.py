@@ -90,7 +90,7 @@ def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int
     if opened and error.context_mark and "but got" in problem:
         return (
             error.context_mark.line + 1,
-            f"is the {opened} closed, with a comma between all entries? {problem}",
+            f"the {opened} is not closed, or a comma is missing between two entries: {problem}",
         )
     if "mapping values are not allowed" in problem:
         return _missing_colon(lines, line) or (line, "a colon inside a value; put the value in quotes")
