@@ -235,6 +235,8 @@ class IndexBounds:
         changed = re.search(rf"(?<![\w.]){name}\s*(?:[-+*]=|\+\+)|\+\+{name}\b", self._body) is not None
         below = [guard + Bound.of(-1) for guard in guards if guard is not None]
         sized = [guard for guard in below if self._launch.sizes & set(WORD.findall(self._launch.text(guard)))]
+        if len(set(sized)) > 1 and len(set(values)) > 1:  # set anew for another array: which bound is whose?
+            return None
         if sized or (changed and below):
             return sized[-1] if sized else sum(dict.fromkeys(below), Bound())
         bounds = [self.of(expression_tree(text), depth - 1) for text in dict.fromkeys(values)]

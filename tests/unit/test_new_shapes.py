@@ -110,6 +110,24 @@ def test_a_block_for_each_row_makes_a_grid_of_rows(row):
     assert fills == ["uniform: [-1, 1]"] * 2  # the loop's step reads neither
 
 
+def test_a_variable_that_is_set_anew_does_not_mix_its_bounds():
+    found = arguments(
+        """
+        __kernel void transpose(__global float *out, __global const float *in, int width, int height)
+        {
+            __local float tile[TILE][TILE + 1];
+            int x = get_group_id(0) * TILE + get_local_id(0), y = get_group_id(1) * TILE + get_local_id(1);
+            if (x < width && y < height) tile[get_local_id(1)][get_local_id(0)] = in[y * width + x];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            x = get_group_id(1) * TILE + get_local_id(0);
+            y = get_group_id(0) * TILE + get_local_id(1);
+            if (x < height && y < width) out[y * height + x] = tile[get_local_id(0)][get_local_id(1)];
+        }
+        """
+    )
+    assert "shape: [height, width]" in found["in"] and "shape: [width, height]" in found["out"]
+
+
 def test_an_axis_without_blocks_is_not_in_the_grid():
     found = made(
         """
