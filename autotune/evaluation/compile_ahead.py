@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import Future, as_completed, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -69,7 +69,7 @@ class CompileAhead:
             if len(pending) < self.count:
                 continue
             yield from self._drain(pending) if self.shares_cores else (pending.popleft(),)
-        yield from self._drain(pending) if self.shares_cores else pending
+        yield from self._drain(pending) if self.shares_cores else self._in_turn(pending)
 
     def begin(self, config: Config) -> Ready:
         """Look up the trial of a configuration, or begin to compile it."""
@@ -92,6 +92,24 @@ class CompileAhead:
             return not trial.by_machine
         measurement = trial.measurement
         return measurement is not None and not (self._scoring.needs_energy and measurement.energy_j is None)
+
+    def _in_turn(self, pending: deque[Ready]) -> Iterator[Ready]:
+        """Yield what is pending, each once it is compiled; say how many are wherever that has to wait."""
+        compilations = [ready.compilation for ready in pending if ready.compilation is not None]
+
+        def tell() -> None:
+            done = sum(compilation.done() for compilation in compilations)
+            self._on_stage(Stage("compiling", done, len(compilations)))
+
+        for ready in pending:
+            if ready.compilation is not None:
+                if not ready.compilation.done():
+                    tell()
+                    wait([ready.compilation])
+                    tell()
+                elif ready.compilation is compilations[0]:
+                    tell()
+            yield ready
 
     def _drain(self, pending: deque[Ready]) -> Iterator[Ready]:
         """Wait for all pending compilations, then yield them."""
