@@ -137,9 +137,7 @@ def tune_kernel(
     results = [_row(trial, request, metrics) for trial in found.trials]
     env = _environment(found, results, names, is_higher_better, time.perf_counter() - began)
     if not quiet:
-        keys = [*tune_params, names, *(metrics or ())]
-        print(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {names}:")  # noqa: T201 - as Kernel Tuner does
-        print(util.get_config_string(env["best_config"], keys))  # noqa: T201
+        _print_best(env["best_config"], names, [*tune_params, names, *(metrics or ())])
         if verbose:
             print(f"journal {found.journal}; best kept in {found.cache_file}")  # noqa: T201
     return results, env
@@ -203,6 +201,12 @@ def run_kernel(
                 raise SetupError(f"{kernel_name}: {left.status.value}: {left.detail}")
             found = {name: read_and_remove(path) for name, path in left.items()}
             return request.arguments.outputs(found, dict(params))
+
+
+def _print_best(best: Mapping[str, Any], objective: str, keys: Sequence[str]) -> None:
+    """Print what Kernel Tuner prints at the end."""
+    print(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {objective}:")  # noqa: T201
+    print(util.get_config_string(best, keys))  # noqa: T201
 
 
 def _refuse(platform: int, texmem_args: Any, objectives: Any, smem_args: Any) -> None:

@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,8 @@ from autotune.kernel_tuner.parameters import (
     read_restrictions,
 )
 from autotune.space.functions import Functions, Values
-from autotune.space.spec import Constraint, SpaceSpec
+from autotune.space.recorded import bare_spec
+from autotune.space.spec import Constraint
 
 RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
 _DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
@@ -107,27 +108,19 @@ def read_request(
     default = Config({one.name: one.values[0] for one in parameters.listed})
     sizes = _sizes(problem_size, known)
     shown = source_of_text(source(default), f"{kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}")
-    spec = SpaceSpec(
+    spec = replace(
+        bare_spec(re.sub(r"\W+", "_", kernel_name).strip("_"), parameters.listed, default, sizes),
         path=Path(f"tune_kernel({kernel_name!r})"),
         sha256=hashlib.sha256(repr((parameters.given, constraints)).encode()).hexdigest(),
-        kernel=re.sub(r"\W+", "_", kernel_name).strip("_"),
         dialect=dialect,
         source=shown.path,
         reference=Path("answer"),
-        sizes={"default": sizes},
-        verify_sizes=(),
-        dtypes=("float32",),
-        parameters=parameters.listed,
         constraints=tuple(Constraint(one, 1) for one in constraints),
-        derived={},
-        default=default,
-        landmarks=(),
         arguments=known.specs,
         launch=_launches(kernel_name, known, bool(smem_args)),
         compiler_options={dialect: _options(compiler_options)},
         rtol=RTOL,
         atol=repr(float(atol)),
-        work={},
         functions=functions,
     )
     contents = _contents(known, answer)
