@@ -48,7 +48,6 @@ class ParallelEvaluator(Evaluator):
         self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
         self._under_way: set[Config] = set()  # all of these
         self._ended: list[Trial] = []  # to be collected
-        self._is_spent = False
 
     @property
     def devices(self) -> int:
@@ -68,7 +67,6 @@ class ParallelEvaluator(Evaluator):
         self._ended += [known[config] for config in configs if config in known]
         affordable = self._charge(fresh)
         self._start(affordable)
-        self._is_spent |= len(affordable) < len(fresh)
 
     def collect(self) -> list[Trial]:
         """Wait for trials that have ended since the last call; raises BudgetSpent after the last one."""
