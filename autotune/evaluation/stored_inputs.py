@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,11 @@ from autotune.evaluation.reference import call, call_reference, load_function
 from autotune.evaluation.work_item import Array, StoredArray
 from autotune.processes.child import Child
 from autotune.space import SpaceSpec
-from autotune.space.arguments import DATA, INPUTS
+from autotune.space.arguments import DATA, INPUTS, FilledArgument
 
 TIMEOUT_S = 600.0
 _HASHED_BYTES = 2**24  # per update of a hash
+_T = TypeVar("_T")
 
 
 class StoredInputs:
@@ -38,7 +40,7 @@ class StoredInputs:
         self._spec = spec
         self._folder = folder
         self._environment = environment
-        self._by_problem: dict[str, Mapping[str, StoredArray]] = {}
+        self._inputs: dict[str, Mapping[str, StoredArray]] = {}  # by problem
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
         self._returned: dict[
             tuple[int, str], tuple[Any, StoredArray]
@@ -47,28 +49,11 @@ class StoredInputs:
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
         """Arrays by argument name; raises InputError for a wrong file, SetupError for a wrong `inputs`."""
-        fills = {item.name: item for item in self._spec.arguments if item.fill is not None}
-        files = {name: item for name, item in fills.items() if item.fill and item.fill.kind == "file"}
-        returned = {
-            name: item.dtype for name, item in fills.items() if item.fill and item.fill.kind == INPUTS
-        }
-        if not files and not returned:
+        declared = [item for item in self._spec.arguments if item.fill and item.fill.kind in ("file", INPUTS)]
+        if not declared:
             return {}
-        with self._lock:
-            key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, problem.data))
-            if key not in self._by_problem:
-                folder = self._folder / f"inputs-{len(self._by_problem)}"
-                folder.mkdir()
-                stored = {}
-                for name, item in files.items():
-                    path = self._spec.path.parent / str(item.fill and item.fill.arguments[0])
-                    path = Path(str(path).replace(DATA, problem.data))
-                    stored[name] = _from_file(path, name, _dtype(item.dtype, problem), folder)
-                if returned:
-                    dtypes = {name: _dtype(dtype, problem) for name, dtype in returned.items()}
-                    stored |= self._call_inputs(problem, dtypes, folder)
-                self._by_problem[key] = stored
-            return self._by_problem[key]
+        key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, problem.data))
+        return self._once(self._inputs, key, "inputs", partial(self._store_inputs, problem, declared))
 
     def expected(
         self, problem: Problem, arrays: tuple[Array, ...]
@@ -77,24 +62,47 @@ class StoredInputs:
 
         What the function raises passes through. Raises SetupError where its results do not fit the arrays.
         """
-        reference = self._spec.functions.reference
-        if reference is None:
+        if self._spec.functions.reference is None:
             return None
         drawn = tuple(array for array in arrays if array.role != "scratch")
         key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, drawn))
+        return self._once(self._results, key, "expected", partial(self._store_results, problem, drawn))
+
+    def _once(self, known: dict[str, _T], key: str, kind: str, store: Callable[[Path], _T]) -> _T:
+        """What `store` stores in a folder of its own, stored at the first time only."""
         with self._lock:
-            if key not in self._results:
-                inputs = draw_inputs(problem, drawn)
-                results = call_reference(
-                    reference, lambda _, *given: reference(*given), inputs, problem, drawn
-                )
-                declared = {array.name: array.dtype for array in drawn}
-                folder = self._folder / f"expected-{len(self._results)}"
+            if key not in known:
+                folder = self._folder / f"{kind}-{len(known)}"
                 folder.mkdir()
-                self._results[key] = tuple(
-                    (name, _stored(values, folder / name, declared[name])) for name, values in results.items()
-                )
-            return self._results[key]
+                known[key] = store(folder)
+            return known[key]
+
+    def _store_inputs(
+        self, problem: Problem, declared: Sequence[FilledArgument], folder: Path
+    ) -> Mapping[str, StoredArray]:
+        stored, dtypes = {}, {}
+        for item in declared:
+            dtype = problem.dtype if item.dtype == "DTYPE" else item.dtype
+            assert item.fill is not None
+            if item.fill.kind == INPUTS:
+                dtypes[item.name] = dtype
+            else:
+                path = self._spec.path.parent / str(item.fill.arguments[0])
+                path = Path(str(path).replace(DATA, problem.data))
+                stored[item.name] = _from_file(path, item.name, dtype, folder)
+        return stored | self._call_inputs(problem, dtypes, folder) if dtypes else stored
+
+    def _store_results(
+        self, problem: Problem, drawn: tuple[Array, ...], folder: Path
+    ) -> tuple[tuple[str, StoredArray], ...]:
+        reference = self._spec.functions.reference
+        assert reference is not None
+        inputs = draw_inputs(problem, drawn)
+        results = call_reference(reference, lambda _, *given: reference(*given), inputs, problem, drawn)
+        declared = {array.name: array.dtype for array in drawn}
+        return tuple(
+            (name, _stored(values, folder / name, declared[name])) for name, values in results.items()
+        )
 
     def trusted(self, data_key: str) -> str:
         """The file for what trusted configurations compute on a problem's inputs."""
@@ -106,7 +114,7 @@ class StoredInputs:
         """Run the user's function `inputs`; one from a reference file runs in a child process."""
         if self._spec.functions.inputs is not None:
             found = checked_arrays(self._spec.functions.inputs(*_arguments(problem)), dtypes)
-            return {name: self._once(found[name], name, dtypes[name], folder) for name in dtypes}
+            return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(
@@ -121,7 +129,7 @@ class StoredInputs:
             child.kill()
         return stored
 
-    def _once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:
+    def _stored_once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:
         """Store an array; one that a function returns again was stored before."""
         key = (id(values), dtype)
         if key not in self._returned:
@@ -212,7 +220,3 @@ def content_sha256(values: NDArray[Any]) -> str:
     for start in range(0, math.prod(values.shape), step):
         found.update(flat[start : start + step].tobytes())
     return found.hexdigest()[:32]
-
-
-def _dtype(declared: str, problem: Problem) -> str:
-    return problem.dtype if declared == "DTYPE" else declared

@@ -118,7 +118,7 @@ def test_a_file_of_another_shape_is_told_before_anything_runs(folder):
     np.save(folder.path / "x.npy", np.arange(10))
     code, _, err = run(folder, "search", "double.yaml", "--device", "fake")
     assert code == 2
-    assert "at n=1: argument x: the data has the shape [10], the space [1]" in err
+    assert "argument x: the data has the shape [10], the space [1] (at n=1)" in err
 
 
 def test_a_file_that_is_not_there_is_told_with_its_line(folder):
