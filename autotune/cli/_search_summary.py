@@ -30,6 +30,12 @@ SHIFT = 1.3  # warn if best and default both took this many times as long, or as
 _FASTEST = 10  # how many of the fastest configurations the line `learnt` is about
 
 
+def result_line(result: Result) -> str:
+    """One line on a search that is one of several."""
+    best = f"best {result.final.median_ms:.4g} ms, {result.speedup:.3g}x over the default"
+    return f"{result.task.spec.kernel}: {best}; {_explored(result.stopping_estimate, result.objective)}"
+
+
 def result_text(result: Result) -> str:
     """The last thing a search prints: what was tried, what won, what was learnt, where it is stored."""
     task, winner, final = result.task, result.winner, result.final

@@ -6,6 +6,8 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
@@ -24,6 +26,14 @@ EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune search`."""
     opt.add_target(parser, optional=True)
+    parser.add_argument(
+        "more_spaces",
+        metavar="SPACE",
+        type=Path,
+        nargs="*",
+        help="further spaces, as in spaces/*.yaml: next is always the one with the greatest expected gain "
+        "per second; --budget is for each space, --time for all together",
+    )
     several = parser.add_mutually_exclusive_group()
     several.add_argument(
         "--cluster",
@@ -114,11 +124,16 @@ def run(parsed: argparse.Namespace) -> None:
     several = parsed.devices or parsed.cluster
     if several and (parsed.wanted or parsed.sweep or "," in (parsed.dtype or "")):
         raise InputError("autotune search: --devices and --cluster are for one problem of one space")
+    if parsed.more_spaces and (several or parsed.sweep or parsed.wanted):
+        raise InputError("autotune search: --devices, --cluster, --sweep and --wanted are for one space")
     if parsed.wanted:
         _tune_misses(parsed, options)
         return
     if parsed.space is None:
         raise InputError("autotune search: name a space, or give --wanted")
+    if parsed.more_spaces:
+        _search_spaces(parsed, options)
+        return
     if parsed.sweep or "," in (parsed.dtype or ""):
         _sweep(parsed, options)
         return
@@ -153,6 +168,25 @@ def _search_devices(parsed: argparse.Namespace, options: Options) -> Result:
         with opening as cluster:
             task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
             return search(task, options, progress, cluster=cluster)
+
+
+def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
+    """Search several spaces in turns; raises SetupError at the end if some of them failed."""
+    from autotune.cli._search_summary import result_json, result_line
+    from autotune.tuning.several_spaces import search_spaces
+
+    def show(result: Result) -> None:
+        if not parsed.json:
+            emit(result_line(result))
+
+    with opt.progress(parsed) as progress:
+        first = opt.target(parsed)
+        targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
+        results, failures = search_spaces(targets, options, progress, show)
+    if parsed.json:
+        emit([result_json(result) for result in results])
+    if failures:
+        raise SetupError(f"{len(failures)} of {len(targets)} spaces failed: {'; '.join(failures)}")
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:

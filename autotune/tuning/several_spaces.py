@@ -1,0 +1,89 @@
+"""Search several spaces in turns: next is always the one that promises most for the time that it takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from autotune.core.trials import Budget
+from autotune.errors import AutotuneError, InputError
+from autotune.tuning.context import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.result import Result
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import search
+
+FIRST_TRIALS = (
+    50  # of each space; every further part doubles its trials, because a part repeats all proposals
+)
+MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
+
+
+def search_spaces(
+    targets: Sequence[Target], options: Options, observer: Observer, on_result: Callable[[Result], None]
+) -> tuple[list[Result], list[str]]:
+    """Search all targets in parts; returns the last result of each, and why others failed.
+
+    A part takes up the trials of earlier ones from the space's journal, and so does the same command when it
+    is started again. The search ends when every space has used up its budget or promises no more.
+
+    Args:
+        targets: What to tune, each of another kernel.
+        options: How to search: trials are those of each space, seconds those of all together.
+        observer: Receives the events of all parts.
+        on_result: Called after each part.
+
+    Raises:
+        InputError: A space is wrong, or two are of the same kernel; nothing was written.
+    """
+    if options.journal is not None:
+        raise InputError("several spaces have a journal each, in runs/; leave out --journal")
+    tasks = [bind_target(target, observer.stage) for target in targets]
+    kernels = [task.spec.kernel for task in tasks]
+    if twice := next((name for name in kernels if kernels.count(name) > 1), None):
+        raise InputError(f"two of the spaces are of the kernel {twice}; search them one after the other")
+    deadline_s = math.inf if options.budget.seconds is None else time.monotonic() + options.budget.seconds
+    results: dict[int, Result] = {}
+    failures: dict[int, str] = {}
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        promises = {
+            number: promise(results.get(number), task, options.budget.trials)
+            for number, task in enumerate(tasks)
+            if number not in failures
+        }
+        number = max(promises, key=lambda number: promises[number], default=None)
+        if number is None or promises[number] <= 0:
+            break
+        try:
+            results[number] = search(tasks[number], _part(options, results.get(number), left_s), observer)
+            on_result(results[number])
+        except AutotuneError as error:
+            failures[number] = f"{kernels[number]}: {error}"
+    return [results[number] for number in sorted(results)], list(failures.values())
+
+
+def promise(result: Result | None, task: TuningTask, max_trials: int | None) -> float:
+    """The share of the best time that the next part is expected to save per second; infinite if unknown."""
+    if result is None:
+        return math.inf
+    tried = len(result.trials)
+    if tried >= min(len(task.space), math.inf if max_trials is None else max_trials):
+        return 0.0
+    gain = result.stopping_estimate.expected_improvement
+    if gain is None:
+        return math.inf
+    return gain / max(result.search_seconds, 1e-3) if gain >= MIN_GAIN else 0.0
+
+
+def _part(options: Options, earlier: Result | None, left_s: float) -> Options:
+    """The options of the next part of a space; its limits include what earlier parts used."""
+    trials = FIRST_TRIALS if earlier is None else 2 * len(earlier.trials)
+    most = options.budget.trials
+    spent_s = 0.0 if earlier is None else earlier.search_seconds
+    budget = Budget(
+        trials=trials if most is None else min(trials, most),
+        seconds=None if math.isinf(left_s) else left_s + spent_s,
+    )
+    return replace(options, budget=budget, fresh=options.fresh and earlier is None)

@@ -1,0 +1,34 @@
+"""One command that searches several spaces: each gets its share, and the same command resumes."""
+
+import json
+
+from autotune.evaluation.journal import read_trials
+
+
+def two_spaces(folder):
+    text = (folder.path / "double.yaml").read_text()
+    (folder.path / "other.yaml").write_text(text.replace("kernel: double", "kernel: other"))
+    (folder.path / "wrong.yaml").write_text(
+        text.replace("kernel: double", "kernel: wrong").replace("double.py", "w.py")
+    )
+    source = (folder.path / "double.py").read_text()
+    (folder.path / "w.py").write_text(source.replace("2 *", "3 *"))
+
+
+def test_all_spaces_are_searched_and_one_that_fails_is_named(folder):
+    two_spaces(folder)
+    spaces = ("double.yaml", "other.yaml", "wrong.yaml")
+    done = folder.run("search", *spaces, "--device", "fake", "--budget", "9")
+    assert done.returncode != 0 and "1 of 3 spaces failed: wrong: " in done.stderr
+    assert "double: best " in done.stdout and "other: best " in done.stdout
+    journals = {name: list((folder.path / "runs").glob(f"{name}.*.jsonl")) for name in ("double", "other")}
+    assert all(len(read_trials(files[0])) == 9 for files in journals.values())
+    again = folder.run("search", *spaces[:2], "--device", "fake", "--budget", "17", "--json")
+    assert again.returncode == 0, again.stderr
+    assert [(found["trials"], found["resumed"]) for found in json.loads(again.stdout)] == [(17, 9), (17, 9)]
+
+
+def test_two_spaces_of_one_kernel_would_share_a_journal(folder):
+    (folder.path / "copy.yaml").write_text((folder.path / "double.yaml").read_text())
+    done = folder.run("search", "double.yaml", "copy.yaml", "--device", "fake")
+    assert done.returncode == 2 and "two of the spaces are of the kernel double" in done.stderr
