@@ -7,19 +7,26 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from autotune.cli import main
 from autotune.tuning import task
 
 ROOT = Path(__file__).parents[1]
-settings.register_profile("untimed", deadline=None)  # other processes decide how long an example takes
-settings.load_profile("untimed")
+settings.register_profile(  # the same examples in every run, however long the machine takes for one
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
 
 KERNEL = """\
 def double(grid, block, x, y, n):
@@ -155,6 +162,14 @@ def devices_listed_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task, "_listed_devices", cache(task._listed_devices))
         yield
+
+
+def wait_until(holds, timeout_s=120):
+    """Return once a condition holds; fail if that takes longer than any loaded machine needs."""
+    deadline_s = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
 
 
 @pytest.fixture

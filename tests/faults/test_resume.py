@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from autotune.core.trials import Status
 from autotune.evaluation.journal import read_trials
+from tests.conftest import Folder, wait_until
 
 SLOW = """\
 import time
@@ -27,10 +27,7 @@ def _rows(journal: Path) -> int:
 
 def _kill_when(process, journal, rows):
     """SIGKILL the tuner alone, as soon as the journal has so many rows."""
-    deadline = time.monotonic() + 60
-    while _rows(journal) < rows and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    wait_until(lambda: _rows(journal) >= rows or process.poll() is not None)
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
@@ -48,8 +45,6 @@ def _processes_marked(mark):
 
 @pytest.mark.parametrize("engine", ["random", "optuna"])
 def test_killed_again_and_again_it_ends_as_if_never_killed(tmp_path, engine):
-    from tests.conftest import Folder
-
     folders = []
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
@@ -64,8 +59,7 @@ def test_killed_again_and_again_it_ends_as_if_never_killed(tmp_path, engine):
     mark = f"MARK={tmp_path}"
     for rows in (1, 4, 9):
         _kill_when(killed.start(*command, MARK=str(tmp_path)), journal, rows)
-        time.sleep(0.3)
-        assert not _processes_marked(mark), "a child outlived the tuner"
+        wait_until(lambda: not _processes_marked(mark))  # no child outlives the tuner
     done = killed.run(*command)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -157,8 +151,7 @@ def test_a_new_parameter_value_reuses_every_row(folder):
 def test_two_searches_do_not_write_one_journal(folder):
     folder.write(SLOW)
     running = folder.start("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
-    while _rows(folder.path / "j.jsonl") < 1:
-        time.sleep(0.01)
+    wait_until(lambda: _rows(folder.path / "j.jsonl") >= 1)
     second = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
     running.communicate()
     assert second.returncode == 2 and "another search" in second.stderr

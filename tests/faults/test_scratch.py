@@ -2,9 +2,10 @@
 
 import os
 import signal
-import time
 
 import pytest
+
+from tests.conftest import wait_until
 
 SLOW = """\
 import time
@@ -28,10 +29,9 @@ def temporary(tmp_path):
 def _started(folder, temporary, journal):
     """A search that has its folder and is at work."""
     process = folder.start(*SEARCH, journal, TMPDIR=str(temporary))
-    deadline = time.monotonic() + 60
-    while not (folder.path / journal).exists() or (folder.path / journal).read_text().count("\n") < 2:
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
+    path = folder.path / journal
+    wait_until(lambda: process.poll() is not None or (path.exists() and path.read_text().count("\n") >= 2))
+    assert process.poll() is None
     return process
 
 

@@ -26,7 +26,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "failing_space": f"{RECORDED} -o failing_T4.json",
     "gpu_faults": "--device fake --health",
     "half_precision": "--compile --only matmul_bf16 dot_f16",
-    "kills": "--kills 3",
+    "kills": "--kills 1",
     "loader": "--runs 1 --kernels 2 --gpus 2",
     "noise": "double.yaml --device fake --pairs 1 --budget 3",
     "stopping_estimate": "recorded --seeds 1",

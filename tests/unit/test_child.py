@@ -18,6 +18,7 @@ from autotune.devices import BACKENDS
 from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
 from autotune.processes.child import Child
 from autotune.processes.fork_server import fork_server, preload
+from tests.conftest import wait_until
 
 
 def add(state, number):
@@ -28,10 +29,8 @@ def sleep(state, seconds):
     time.sleep(seconds)
 
 
-def spawn_and_sleep(state, path):
-    grandchild = subprocess.Popen(["sleep", "100"])
-    path.write_text(str(grandchild.pid))
-    time.sleep(100)
+def spawn(state):
+    return subprocess.Popen(["sleep", "100"]).pid
 
 
 def crash(state):
@@ -100,17 +99,11 @@ def test_an_exit_is_reported_with_its_code_and_last_words(child):
         child.call(leave, 3)
 
 
-def test_a_timeout_kills_the_whole_process_group(child, tmp_path):
-    file = tmp_path / "pid"
-    assert child.call(add, 2) == 42  # once it has started
+def test_a_timeout_kills_the_whole_process_group(child):
+    grandchild = child.call(spawn)
     with pytest.raises(ChildTimeout, match="1 s"):
-        child.call(spawn_and_sleep, file, timeout_s=1)
-    grandchild = int(file.read_text())
-    for _ in range(100):
-        if not _alive(grandchild):
-            break
-        time.sleep(0.02)
-    assert not _alive(child.pid) and not _alive(grandchild)
+        child.call(sleep, 100, timeout_s=1)
+    wait_until(lambda: not _alive(child.pid) and not _alive(grandchild))
 
 
 def test_a_factory_that_raises_is_reported_by_the_first_call():
@@ -250,11 +243,7 @@ def test_server_and_children_end_with_a_caller_that_is_killed(copies):
     caller.kill()
     caller.wait()
     caller.stdout.close()
-    for _ in range(200):
-        if not any(map(_alive, pids[:2])):
-            break
-        time.sleep(0.02)
-    assert not any(map(_alive, pids[:2]))
+    wait_until(lambda: not any(map(_alive, pids[:2])))
     for copy in pids[2:]:
         os.kill(copy, signal.SIGKILL)
 

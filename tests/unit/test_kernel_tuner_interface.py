@@ -17,6 +17,7 @@ from autotune.core.records import Config
 from autotune.errors import SetupError
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
+from autotune.kernel_tuner.interface import _options
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import read_parameters, read_restrictions
 from autotune.kernel_tuner.request import read_request
@@ -134,9 +135,7 @@ def test_what_is_not_replaced_is_kernel_tuner_s_own():
 
 
 def test_a_strategy_may_be_given_as_its_module():
-    params = {"block_size_x": [32, 64], "other": list(range(40))}
-    results, _ = tuned(params=params, strategy=random_sample, strategy_options={"max_fevals": 2})
-    assert len(results) == 2
+    assert _options(random_sample, None, 0) == _options("random_sample", None, 0)
 
 
 def test_constant_memory_is_copied_to_its_symbol():
@@ -146,9 +145,9 @@ def test_constant_memory_is_copied_to_its_symbol():
 
 
 def test_a_strategy_keeps_to_its_budget():
-    params = {"block_size_x": [32, 64, 128], "other": list(range(40))}
-    results, _ = tuned(params=params, strategy="random_sample", strategy_options={"max_fevals": 3})
-    assert len(results) == 3
+    params = {"block_size_x": [32, 64], "other": list(range(40))}
+    results, _ = tuned(params=params, strategy="random_sample", strategy_options={"max_fevals": 2})
+    assert len(results) == 2
 
 
 def test_a_tunable_precision_chooses_among_arrays_and_its_error_is_observed():

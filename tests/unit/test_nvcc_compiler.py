@@ -1,16 +1,16 @@
 """Compiling with nvcc, a script in its place: what it is asked for, and that it always ends."""
 
 import os
-import time
 from functools import partial
 
 import pytest
 
 from autotune.compilers.base import cuda_compiler
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import Address
 from autotune.errors import CompileError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from tests.conftest import wait_until
 from tests.space_example import GPU
 
 SCRIPT = """\
@@ -67,18 +67,17 @@ def test_a_source_that_is_refused_raises_the_log(nvcc, body, message):
 
 
 def test_a_compilation_that_never_ends_is_killed_with_all_its_processes(nvcc, tmp_path):
-    nvcc(f"echo $$ > {tmp_path}/pid; sleep 600 & wait")
+    pid = tmp_path / "pid"
+    nvcc(f"echo > kernel.cubin; if grep endless kernel.cu; then echo $$ > {pid}; sleep 600 & wait; fi")
     pool = CompilerPool(partial(cuda_compiler, "sm_90", "nvcc"), workers=1, timeout_s=2)
     try:
-        failure = pool.submit("", ()).result()
+        assert isinstance(pool.submit("", ()).result(), Binary)  # the compiler has started
+        failure = pool.submit("endless", ()).result()
     finally:
         pool.close()
     assert isinstance(failure, Failure) and failure.status is Status.COMPILE_TIMEOUT
-    process = f"/proc/{(tmp_path / 'pid').read_text().strip()}"
-    deadline = time.monotonic() + 5
-    while os.path.exists(process) and time.monotonic() < deadline:  # noqa: PTH110 - the process, not a file
-        time.sleep(0.01)
-    assert not os.path.exists(process)  # noqa: PTH110
+    process = f"/proc/{pid.read_text().strip()}"
+    wait_until(lambda: not os.path.exists(process))  # noqa: PTH110 - the process, not a file
 
 
 def test_without_nvcc_a_space_that_asks_for_it_is_refused_before_anything_starts(monkeypatch, tmp_path):
