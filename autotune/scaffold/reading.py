@@ -142,12 +142,14 @@ def read_kernels(
         found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types, host))]
         if found:
             kernels = _told_apart(found, has_overloads=dialect == "cuda")
-            capitals = {word for word in WORD.findall(plain) if word.isupper()} - definitions.keys()
+            templates = {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
+            capitals = {word for word in WORD.findall(plain) if word.isupper()}
+            capitals -= definitions.keys() | templates
             declared = [word for word in (*undefined, *sorted(capitals)) if types.is_unknown(word)]
             own = {word: types.stand_in(word) for word in declared}
             kernels = tuple(replace(kernel, types={**kernel.types, **own}) for kernel in kernels)
             taken = {argument.name for kernel in kernels for argument in kernel.arguments}
-            taken |= {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
+            taken |= templates
             taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
             taken |= {word for kernel in kernels for word in kernel.types} | types.structures.keys()
             taken.update(dialect_words if dialect == "portable" else ())

@@ -286,6 +286,11 @@ def test_capitals_that_declare_variables_are_types_and_variables_of_two_words_ar
     assert found.kernel.types == {"T": "float"} and set(values(found)) == {"CN", "BLOCK_SIZE"}
 
 
+def test_the_parameter_of_a_template_is_no_type_that_the_source_lacks():
+    helper = "template <typename T> __device__ T first(const T *x) { T one = x[0]; return one; }\n"
+    assert made(helper + kernel("y[threadIdx.x] = first(x);")).kernel.types == {}
+
+
 def test_a_number_by_which_to_shift_is_no_size_and_a_number_that_bounds_an_index_is_one():
     found = made(
         kernel("if (threadIdx.x < reach) y[threadIdx.x >> bits] = 1;", "float *y, int bits, int reach")
