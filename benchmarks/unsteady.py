@@ -37,6 +37,7 @@ from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
+from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.tuning import conclusion, context, finals, tuner, turns
 from autotune.tuning.options import Options
@@ -189,10 +190,10 @@ class Compilers:
 
     workers = 1
 
-    def submit(self, source: str, options: Any, names: Any = ()) -> Future[Any]:
+    def compile(self, instance: KernelInstance) -> Future[Any]:
         """The binary, at once."""
         future: Future[Any] = Future()
-        future.set_result(FakeCompiler().compile(source, options))
+        future.set_result(FakeCompiler().compile(instance.source, instance.options))
         return future
 
     def close(self) -> None:

@@ -185,7 +185,7 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
         open_context(task, _options(folder), Unobserved()) as context,
     ):
         instance = context.maker.make(task.spec.default)
-        binary = context.pool.submit(instance.source, instance.options, instance.names).result()
+        binary = context.pool.compile(instance).result()
         found: float | Failure = (
             binary
             if isinstance(binary, Failure)

@@ -68,7 +68,9 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
         if name in found:
-            raise InputError(f"--size {text}: {name} is given twice; --sweep takes a range of sizes")
+            raise InputError(
+                f"--size {text}: {name} is given twice; for a range, write --sweep {name}=10:20:x2"
+            )
         found[name] = int(digits)
     return found
 

@@ -126,7 +126,7 @@ def _whole_division(text: str) -> str:
 
     tree = _parse_tree(text)
     plain, rounded = unparse(tree), unparse(RoundUp().visit(tree))
-    return f"; write {rounded} to round up, or // to round down" if rounded != plain else ""
+    return f'; write "{rounded}" to round up, or // to round down' if rounded != plain else ""
 
 
 def number(expression: Expression, values: Names) -> int | float:

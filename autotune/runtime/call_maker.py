@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from time import monotonic
@@ -163,24 +163,16 @@ class CallMaker:
         used = dict.fromkeys([*passed, *parents, *(argument.name for argument in variables)])
         made = [name for name in call.returns if name not in views]
         if made and stream is not None and launcher.dialect == "cuda":
-            raise InputError(
-                f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
-                f"{', '.join(made)}, too"
-            )
+            raise self._not_allocated(made)
         hidden = []
         for name in used:
             if name in views:
                 self._require(expected[name], views[name])
             elif name not in made and expected[name].role not in ("local", "scalar", "view"):
                 hidden.append(self._hidden(expected[name], call))
-        scalars = {
-            name: self._scalar(expected[name], expected[name].value)
-            for name in used
-            if expected[name].role == "scalar" and name not in numbers
-        }
         plan = CallPlan(
             given=(*(name if name in views else "" for name in names), *made, *numbers),
-            scalars=scalars,
+            scalars=self._scalars((expected[name] for name in used), numbers),
             hidden=tuple(hidden),
             variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),
             launches=launches,
@@ -210,6 +202,21 @@ class CallMaker:
                 best.options(launcher.dialect),
                 symbols,
             ),
+        )
+
+    def _scalars(self, arguments: Iterable[Argument], given: Container[str]) -> dict[str, Any]:
+        """The values of scalars that the caller does not give."""
+        return {
+            item.name: self._scalar(item, item.value)
+            for item in arguments
+            if item.role == "scalar" and item.name not in given
+        }
+
+    def _not_allocated(self, outputs: Iterable[str]) -> InputError:
+        """The error for outputs that would have to be allocated on a stream that is not the current one."""
+        return InputError(
+            f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
+            f"{', '.join(outputs)}, too"
         )
 
     def _require_no_integers(self, arguments: Iterable[Argument]) -> None:

@@ -6,7 +6,7 @@ Every guess is valid in a space file; one that needs a second look carries a rem
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES
@@ -21,21 +21,23 @@ from autotune.scaffold.guessed_arguments import (
     scalar_argument,
     variable_argument,
 )
+from autotune.scaffold.guessed_parameters import (
+    BLOCK,
+    TILE,
+    WORK,
+    GuessedParameter,
+    axis_of,
+    least_value,
+    parameter_of,
+    template_macro,
+    threads_parameter,
+)
 from autotune.scaffold.macros import WORD, Macro, expand_calls
 from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
-from autotune.scaffold.reading import FoundKernel, Source, TemplateParameter
+from autotune.scaffold.reading import FoundKernel, Source
 from autotune.scaffold.tiles import is_blocked, rows_of_blocks, size_along, threads_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
-_AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
-_BLOCK = re.compile(
-    r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?|"
-    r"b(dim|lk|s)?_?[xyz]",
-    re.IGNORECASE,
-)
-_WORK = re.compile(r".*per_(thread|item|work_?item|lane).*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
-_TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
-_FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
 _SIZE = re.compile(
     r"n|m|k|[nmk]_?\w|w|h|d|len(gth)?|count|num_?\w*|n_\w+|\w*size|width|height|depth|rows?|col(umn)?s?|dim\w*|"
     r"elements|total|limit|end",
@@ -51,16 +53,6 @@ _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
 _SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}
 _ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
-
-
-@dataclass(frozen=True)
-class GuessedParameter:
-    """A tunable macro with its values and its default."""
-
-    name: str
-    values: tuple[Value, ...]
-    default: Value
-    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,24 +85,18 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     kernel = replace(kernel, body=expand_calls(source.text, kernel.body))
     axes = _axes(kernel, source.code)
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
-    tuned += [_as_macro(item) for item in kernel.template]
+    tuned += [template_macro(item) for item in kernel.template]
     known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
     parameters = [parameter_of(macro, axes) for macro in tuned]
     block = _block(kernel, source, tuned, axes)
     if not block:
-        invented = ("BLOCK_SIZE",) if len(axes) == 1 else tuple(f"BLOCK_SIZE_{axis.upper()}" for axis in axes)
-        words = known | set(WORD.findall(source.code))
-        block = tuple(name if name not in words else f"LAUNCH_{name}" for name in invented)
-        for name in block:
-            parameters.append(_threads(name, axes, "the source does not use it: it shapes the launch"))
+        block = _invented_block(axes, known | set(WORD.findall(source.code)))
+        remark = "the source does not use it: it shapes the launch"
+        parameters += [threads_parameter(name, axes, remark) for name in block]
     if not parameters:
-        fixed = [name for name in WORD.findall(kernel.body) if source.definitions.get(name, "").isdigit()]
-        remark = "the source leaves nothing open: use a macro in it, and list its values"
-        if fixed:
-            remark = f"to tune {', '.join(dict.fromkeys(fixed))}, put #ifndef and #endif around each #define"
-        parameters.append(GuessedParameter("VARIANT", (1,), 1, remark))
+        parameters.append(_placeholder(kernel, source))
     if is_small:
-        parameters = [replace(item, default=_least(item)) for item in parameters]
+        parameters = [replace(item, default=least_value(item)) for item in parameters]
     names = _size_names(kernel, {parameter.name for parameter in parameters})
     roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(kernel, roles, names)
@@ -155,6 +141,21 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         shared_bytes=_shared_bytes(kernel, block),
         reference=reference,
     )
+
+
+def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
+    """Names for the extents of a block that the source leaves to the launch."""
+    names = ("BLOCK_SIZE",) if len(axes) == 1 else tuple(f"BLOCK_SIZE_{axis.upper()}" for axis in axes)
+    return tuple(name if name not in taken else f"LAUNCH_{name}" for name in names)
+
+
+def _placeholder(kernel: FoundKernel, source: Source) -> GuessedParameter:
+    """The parameter of a source that has none, with what to do about it."""
+    fixed = [name for name in WORD.findall(kernel.body) if source.definitions.get(name, "").isdigit()]
+    remark = "the source leaves nothing open: use a macro in it, and list its values"
+    if fixed:
+        remark = f"to tune {', '.join(dict.fromkeys(fixed))}, put #ifndef and #endif around each #define"
+    return GuessedParameter("VARIANT", (1,), 1, remark)
 
 
 def _index_bounds(
@@ -217,100 +218,6 @@ def _covering(
     return (larger[0] if len(larger) == 1 else f"max({', '.join(larger)})",), question
 
 
-def _least(parameter: GuessedParameter) -> Value:
-    numbers = [value for value in parameter.values if not isinstance(value, str)]
-    return min(numbers) if numbers else parameter.default
-
-
-def _as_macro(item: TemplateParameter) -> Macro:
-    """A number that a template takes, for its values are guessed as a macro's are."""
-    if item.kind == "bool":
-        return Macro(item.name, str(int(item.default == "true")), (), (0, 1), "if")
-    return Macro(item.name, item.default if item.default.isdigit() else None, (), (), "")
-
-
-def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that the name and the use of a macro suggest."""
-    if macro.names:
-        prefix = len(macro.name) + 1
-        choices = tuple(name[prefix:].lower() for name in macro.names)
-        if len(choices) == 1:
-            return GuessedParameter(
-                macro.name, (*choices, "other"), choices[0], "`other` is the #else: name it"
-            )
-        return GuessedParameter(
-            macro.name, choices, choices[0], "is there one more that only an #else stands for?"
-        )
-    if macro.numbers == (0, 1) and macro.test == "if" and macro.default in ("0", "1"):
-        return GuessedParameter(macro.name, (False, True), macro.default == "1")
-    if macro.test == "if" and macro.default and len(macro.numbers) > 1:
-        values = tuple(sorted({*macro.numbers, int(macro.default)}))
-        return GuessedParameter(macro.name, values, int(macro.default), "the numbers it is compared with")
-    if macro.default is not None:
-        return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
-    if macro.numbers and max(macro.numbers) > 1:
-        values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
-        return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
-    if macro.test == "ifdef":
-        return GuessedParameter(
-            macro.name, (True,), True, "always defined: write `#if` for `#ifdef`, then [false, true]"
-        )
-    if macro.numbers or _FLAG.fullmatch(macro.name):
-        return GuessedParameter(macro.name, (False, True), False)
-    if _BLOCK.fullmatch(macro.name):
-        return _threads(macro.name, axes)
-    if _TILE.fullmatch(macro.name):
-        return _tile(macro.name, axes)
-    for pattern, values in (
-        (_WORK, (1, 2, 4, 8)),
-        ("(?i).*per_.*", (1, 2, 4, 8)),
-        ("(?i).*unroll.*", (1, 2, 4, 8)),
-        ("(?i)vec.*", (1, 2, 4)),
-    ):
-        if re.fullmatch(pattern, macro.name):
-            return GuessedParameter(macro.name, values, 1)
-    if macro.test == "if":
-        return GuessedParameter(macro.name, (False, True), False)
-    return GuessedParameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
-
-
-def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
-    """The default of the source, among the values that the name suggests, else half and twice the default."""
-    usual = parameter_of(Macro(name, None, (), (), ""), axes).values
-    if len(usual) == 1 and default > 1:
-        usual = (default // 2, default * 2)
-    elif len(usual) == 1:
-        usual = (1, 2, 4) if default and not is_tested else (0, 1)
-    if usual == (False, True) and default in (0, 1):  # which 0 and 1 equal, too
-        return GuessedParameter(name, (False, True), bool(default))
-    values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))
-    return GuessedParameter(name, tuple(values), default)
-
-
-def _threads(name: str, axes: Sequence[str], remark: str = "") -> GuessedParameter:
-    """Threads along one axis of a block, or along all of them if the name has no axis."""
-    if len(axes) == 1:
-        return GuessedParameter(name, (32, 64, 128, 256, 512), 128, remark)
-    axis = _axis(name)
-    if axis is None:
-        values, default = ((8, 16, 32), 16) if len(axes) == 2 else ((4, 8), 4)
-        return GuessedParameter(name, values, default, remark)
-    domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
-    return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
-
-
-def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
-    """Edge of a tile; if it is also the edge of a block, the block has at most 1024 threads."""
-    return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)
-
-
-def _axis(name: str) -> str | None:
-    match = _AXIS.search(name)
-    if match is None or match.group() in ("", name):
-        return None
-    return (match["axis"] or "xyz"[int(match["number"])]).lower()
-
-
 def _axes(kernel: FoundKernel, code: str) -> list[str]:
     """The axes that a kernel declares or indexes; if it indexes none itself, those of the source."""
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
@@ -330,7 +237,7 @@ def _block(
     readable = len(declared) == len(bounds)
     if len(declared) == 3 and readable:
         return declared
-    named = {_axis(macro.name) for macro in macros if _BLOCK.fullmatch(macro.name)}
+    named = {axis_of(macro.name) for macro in macros if BLOCK.fullmatch(macro.name)}
     reckoned = [threads_along(axis, kernel.body) for axis in axes]
     reckoned = [name if name in names else numbers.get(name, name) for name in reckoned]
     shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
@@ -342,8 +249,8 @@ def _block(
 
 def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
     """The macros that look like the extents of a block, one for each axis."""
-    found = {_axis(macro.name): macro.name for macro in macros if _BLOCK.fullmatch(macro.name)}
-    tiles = [macro.name for macro in macros if _TILE.fullmatch(macro.name) and _axis(macro.name) is None]
+    found = {axis_of(macro.name): macro.name for macro in macros if BLOCK.fullmatch(macro.name)}
+    tiles = [macro.name for macro in macros if TILE.fullmatch(macro.name) and axis_of(macro.name) is None]
     if len(axes) > 1 and not found and tiles:
         found = {None: tiles[0]}
     if not found:
@@ -376,7 +283,7 @@ def _grid(
     tiles = {axis: tile_of(axis, body, block, known, along[axis]) for axis in axes}
     blocked = [axis for axis in axes if is_blocked(axis, body)] or axes
     placed = set(WORD.findall(" ".join(tiles.values())))
-    work = {_axis(macro.name) or "x": macro.name for macro in macros if _is_work(macro.name, body)}
+    work = {axis_of(macro.name) or "x": macro.name for macro in macros if _is_work(macro.name, body)}
     grid = []
     for number, axis in enumerate(axes):
         if axis not in blocked or (rows := rows_of_blocks(axis, body, names)):
@@ -400,7 +307,7 @@ def _grid(
 
 def _is_work(name: str, body: str) -> bool:
     """Whether a macro of a kernel is the number of elements that each thread computes."""
-    return _WORK.fullmatch(name) is not None and name in WORD.findall(body)
+    return WORK.fullmatch(name) is not None and name in WORD.findall(body)
 
 
 def _shared_bytes(kernel: FoundKernel, block: Sequence[str]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
-from autotune.scaffold.guesses import Guess, GuessedParameter
+from autotune.scaffold.guessed_parameters import GuessedParameter
+from autotune.scaffold.guesses import Guess
 from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import FoundKernel, Source
 

@@ -1,9 +1,10 @@
 """Spaces: from a YAML file to the valid configurations of a kernel on a device."""
 
 from autotune.space.arguments import Fill, FilledArgument
+from autotune.space.configurations import Landmark
 from autotune.space.lint import ConstraintReport, Finding, constraint_report, lint, lint_source, source_place
 from autotune.space.space import Space, bind, problem_of
-from autotune.space.spec import Constraint, Landmark, SpaceSpec, load_space
+from autotune.space.spec import Constraint, SpaceSpec, load_space
 from autotune.space.yaml_document import located
 
 __all__ = [

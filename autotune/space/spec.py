@@ -15,13 +15,14 @@ from pathlib import Path
 from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
 from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, TRITON, is_option
-from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
-from autotune.core.text import hint
+from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes
+from autotune.core.text import hint, nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.core.triton_source import TritonParameter, kernels
 from autotune.errors import SpaceError
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
 from autotune.space.call import read_call
+from autotune.space.configurations import Landmark, read_config, read_landmarks
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
@@ -61,15 +62,6 @@ class Constraint:
 
     text: str
     line: int
-
-
-@dataclass(frozen=True)
-class Landmark:
-    """A named, complete configuration with a note for its reader."""
-
-    name: str
-    config: Config
-    note: str
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     names |= set(derived)
     conditions = read_conditions(top["parameters"], names)
     first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
-    default = _config(top["default"].mapping(), parameters, first_values, top["default"])
+    default = read_config(top["default"].mapping(), parameters, first_values, top["default"])
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
@@ -168,7 +160,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         conditions=_expressions(conditions, names),
         derived=derived,
         default=default,
-        landmarks=_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
+        landmarks=read_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
         launch=_launches(top, root, arguments, {*names, *functions.values}, dialect),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
@@ -216,8 +208,10 @@ def _examples(root: Element) -> dict[str, str]:
 def _file(element: Element) -> Path:
     path = Path(os.path.normpath(element.path.parent / element.text()))
     if not path.is_file():
-        what = "a folder, not a file" if path.is_dir() else "no such file"
-        raise element.error(f"{what}: {path} (paths are relative to the space file)")
+        if path.is_dir():
+            raise element.error(f"a folder, not a file: {path}; write the name of a file")
+        near = nearest(path.name, [beside.name for beside in element.path.parent.iterdir()])
+        raise element.error(f"no such file: {path} (paths are relative to the space file){near}")
     return path
 
 
@@ -355,41 +349,6 @@ def _derived(element: Element, names: Collection[str]) -> dict[str, str]:
 
 def _constraints(element: Element, names: Collection[str]) -> tuple[Constraint, ...]:
     return tuple(Constraint(item.expression(names), item.line) for item in element.items())
-
-
-def _config(
-    entries: Mapping[str, Element],
-    parameters: tuple[Parameter, ...],
-    base: Mapping[str, Value],
-    place: Element,
-) -> Config:
-    """A complete configuration in declared order; `base` gives the values of unlisted parameters."""
-    domains = {parameter.name: parameter.values for parameter in parameters}
-    values = dict(base)
-    for name, entry in entries.items():
-        if name not in domains:
-            raise entry.error(f"no parameter is called {name!r}{hint(name, domains)}")
-        value = entry.value()
-        if (type(value), value) not in [(type(item), item) for item in domains[name]]:
-            listed = ", ".join(str(item) for item in domains[name])
-            raise entry.error(
-                f"expected one of {listed}; found {value!r}; choose one, or add {value} to parameters.{name}"
-            )
-        values[name] = value
-    if missing := [name for name in domains if name not in values]:
-        first = ", ".join(f"{name}: {domains[name][0]}" for name in missing)
-        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}; add {first}")
-    return Config({name: values[name] for name in domains})
-
-
-def _landmarks(element: Element, parameters: tuple[Parameter, ...], default: Config) -> tuple[Landmark, ...]:
-    landmarks = []
-    for name, entry in element.mapping().items():
-        entries = entry.mapping(may_be_empty=True)
-        note = entries.pop("note", None)
-        config = _config(entries, parameters, default, entry)
-        landmarks.append(Landmark(name, config, note.text() if note else ""))
-    return tuple(landmarks)
 
 
 def _options(element: Element, names: Collection[str]) -> dict[str, dict[str, str]]:

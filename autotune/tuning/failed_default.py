@@ -48,9 +48,9 @@ def _left_alone(task: TuningTask, name: str) -> str:
     number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
     return (
-        f"{located(task.spec.path, grid)}: {grid}: make it cover every element; or, if the kernel leaves "
-        f"elements of {name} alone on purpose, {located(task.spec.path, role)}: {role}: write inout, and "
-        "`fill: {constant: 0}`"
+        f"correct the index with which {task.spec.source.name} writes {name}; or, if the launch is too "
+        f"small, {located(task.spec.path, grid)}: {grid}; or, if elements are left alone on purpose, "
+        f"{located(task.spec.path, role)}: {role}: write inout, and `fill: {{constant: 0}}`"
     )
 
 

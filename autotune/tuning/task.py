@@ -135,7 +135,9 @@ def locate(space: Path) -> Path:
     Raises InputError for a kernel's source, which is an easy mistake, and for a file that is not there.
     """
     if space.suffix in _KERNEL_SUFFIXES:
-        raise InputError(f"{space}: this is a kernel, not a space; write one with: autotune new {space}")
+        own = space.with_suffix(".yaml")
+        mend = f"did you mean {own}?" if own.is_file() else f"write one with: autotune new {space}"
+        raise InputError(f"{space}: this is a kernel, not a space; {mend}")
     spaces = packaged("spaces")
     try:
         if space.exists():

@@ -1,0 +1,127 @@
+"""Guess the values of tunable macros from their names and from how a source uses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.core.records import Value
+from autotune.scaffold.macros import Macro
+from autotune.scaffold.reading import TemplateParameter
+
+_AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
+BLOCK = re.compile(
+    r"(block(_?(size|dim))?|work_?group(_?size)?|wg(_?size)?|local_?size|threads?(_per_block)?|tpb)_?[xyz012]?|"
+    r"b(dim|lk|s)?_?[xyz]",
+    re.IGNORECASE,
+)
+WORK = re.compile(r".*per_(thread|item|work_?item|lane).*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
+TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
+_FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class GuessedParameter:
+    """A tunable macro with its values and its default."""
+
+    name: str
+    values: tuple[Value, ...]
+    default: Value
+    remark: str = ""
+
+
+def template_macro(item: TemplateParameter) -> Macro:
+    """A number that a template takes, for its values are guessed as a macro's are."""
+    if item.kind == "bool":
+        return Macro(item.name, str(int(item.default == "true")), (), (0, 1), "if")
+    return Macro(item.name, item.default if item.default.isdigit() else None, (), (), "")
+
+
+def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
+    """The values that the name and the use of a macro suggest."""
+    if macro.names:
+        prefix = len(macro.name) + 1
+        choices = tuple(name[prefix:].lower() for name in macro.names)
+        if len(choices) == 1:
+            return GuessedParameter(
+                macro.name, (*choices, "other"), choices[0], "`other` is the #else: name it"
+            )
+        return GuessedParameter(
+            macro.name, choices, choices[0], "is there one more that only an #else stands for?"
+        )
+    if macro.numbers == (0, 1) and macro.test == "if" and macro.default in ("0", "1"):
+        return GuessedParameter(macro.name, (False, True), macro.default == "1")
+    if macro.test == "if" and macro.default and len(macro.numbers) > 1:
+        values = tuple(sorted({*macro.numbers, int(macro.default)}))
+        return GuessedParameter(macro.name, values, int(macro.default), "the numbers it is compared with")
+    if macro.default is not None:
+        return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
+    if macro.numbers and max(macro.numbers) > 1:
+        values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
+        return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
+    if macro.test == "ifdef":
+        return GuessedParameter(
+            macro.name, (True,), True, "always defined: write `#if` for `#ifdef`, then [false, true]"
+        )
+    if macro.numbers or _FLAG.fullmatch(macro.name):
+        return GuessedParameter(macro.name, (False, True), False)
+    if BLOCK.fullmatch(macro.name):
+        return threads_parameter(macro.name, axes)
+    if TILE.fullmatch(macro.name):
+        return _tile(macro.name, axes)
+    for pattern, values in (
+        (WORK, (1, 2, 4, 8)),
+        ("(?i).*per_.*", (1, 2, 4, 8)),
+        ("(?i).*unroll.*", (1, 2, 4, 8)),
+        ("(?i)vec.*", (1, 2, 4)),
+    ):
+        if re.fullmatch(pattern, macro.name):
+            return GuessedParameter(macro.name, values, 1)
+    if macro.test == "if":
+        return GuessedParameter(macro.name, (False, True), False)
+    return GuessedParameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
+
+
+def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
+    """The default of the source, among the values that the name suggests, else half and twice the default."""
+    usual = parameter_of(Macro(name, None, (), (), ""), axes).values
+    if len(usual) == 1 and default > 1:
+        usual = (default // 2, default * 2)
+    elif len(usual) == 1:
+        usual = (1, 2, 4) if default and not is_tested else (0, 1)
+    if usual == (False, True) and default in (0, 1):  # which 0 and 1 equal, too
+        return GuessedParameter(name, (False, True), bool(default))
+    values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))
+    return GuessedParameter(name, tuple(values), default)
+
+
+def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> GuessedParameter:
+    """Threads along one axis of a block, or along all of them if the name has no axis."""
+    if len(axes) == 1:
+        return GuessedParameter(name, (32, 64, 128, 256, 512), 128, remark)
+    axis = axis_of(name)
+    if axis is None:
+        values, default = ((8, 16, 32), 16) if len(axes) == 2 else ((4, 8), 4)
+        return GuessedParameter(name, values, default, remark)
+    domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
+    return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
+
+
+def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
+    """Edge of a tile; if it is also the edge of a block, the block has at most 1024 threads."""
+    return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)
+
+
+def axis_of(name: str) -> str | None:
+    """The axis that a macro's name ends in, as x, y or z; None if it names none."""
+    match = _AXIS.search(name)
+    if match is None or match.group() in ("", name):
+        return None
+    return (match["axis"] or "xyz"[int(match["number"])]).lower()
+
+
+def least_value(parameter: GuessedParameter) -> Value:
+    """The smallest value, which takes the fewest resources; the default if the values are words."""
+    numbers = [value for value in parameter.values if not isinstance(value, str)]
+    return min(numbers) if numbers else parameter.default
