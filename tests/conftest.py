@@ -28,6 +28,12 @@ settings.register_profile(  # the same examples in every run, however long the m
 )
 settings.load_profile("repeatable")
 
+
+def pytest_xdist_auto_num_workers():
+    """One worker more than cores for `-n auto`: many tests wait for processes that they start."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 KERNEL = """\
 def double(grid, block, x, y, n):
     y.view("int32")[:n] = 2 * x.view("int32")[:n]

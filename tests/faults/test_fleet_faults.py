@@ -16,7 +16,7 @@ SLOW = """\
 import time
 
 def double(grid, block, x, y, n):
-    time.sleep(0.03)
+    time.sleep(0.005)
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
     return (A - 5) ** 2 + B + 1.0
 """
