@@ -99,16 +99,20 @@ def _write(texts: Mapping[Path, str], mode: str = "x") -> None:
 
 
 def _write_stand_ins(path: Path, folder: Path) -> bool:
-    """Write an empty file for each header that is not there, for a kernel may need none of it."""
+    """Write an empty file for each header that is not there, for a kernel may need none of it.
+
+    Nothing is written if a missing header lies outside the folder, for the kernel is refused then.
+    """
     from autotune.compilers.kernel_source import missing_headers
 
-    missing = missing_headers(path)
+    missing = dict.fromkeys(map(Path, missing_headers(path)))
+    if any(header.is_absolute() or ".." in header.parts for header in missing):
+        return False
     try:
         for header in missing:
             (folder / header).parent.mkdir(parents=True, exist_ok=True)
-            (folder / header).write_text(
-                f"// In place of {header}, which was not found: put the real one here.\n"
-            )
+            with (folder / header).open("x") as out:
+                out.write(f"// In place of {header}, which was not found: put the real one here.\n")
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
     return bool(missing)

@@ -134,6 +134,18 @@ def test_a_header_that_is_not_there_is_empty_as_long_as_the_kernel_does_without(
     assert "include_dirs: [shift_headers]" in (folder.path / "shift.yaml").read_text()
 
 
+@pytest.mark.parametrize("place", ["..", "absolute"])
+def test_a_missing_header_outside_the_folder_is_reported_and_nothing_is_written(folder, place):
+    include = "../own.h" if place == ".." else str(folder.path / "away/own.h")
+    (folder.path / "own.h").write_text("// mine")
+    (folder.path / "shift.cl").write_text(f'#include "{include}"\n#include "near.h"\n{UNCHECKED}')
+    before = folder.files()
+    done = folder.run("new", "shift.cl")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f'shift.cl:1: #include "{include}": no such file' in done.stderr
+    assert folder.files() == before
+
+
 def test_a_kernel_that_follows_indices_in_bytes_runs_with_zeros_and_room(folder):
     (folder.path / "pick.cl").write_text(
         """
