@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -72,9 +73,7 @@ class StoredInputs:
         """What `store` stores in a folder of its own, stored at the first time only."""
         with self._lock:
             if key not in known:
-                folder = self._folder / f"{kind}-{len(known)}"
-                folder.mkdir()
-                known[key] = store(folder)
+                known[key] = store(Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=self._folder)))
             return known[key]
 
     def _store_inputs(

@@ -177,6 +177,8 @@ class Child:
             if not self._pipe.closed:  # else its id may belong to another process by now
                 self._kill_group()
                 self._pipe.close()
+                if isinstance(self._process, ForkedProcess):
+                    self._process.release()
 
     def _kill_group(self) -> None:
         if self.pid is not None:

@@ -110,7 +110,7 @@ class ForkedProcess:
     def __init__(self, pipe: AnyConnection, ended: AnyConnection) -> None:
         """`pipe` and `ended` are the caller's ends of the pipes of `ForkServer.fork`."""
         self._pipe, self._ended = pipe, ended
-        self._has_announced = False
+        self._has_announced = self._has_ended = False
         self._pid: int | None = None
         self._announcing, self._waiting = threading.Lock(), threading.Lock()
 
@@ -127,13 +127,17 @@ class ForkedProcess:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return its exit code; raises subprocess.TimeoutExpired."""
         with self._waiting:
-            if not self._ended.closed:
+            if not self._has_ended:
                 if not self._ended.poll(timeout):
                     raise subprocess.TimeoutExpired("child", timeout or 0.0)
                 with suppress(EOFError, OSError):  # the server has ended, or could not start the child
                     self.returncode = self._ended.recv()
-                self._ended.close()
+                self._has_ended = True
         return self.returncode
+
+    def release(self) -> None:
+        """Let another process get its process id; called when nothing will be sent to its group any more."""
+        self._ended.close()
 
 
 _running: ForkServer | None = None

@@ -103,6 +103,7 @@ class CallMaker:
         self._request = request
         self._programs: dict[tuple[object, ...], Any] = {}
         self._workspaces: dict[Any, Workspace] = {}
+        self._alignments_bytes: dict[tuple[str, tuple[str, ...]], int] = {}
         self.describe()
 
     def describe(self) -> None:
@@ -195,14 +196,18 @@ class CallMaker:
             ),
             like=names.index(next(iter(given))),
             number=lambda name, value: launcher.number(self._scalar(expected[name], value)),
-            needed_alignment_bytes=lambda: needed_alignment_bytes(
-                launcher.device,
-                best.record.compiler,
-                render(self.source, best.defines) if self.source.text else "",
-                best.options(launcher.dialect),
-                symbols,
-            ),
+            needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, symbols),
         )
+
+    def _needed_alignment_bytes(self, launcher: Launcher, best: Best, symbols: Sequence[str]) -> int:
+        """The multiple that arrays of a GPU have to begin at for a configuration; found once."""
+        text = render(self.source, best.defines) if self.source.text else ""
+        key = (text, best.options(launcher.dialect))
+        if key not in self._alignments_bytes:
+            self._alignments_bytes[key] = needed_alignment_bytes(
+                launcher.device, best.record.compiler, *key, symbols
+            )
+        return self._alignments_bytes[key]
 
     def _scalars(self, arguments: Iterable[Argument], given: Container[str]) -> dict[str, Any]:
         """The values of scalars that the caller does not give."""

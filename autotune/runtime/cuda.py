@@ -120,11 +120,11 @@ class Module:
 
     def scratch(self, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
         """The scratch memory that Triton's kernels need beside that of the launch plan."""
-        needed = {
-            scratch_name(step): scratch_bytes(step, self._triton[step.entry])
-            for step in steps
-            if step.entry in self._triton
-        }
+        needed: dict[str, int] = {}
+        for step in steps:
+            if step.entry in self._triton:
+                name, size_bytes = scratch_name(step), scratch_bytes(step, self._triton[step.entry])
+                needed[name] = max(size_bytes, needed.get(name, 0))
         return tuple(Hidden(name, size_bytes) for name, size_bytes in needed.items() if size_bytes)
 
     def function(self, step: Launch) -> ctypes.c_void_p:

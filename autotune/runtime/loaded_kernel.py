@@ -224,7 +224,7 @@ class LoadedKernel:
                 if handle % needed:
                     raise InputError(
                         f"{self.kernel}: {name}: begins at an address that is no multiple of {needed} "
-                        f"bytes, which {call.best.config} needs; pass a copy of it"
+                        f"bytes, which {call.best.config} may need; pass a copy of it"
                     )
 
     def _all_of_numpy(self, arrays: Sequence[Any]) -> dict[str, Any]:

@@ -142,10 +142,12 @@ def _result(
         if key != winner.key and indistinguishable(final, measurement, objective)
     )
     was_served = cached is not None and cached.config == winner.config
-    if cached is not None and was_served and winner.config not in passed:
+    if winner.config in passed:
+        checks = checks_text(context, (passed.get(config, "") for config in (winner.config, *ties)))
+    elif cached is not None and was_served:
         checks = cached.provenance.checks
     else:
-        checks = checks_text(context, (passed.get(config, "") for config in (winner.config, *ties)))
+        checks = "in an earlier search"
     return Result(
         task=task,
         engine=label,

@@ -8,6 +8,7 @@ timed and served is always the one without changes. Sanitizers find what no resu
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
-from autotune.core.text import size_text
+from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Failure, Status
 from autotune.evaluation.device_process import verify_often
 from autotune.evaluation.host_sanitizer import (
@@ -60,7 +61,8 @@ def check_configurations(context: TuningContext, configs: Sequence[Config]) -> C
                 del passed[config]
             else:
                 passed[config] = f"not checked on the CPU: {found.reason}"
-                context.observer.warn(f"{passed[config]}: {config}")
+    for gap, count in Counter(filter(None, passed.values())).items():
+        context.observer.warn(f"{gap} ({count_text(count, 'configuration')})")
     return Checked(failures, passed)
 
 
@@ -75,8 +77,10 @@ def checks_text(context: TuningContext, gaps: Iterable[str]) -> str:
     done = f"data {', '.join(DATA_SETS)}; up to {MAX_RUNS} runs; {schedules}"
     if context.skips_sanitizer:
         return f"{done}, --no-sanitizer"
-    tools = (*(HOST_TOOLS if _host_sanitizer(context) else ()), *(TOOLS if context.sanitizer else ()))
-    return ", ".join([done, *(tools or ["no sanitizer"]), *dict.fromkeys(filter(None, gaps))])
+    left = list(gaps)
+    on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(left) else ()
+    tools = (*on_cpu, *(TOOLS if context.sanitizer else ()))
+    return ", ".join([done, *(tools or ["no sanitizer"]), *dict.fromkeys(filter(None, left))])
 
 
 def _is_c(context: TuningContext) -> bool:
