@@ -234,7 +234,8 @@ UNWATCHED void run_block()
     } while (release_waiting());
     for (unsigned int i = 0; i < count; i++)
         if (fibers[i].state != DONE) {
-            printf("BARRIER: threads of block %u wait at different barriers\n", block_of_grid.x);
+            printf("BARRIER: threads of block (%u, %u, %u) wait at different barriers\n", block_of_grid.x,
+                   block_of_grid.y, block_of_grid.z);
             fflush(stdout);
             _exit(FOUND);
         }
@@ -403,7 +404,17 @@ static inline float __fdividef(float a, float b) { return a / b; }
 static inline float __sinf(float x) { return sinf(x); }
 static inline float __cosf(float x) { return cosf(x); }
 static inline void sincos(float x, float *sine, float *cosine) { sincosf(x, sine, cosine); }
-static inline int min(int a, int b) { return b < a ? b : a; }
-static inline int max(int a, int b) { return a < b ? b : a; }
+/* Of any two numbers, in the type of their sum. The other one where one is no number, as fmin and fmax have it. */
+template <class A, class B> static inline auto min(A a, B b) -> decltype(a + b)
+{
+    const decltype(a + b) first = a, second = b;
+    return first != first || second < first ? second : first;
+}
+
+template <class A, class B> static inline auto max(A a, B b) -> decltype(a + b)
+{
+    const decltype(a + b) first = a, second = b;
+    return first != first || first < second ? second : first;
+}
 
 #endif

@@ -82,6 +82,19 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
         ),
         ("    more[i] = 0;\n", "", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
         ("value = 0", "value", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        (
+            "k < 32",
+            "k < 33 - (max(0.0f, 0.5f) == 0.5f && min(0.1, 0.2f) == 0.1 && max(NAN, 1.0f) == 1.0f &&"
+            " max(1.0f, NAN) == 1.0f && min(1ll << 40, 1ll << 41) == 1ll << 40 && max(1, ~0u) == ~0u)",
+            None,
+            "",
+        ),
+        (
+            "BARRIER();",
+            "if (i) BARRIER(); else WARP_BARRIER();",
+            WRONG,
+            r"threads of block \(0, 0, 0\) wait at different barriers",
+        ),
     ],
 )
 def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, monkeypatch):
