@@ -26,10 +26,10 @@ struct access_t {
 enum slot_t { WRITE, CHANGE, READ, OTHER_READ, SLOTS }; /* a change is atomic, and hides no write before it */
 struct cell_t { access_t last[SLOTS]; };
 
-static unsigned int now = 1, launch_time, block_time; /* events so far; at the last launch, at the block's last barrier */
-/* By thread: its last fence, and what others may see of it. By block: what they may see of all its threads, and which
- * fences a barrier has put before an atomic of any thread. */
-static unsigned int *fenced, *published, *block_published, *block_fenced;
+/* Events so far; at the last launch, at the block's last barrier, at the last atomic. */
+static unsigned int now = 1, launch_time, block_time, atomic_time;
+/* What other blocks may see: of each thread, and of all threads of each block. */
+static unsigned int *published, *block_published;
 
 UNWATCHED cell_t *reserved_cells(size_t bytes) { return (cell_t *)reserved((bytes / 4 + 1) * sizeof(cell_t)); }
 
@@ -39,9 +39,9 @@ static cell_t *const shared_cells = reserved_cells(shared_end - shared_begin);
 UNWATCHED void start_launch(unsigned int block_count)
 {
     const size_t threads = (size_t)block_count * count + 1;
-    free(fenced);
-    fenced = (unsigned int *)calloc(2 * (threads + block_count), sizeof(int));
-    published = fenced + threads, block_published = published + threads, block_fenced = block_published + block_count;
+    free(published);
+    published = (unsigned int *)calloc(threads + block_count, sizeof(int));
+    block_published = published + threads;
     launch_time = now++;
 }
 
@@ -49,13 +49,19 @@ UNWATCHED unsigned int in_launch(unsigned int thread) { return block * count + t
 
 UNWATCHED void raise(unsigned int *time, unsigned int to) { *time = to > *time ? to : *time; }
 
+/* Also the end of a block. An atomic since the last barrier published the fences before that barrier. */
 UNWATCHED void end_block_barrier()
 {
     unsigned int seen = 0;
     for (unsigned int i = 0; i < count; i++)
         raise(&seen, fibers[i].seen);
-    for (unsigned int i = 0; i < count; i++)
-        fibers[i].seen = seen;
+    for (unsigned int i = 0; i < count; i++) {
+        fiber_t *fiber = &fibers[i];
+        fiber->seen = seen;
+        if (atomic_time > block_time)
+            raise(&published[in_launch(i)], fiber->fenced_at_barrier);
+        fiber->fenced_at_barrier = fiber->fenced[i % 32];
+    }
     block_time = now++;
 }
 
@@ -66,6 +72,7 @@ UNWATCHED void end_warp_barrier(unsigned int first, unsigned int lanes)
         for (unsigned int other = 0; other < 32 && lanes >> own & 1; other++)
             if (lanes >> other & 1) {
                 fibers[first + own].met[other] = now;
+                raise(&fibers[first + own].fenced[other], fibers[first + other].fenced[other]);
                 raise(&fibers[first + own].seen, fibers[first + other].seen);
             }
     now++;
@@ -73,7 +80,8 @@ UNWATCHED void end_warp_barrier(unsigned int first, unsigned int lanes)
 
 UNWATCHED void fence()
 {
-    fenced[in_launch(current->number)] = now++;
+    memcpy(current->fenced, current->met, sizeof current->met);
+    current->fenced[current->number % 32] = now++;
     current->block_fenced = block_time;
     raise(&current->seen, current->touched);
 }
@@ -81,15 +89,11 @@ UNWATCHED void fence()
 /* After an atomic. */
 UNWATCHED void touch()
 {
-    const unsigned int own = in_launch(current->number), first = current->number / 32 * 32;
-    if (fenced[own]) {
-        for (unsigned int lane = 0; lane < 32 && first + lane < count; lane++)
-            raise(&published[in_launch(first + lane)], current->met[lane]);
-        raise(&published[own], fenced[own]);
-        raise(&block_published[block], current->block_fenced);
-    }
-    raise(&block_fenced[block], block_time);
-    current->touched = now++;
+    const unsigned int first = current->number / 32 * 32;
+    for (unsigned int lane = 0; lane < 32 && first + lane < count; lane++)
+        raise(&published[in_launch(first + lane)], current->fenced[lane]);
+    raise(&block_published[block], current->block_fenced);
+    current->touched = atomic_time = now++;
 }
 
 UNWATCHED bool is_before(const access_t *access)
@@ -102,8 +106,7 @@ UNWATCHED bool is_before(const access_t *access)
                            access->time <= current->met[(thread - 1) % count % 32])))
         return true;
     const bool is_public = access->is_atomic || access->time <= published[thread] ||
-                           access->time <= block_published[from] ||
-                           (access->time <= fenced[thread] && fenced[thread] <= block_fenced[from]);
+                           access->time <= block_published[from];
     return is_public && access->time <= current->seen;
 }
 

@@ -70,9 +70,11 @@ struct fiber_t {
     state_t state;
     unsigned int mask;
     bool orders;
-    unsigned int seen, touched, block_fenced, met[32]; /* for races.h */
-    copy_t copies[MAX_COPIES];                         /* in the background, a ring */
-    unsigned int begun, ended, group;                  /* of copies, since the block began */
+    /* For races.h, all of them times. By lane: its last warp barrier with this thread; what fences order before the next
+     * atomic of this thread, which for its own lane is its last fence. */
+    unsigned int seen, touched, block_fenced, fenced_at_barrier, met[32], fenced[32];
+    copy_t copies[MAX_COPIES];        /* in the background, a ring */
+    unsigned int begun, ended, group; /* of copies, since the block began */
 };
 
 static uint3 block_of_grid, block_extent, grid_extent;

@@ -50,6 +50,21 @@ PROBLEM = ProblemInstance(
     0.0,
     views=(ArrayView("parts", "room", 4),),
 )
+HANDOVER = """\
+#include "portable.h"
+KERNEL KERNEL_BLOCK(32, 1, 1)
+last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *ticket, GLOBAL int *sum)
+{
+    SHARED int is_last;
+    const unsigned int i = THREAD_INDEX(x);
+    RELEASE
+        is_last = ATOMIC_ADD(ticket, 1u) == GRID_EXTENT(x) - 1;
+    MEMORY_FENCE();
+    BARRIER();
+    if (i == 2 && is_last)
+        *sum = parts[0] + parts[1] + parts[2];
+}
+"""
 BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
 
 
@@ -110,6 +125,32 @@ def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, mo
         assert failure.status is status and re.match("run on the CPU: " + words, failure.detail), (
             failure.detail
         )
+
+
+WRITE = "if (i == 1) parts[BLOCK_INDEX(x)] = x[i];"
+
+
+@pytest.mark.parametrize(
+    ("release", "races"),
+    [
+        (f"{WRITE} MEMORY_FENCE(); BARRIER(); if (i == 0)", False),
+        (f"{WRITE} MEMORY_FENCE(); BARRIER(); if (i < 31) MEMORY_FENCE(); else", False),
+        (f"{WRITE} MEMORY_FENCE(); WARP_BARRIER(); if (i == 0)", False),
+        (f"{WRITE} WARP_BARRIER(); MEMORY_FENCE(); if (i == 0)", False),
+        (f"MEMORY_FENCE(); {WRITE} BARRIER(); if (i == 0)", True),
+        (f"MEMORY_FENCE(); {WRITE} WARP_BARRIER(); if (i == 0)", True),
+    ],
+)
+def test_an_atomic_hands_over_what_a_fence_ordered_before_it(release, races):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    failure = host.check(
+        render(source_of_text(HANDOVER.replace("RELEASE", release), "last.cu"), {}), [PROBLEM]
+    )
+    assert (failure is not None) == races, failure
+    if failure:
+        assert re.match(r"run on the CPU: a race: read in .* and write in last_sum", failure.detail)
 
 
 @pytest.mark.parametrize(
