@@ -15,9 +15,8 @@ from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
-FIRST_TRIALS = (
-    50  # of each space; every further part doubles its trials, because a part repeats all proposals
-)
+# Every further part of a space doubles its trials, because a part repeats all proposals.
+FIRST_TRIALS = 50
 MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 
 
@@ -27,7 +26,8 @@ def search_spaces(
     """Search all targets in parts; returns the last result of each, and why others failed.
 
     A part takes up the trials of earlier ones from the space's journal, and so does the same command when it
-    is started again. The search ends when every space has used up its budget or promises no more.
+    is started again. The search ends when every space has used up its budget, promises no more, or has had a
+    part without a new trial, which the next would only repeat.
 
     Args:
         targets: What to tune, each of another kernel.
@@ -36,32 +36,40 @@ def search_spaces(
         on_result: Called after each part.
 
     Raises:
-        InputError: A space is wrong, or two are of the same kernel; nothing was written.
+        InputError: There is a journal, or two spaces are of the same kernel; nothing was written.
     """
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
-    tasks = [bind_target(target, observer.stage) for target in targets]
-    kernels = [task.spec.kernel for task in tasks]
+    failures: list[str] = []
+    tasks: dict[int, TuningTask] = {}
+    for number, target in enumerate(targets):
+        try:
+            tasks[number] = bind_target(target, observer.stage)
+        except AutotuneError as error:
+            failures.append(f"{target.space.stem}: {error}")
+    kernels = [task.spec.kernel for task in tasks.values()]
     if twice := next((name for name in kernels if kernels.count(name) > 1), None):
         raise InputError(f"two of the spaces are of the kernel {twice}; search them one after the other")
     deadline_s = math.inf if options.budget.seconds is None else time.monotonic() + options.budget.seconds
     results: dict[int, Result] = {}
-    failures: dict[int, str] = {}
-    while (left_s := deadline_s - time.monotonic()) > 0:
+    while tasks and (left_s := deadline_s - time.monotonic()) > 0:
         promises = {
             number: promise(results.get(number), task, options.budget.trials)
-            for number, task in enumerate(tasks)
-            if number not in failures
+            for number, task in tasks.items()
         }
-        number = max(promises, key=lambda number: promises[number], default=None)
-        if number is None or promises[number] <= 0:
+        number = max(promises, key=lambda number: promises[number])
+        if promises[number] <= 0:
             break
+        earlier = results.get(number)
         try:
-            results[number] = search(tasks[number], _part(options, results.get(number), left_s), observer)
+            results[number] = search(tasks[number], _part(options, earlier, left_s), observer)
             on_result(results[number])
         except AutotuneError as error:
-            failures[number] = f"{kernels[number]}: {error}"
-    return [results[number] for number in sorted(results)], list(failures.values())
+            failures.append(f"{tasks.pop(number).spec.kernel}: {error}")
+            continue
+        if earlier is not None and len(results[number].trials) <= len(earlier.trials):
+            del tasks[number]
+    return [results[number] for number in sorted(results)], failures
 
 
 def promise(result: Result | None, task: TuningTask, max_trials: int | None) -> float:

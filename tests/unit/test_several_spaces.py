@@ -3,6 +3,8 @@
 import json
 
 from autotune.evaluation.journal import read_trials
+from autotune.searchers.exhaustive import evaluate_rows
+from autotune.searchers.random_search import RandomSearch
 
 
 def two_spaces(folder):
@@ -32,3 +34,30 @@ def test_two_spaces_of_one_kernel_would_share_a_journal(folder):
     (folder.path / "copy.yaml").write_text((folder.path / "double.yaml").read_text())
     done = folder.run("search", "double.yaml", "copy.yaml", "--device", "fake")
     assert done.returncode == 2 and "two of the spaces are of the kernel double" in done.stderr
+
+
+def test_spaces_that_cannot_be_searched_on_the_device_do_not_stop_the_others(folder):
+    text = (folder.path / "double.yaml").read_text()
+    (folder.path / "typed.yaml").write_text(text.replace("default: {A: 1", "default: {A: 9"))
+    (folder.path / "elsewhere.yaml").write_text(text.replace("dialect: python", "dialect: opencl"))
+    spaces = ("typed.yaml", "elsewhere.yaml", "double.yaml")
+    done = folder.run("search", *spaces, "--device", "fake", "--budget", "3")
+    assert done.returncode != 0 and "2 of 3 spaces failed: typed: typed.yaml:" in done.stderr
+    assert "; elsewhere: elsewhere.yaml: the kernel is written in dialect 'opencl'" in done.stderr
+    assert "double: best " in done.stdout
+
+
+def test_a_space_ends_when_its_engine_finds_nothing_more_to_try(folder, monkeypatch):
+    two_spaces(folder)
+    parts = []
+
+    def search(self, space, evaluate, *, seed):
+        parts.append(space.spec.kernel)
+        assert len(parts) <= 4
+        evaluate_rows(space, range(4), evaluate)
+
+    monkeypatch.setattr(RandomSearch, "search", search)
+    spaces = ("double.yaml", "other.yaml")
+    done = folder.run("search", *spaces, "--device", "fake", "--engine", "random", "--budget", "9")
+    assert done.returncode == 0, done.stderr
+    assert sorted(parts) == ["double", "double", "other", "other"]
