@@ -29,6 +29,7 @@ from autotune.hardware.peak_rates import (
     boost_mhz,
     host_bytes_per_s,
     lanes_per_clock,
+    tensor_operations_per_s,
 )
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (
@@ -51,6 +52,7 @@ _MOVED_BYTES = {"gpu": 2**30, "cpu": 2**27}  # by repeated passes over arrays th
 _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again and again
 _COPIED_BYTES = 2**28
 _TIMEOUT_S = 60.0
+_TENSOR = "bfloat16 tensor multiply-add"
 _REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
 
@@ -89,6 +91,10 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
     yield Probe("shared memory, 32 words apart", "shared", BYTES, {"stride": 32})
     for dtype in ("float32", "float64", "int32"):
         yield Probe(f"{dtype} multiply-add", "arithmetic", OPERATIONS, dtype=dtype)
+    if device.architecture.startswith("sm_"):
+        yield Probe("float16 multiply-add", "packed_half", OPERATIONS)
+        if int(device.architecture.removeprefix("sm_")) >= 80:
+            yield Probe(_TENSOR, "tensor", OPERATIONS)
     yield Probe("atomics to many counters", "atomics", OPERATIONS)
     yield Probe("atomics to one counter", "atomics", OPERATIONS, {"spread": 1})
     yield Probe("latency of memory", "latency", SECONDS)
@@ -170,6 +176,8 @@ def nominal(device: DeviceInfo, name: str, dtype: str = "") -> float | None:
         return None
     if name.startswith("copy"):
         return host_bytes_per_s(device.architecture)
+    if name == _TENSOR:
+        return tensor_operations_per_s(device)
     per_clock = {
         "shared memory": SHARED_BYTES_PER_CLOCK,
         f"{dtype} multiply-add": 2 * (lanes_per_clock(device.architecture, dtype) or 0),

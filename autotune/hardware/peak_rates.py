@@ -30,6 +30,11 @@ _BOOST_MHZ = {
     **{"sm_75": 1590, "sm_80": 1410, "sm_86": 1695, "sm_87": 1300, "sm_89": 2040},
     **{"sm_90": 1980, "sm_100": 1965, "sm_120": 2407},
 }
+# Of tensor cores: multiply-adds of float16 or bfloat16 with sums in float32, and the data sheets' clock.
+_TENSOR_PER_CLOCK_AND_MHZ = {
+    **{"sm_80": (1024, 1410), "sm_86": (512, 1695), "sm_89": (512, 2040)},
+    **{"sm_90": (2048, 1830), "sm_120": (256, 2407)},
+}
 # Of the connection to the host in one direction: 16 lanes of PCI Express 3, 4 or 5.
 _HOST_BYTES_PER_S = {
     **{"sm_75": 15.75e9, "sm_80": 31.5e9, "sm_86": 31.5e9, "sm_89": 31.5e9},
@@ -73,6 +78,12 @@ def lanes_per_clock(architecture: str, dtype: str) -> int | None:
     """Operations of one type that a multiprocessor starts per clock; None where not known."""
     known = architecture in _PER_CLOCK and dtype in _TYPES
     return _PER_CLOCK[architecture][_TYPES[dtype]] if known else None
+
+
+def tensor_operations_per_s(device: DeviceInfo) -> float | None:
+    """What tensor cores do with float16 or bfloat16 and sums in float32; None where not known."""
+    per_clock, mhz = _TENSOR_PER_CLOCK_AND_MHZ.get(device.architecture, (0, 0))
+    return 2 * per_clock * device.compute_units * mhz * 1e6 or None
 
 
 def host_bytes_per_s(architecture: str) -> float | None:

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from autotune.compilers.base import cuda_compiler
-from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.kernel_source import packaged, read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.launch_plan import macros
+from autotune.core.records import Config
 from autotune.devices import backend
 from autotune.errors import CompileError
-from autotune.space import load_space
+from autotune.space import bind, load_space, problem_of
 from tests.sampled_configurations import sampled, shared_out
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
@@ -53,6 +54,18 @@ def test_landmarks_and_every_pair_of_values_compile(path, architecture):
         options = (*space.options(config, "cuda"), *hasty)
         binary = compiler.compile(render(source, space.macros(config)), options)
         assert binary.data[:4] == b"\x7fELF", config
+
+
+@pytest.mark.parametrize(
+    "name, change", [("packed_half", {}), ("tensor", {}), ("tensor", {"INSTRUCTION": "wgmma"})]
+)
+def test_kernels_of_ceilings_for_cuda_alone_compile(name, change):
+    spec = load_space(packaged("kernels") / "ceilings" / f"{name}.yaml")
+    space = bind(spec, _gpu("sm_90"), problem_of(spec, _gpu("sm_90")))
+    config = Config({**spec.default, **change})
+    text = render(read_source(spec.source), space.macros(config))
+    binary = cuda_compiler("sm_90").compile(text, space.options(config, "cuda"))
+    assert config in space and binary.spill_bytes == 0
 
 
 def test_what_the_reduced_language_leaves_out_compiles_as_well():

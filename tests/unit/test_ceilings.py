@@ -9,18 +9,27 @@ import pytest
 from autotune.analysis.ceilings import Probe, keep_ceilings, nominal, probes
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
+from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.ceilings import BYTES, FILE, Ceiling, read_ceilings
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.task import find_device
 
 H200 = known_gpu("NVIDIA H200")
+T4, A100 = (ARCHITECTURES[name].device for name in ("sm_75", "sm_80"))
 CPU = replace(
-    H200, kind="cpu", backend="opencl", compute_units=2, max_threads_per_block=4096, cache_bytes=2**25
+    H200,
+    name="CPU",
+    kind="cpu",
+    backend="opencl",
+    architecture="",
+    compute_units=2,
+    max_threads_per_block=4096,
+    cache_bytes=2**25,
 )
 
 
-@pytest.mark.parametrize("device", [H200, CPU], ids=["gpu", "cpu"])
+@pytest.mark.parametrize("device", [H200, A100, T4, CPU], ids=lambda device: device.name)
 def test_every_figure_has_configurations_to_choose_from(device):
     measured = [probe for probe in probes(device) if isinstance(probe, Probe)]
     for probe in measured:
@@ -47,6 +56,9 @@ def test_what_the_host_sees_is_measured_beside_the_data_sheet(tmp_path, capsys):
     names = [probe.name for probe in probes(H200)]
     assert sum(name.startswith("copy") for name in names) == 4
     assert nominal(H200, "float32 multiply-add", "float32") == pytest.approx(66.9e12, rel=1e-3)
+    assert nominal(H200, "float16 multiply-add", "float16") == pytest.approx(133.8e12, rel=1e-3)
+    assert nominal(H200, "bfloat16 tensor multiply-add", "bfloat16") == pytest.approx(989e12, rel=1e-3)
+    assert nominal(A100, "bfloat16 tensor multiply-add", "bfloat16") == pytest.approx(312e12, rel=1e-3)
     assert nominal(H200, "shared memory", "int32") == pytest.approx(33.5e12, rel=1e-2)
     assert nominal(H200, "copy to the device, pinned memory") == 63e9
     assert nominal(CPU, "float32 multiply-add", "float32") is None
