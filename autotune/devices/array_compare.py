@@ -1,4 +1,4 @@
-"""The rule by which two arrays are equal, in numpy and as a CUDA kernel.
+"""The rule by which two arrays are equal, in numpy and as a CUDA kernel; and a kernel that gathers elements.
 
 Elements agree if they are equal or within the tolerance. NaN differs from everything; equal infinities agree.
 """
@@ -106,7 +106,9 @@ def differing(
 def cuda_source(item_bytes: int) -> str:
     """The same rule as a CUDA kernel `compare` for elements of this size.
 
-    Its parameter `kind` is the type's index in KINDS, `special` is `special_bits` of the type, `gap` is the
+    A second kernel, `gather`, copies elements of some words each, which are at `places` in an array.
+
+    The parameter `kind` is the type's index in KINDS, `special` is `special_bits` of the type, `gap` is the
     number of elements to skip after the first `ends`, and `result` is what `difference_of` reads. Elements
     that are equal bit by bit, nearly all, take the short way. Each thread loads four elements at a time, to
     use the memory's full bandwidth.
@@ -192,6 +194,14 @@ extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Cou
                   guard ? 0 : factor, at - ends, result);
         }
     }
+}
+
+extern "C" __global__ void gather(const Bits *array, const Count *places, Count words, Count count,
+                                  Bits *found)
+{
+    const Count stride = (Count)gridDim.x * blockDim.x;
+    for (Count i = (Count)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
+        found[i] = array[places[i / words] * words + i % words];
 }
 """
 

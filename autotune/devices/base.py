@@ -42,6 +42,12 @@ class HostComparisonMixin:
 
     read: Callable[[Buffer, int], Bytes]
 
+    def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
+        """Copy the array to the host up to the last of the elements."""
+        indices = self.read(places, 8 * count).view(np.int64)
+        content = self.read(buffer, (int(indices.max(initial=-1)) + 1) * item_bytes)
+        return content.reshape(-1, item_bytes)[indices].reshape(-1)
+
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Copy the arrays to the host and compare them there."""
         return [host_difference(self.read, comparison) for comparison in comparisons]
@@ -116,6 +122,10 @@ class Device(Protocol):
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare arrays in device memory by the rule of `array_compare`; None for those that agree."""
+        ...
+
+    def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
+        """Copy elements of a buffer to the host: those at `places`, a buffer of `count` indices in int64."""
         ...
 
     def load(self, binary: Binary) -> Program:

@@ -41,6 +41,7 @@ _COMPARE_ARGUMENTS = (
     "factor",
     "result",
 )
+_GATHER_ARGUMENTS = ("array", "places", "words", "count", "found")
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 256  # launches that are kept
 
@@ -65,8 +66,11 @@ class CudaDeviceBase(CudaMemory):
         self._flush_ratio = 0.0  # 0: not measured yet
         self._comparers: dict[int, Program] = {}
         thread = ThreadPoolExecutor(1)  # compiles while memory is filled
-        self._compiling = {size: thread.submit(_comparer, info.architecture, size) for size in (4, 8, 2, 1)}
+        self._compiling = {
+            size: thread.submit(_compiled_comparer, info.architecture, size) for size in (4, 8, 2, 1)
+        }
         self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
+        self._gathers: dict[tuple[Buffer, Buffer], tuple[KernelLaunch, Buffer]] = {}
         self._results: Buffer = None
         self._max_results = 0
         self._flush: Buffer = None
@@ -129,6 +133,19 @@ class CudaDeviceBase(CudaMemory):
         words = self.read(self._results, size_bytes).view(np.uint64).tolist()
         return [difference_of(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
+    def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
+        """Gather the elements on the GPU, then copy them to the host in one piece."""
+        key = (buffer, places)
+        if key not in self._gathers:
+            found = self.allocate(count * item_bytes)
+            self._gathers[key] = self._gathering(buffer, places, count, item_bytes, found), found
+        launch, found = self._gathers[key]
+        try:
+            launch()
+        except DriverError as error:
+            raise classified(error) from None
+        return self.read(found, count * item_bytes)
+
     def flush_cache(self) -> None:
         """Read four times the size of the L2; this also keeps the GPU busy while the next run is queued.
 
@@ -142,9 +159,10 @@ class CudaDeviceBase(CudaMemory):
         self._enqueue_comparison(ArrayComparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
 
     def forget(self) -> None:
-        """Drop the latest graph and the launches of comparisons, which refer to buffers."""
+        """Drop the latest graph and the launches that are kept, which refer to buffers."""
         self._graph = self._graph_of = None
         self._comparisons.clear()
+        self._gathers.clear()
 
     def conditions(self) -> Mapping[str, Value]:
         """What NVML reports, and the ratio of read times with flushed and with warm caches."""
@@ -208,9 +226,6 @@ class CudaDeviceBase(CudaMemory):
         self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
-        item_bytes = element_bytes(comparison.dtype)
-        if item_bytes not in self._comparers:
-            self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
         result = self.region(self._results, _RESULT_BYTES * position, _RESULT_BYTES)
         gap = 0 if comparison.inside else comparison.count - 2 * comparison.ends
         counts = (comparison.count, comparison.ends, gap, special_bits(comparison.dtype))
@@ -228,12 +243,30 @@ class CudaDeviceBase(CudaMemory):
         values = (comparison.actual, comparison.expected, *numbers, *tolerances, result)
         blocks = max(1, min(8 * self.info.compute_units, -(-(comparison.count - gap) // 512)))
         step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS)
-        return self._comparers[item_bytes], step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
+        program = self._comparer(element_bytes(comparison.dtype))
+        return program, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
+
+    def _gathering(
+        self, buffer: Buffer, places: Buffer, count: int, item_bytes: int, found: Buffer
+    ) -> KernelLaunch:
+        """The launch that gathers elements as words of a size for which there is a kernel."""
+        word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
+        words = item_bytes // word_bytes
+        values = (buffer, places, np.uint64(words), np.uint64(count * words), found)
+        step = Launch("gather", (-(-count * words // 256), 1, 1), (256, 1, 1), 0, _GATHER_ARGUMENTS)
+        arguments = dict(zip(_GATHER_ARGUMENTS, values, strict=True))
+        return self._prepared(self._comparer(word_bytes), step, arguments, self.stream)
+
+    def _comparer(self, item_bytes: int) -> Program:
+        """The kernels `compare` and `gather` for elements of this size."""
+        if item_bytes not in self._comparers:
+            self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
+        return self._comparers[item_bytes]
 
 
 def _passed(value: Buffer | np.generic) -> np.generic | int:
     return value if isinstance(value, np.generic) else int(value)
 
 
-def _comparer(architecture: str, item_bytes: int) -> Binary:
+def _compiled_comparer(architecture: str, item_bytes: int) -> Binary:
     return CudaCompiler(architecture).compile(cuda_source(item_bytes), ())

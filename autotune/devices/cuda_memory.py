@@ -31,6 +31,7 @@ _REFUSED = (
     "not supported",
     "invalid argument",
 )
+NON_BLOCKING = 1  # flag of a stream
 _NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
 
 
@@ -133,6 +134,18 @@ def allocated(size_bytes: int) -> Memory:
     except DriverError as error:
         raise classified(error) from None
     return Memory(address.value, _Allocation(address))
+
+
+def zeros(size_bytes: int) -> Memory:
+    """Global memory that holds zeros, also in the middle of a capture; raises OutOfMemory."""
+    memory, stream = allocated(size_bytes), ctypes.c_void_p()
+    call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
+    try:
+        call("cuMemsetD8Async", ctypes.c_uint64(int(memory)), 0, ctypes.c_size_t(size_bytes), stream)
+        call("cuStreamSynchronize", stream)
+    finally:
+        driver().cuStreamDestroy_v2(stream)
+    return memory
 
 
 def call(name: str, *arguments: Any) -> None:

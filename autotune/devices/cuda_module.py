@@ -20,7 +20,7 @@ from autotune.compilers.triton_binary import (
 )
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.cuda_memory import DriverError, Memory, allocated, call, driver
+from autotune.devices.cuda_memory import NON_BLOCKING, DriverError, Memory, call, driver, zeros
 from autotune.errors import LaunchError
 
 MAX_PORTABLE_CLUSTER = 8
@@ -28,7 +28,7 @@ MAX_PORTABLE_CLUSTER = 8
 MAX_DYNAMIC_SHARED_BYTES, NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
 # CUlaunchAttributeID
 _COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 2, 4, 6
-_NON_BLOCKING, _WITHOUT_TIME = 1, 2  # flags of streams and events
+_WITHOUT_TIME = 2  # flag of events
 
 
 class Module:
@@ -55,13 +55,16 @@ class Module:
         return self._triton.get(step.entry)
 
     def scratch(self, step: Launch, kernel: TritonKernel) -> int:
-        """The address of a launch's scratch memory, 0 if it needs none; raises OutOfMemory."""
+        """The address of a launch's scratch memory, 0 if it needs none; raises OutOfMemory.
+
+        It holds zeros: compute-sanitizer does not see how a kernel writes descriptors of tensors into it.
+        """
         size_bytes = scratch_bytes(step, kernel)
         if not size_bytes:
             return 0
         key = (step.entry, size_bytes)
         if key not in self._scratch:
-            self._scratch[key] = allocated(size_bytes)
+            self._scratch[key] = zeros(size_bytes)
         return int(self._scratch[key])
 
     def kernel(self, step: Launch) -> ctypes.c_void_p:
@@ -199,7 +202,7 @@ class SideStreams:
             return self._main.value or 0
         if number not in self._streams:
             stream = self._streams[number] = ctypes.c_void_p()
-            call("cuStreamCreate", ctypes.byref(stream), _NON_BLOCKING)
+            call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
             self._open.callback(driver().cuStreamDestroy_v2, stream)
         if number not in self._forked:
             self._order(self._main, self._streams[number])

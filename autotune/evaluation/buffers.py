@@ -71,6 +71,8 @@ class GuardedBuffer:
             device.write(self._device_magnitude, _as_bytes(magnitude))
         if expected is not None and expected.size < self.count:
             self.sample, expected = sample_indices(array, seed), None
+            self._places: Buffer = device.allocate(self.sample.nbytes)
+            device.write(self._places, _as_bytes(self.sample))
         self._expected_bytes = None if expected is None else _as_bytes(expected)
         self._expected = None if expected is None else self._image(_as_bytes(expected))
         self._wrong = self._wrong_content() if array.role == "out" else None
@@ -177,12 +179,8 @@ class GuardedBuffer:
             return np.arange(first, first + count), *self.values(first, count)
         assert self._sampled is not None
         inside = (self.sample >= first) & (self.sample < first + count)
-        places = self.sample[inside]
-        if self.size_bytes <= _READ_BYTES:
-            found = self.content().reshape(-1)[places]
-        else:
-            found = np.concatenate([self.values(int(index), 1)[0] for index in places])
-        return places, found, self._sampled[inside]
+        found = self._device.gather(self.region, self._places, self.sample.size, self.item_bytes)
+        return self.sample[inside], found.view(self.dtype)[inside], self._sampled[inside]
 
     def are_unwritten(self, found: NDArray[Any]) -> bool:
         """Whether elements of an output still hold what it was poisoned with."""

@@ -271,7 +271,7 @@ def _open(root: str) -> Package:
     return package
 
 
-def call_key(stream: int, look: Look, handles: Sequence[int]) -> Key:
+def call_key(stream: int, look: Look | int, handles: Sequence[int]) -> Key:
     """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed.
 
     An array may also begin where a vector does not.

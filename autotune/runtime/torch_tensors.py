@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,6 +23,9 @@ from autotune.runtime.packages import (
 from autotune.runtime.prepared import View
 
 
+_MAX_LOOKS = 10_000  # with a number; a program may pass ever new shapes
+
+
 class TorchPackage(CudaPackage):
     """Tensors of PyTorch, on its current stream."""
 
@@ -30,6 +34,8 @@ class TorchPackage(CudaPackage):
         self._has_gradients = torch.is_grad_enabled
         # The public way makes a stream object at every call, which takes longer than the launch.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
+        self._numbers: dict[Look, int] = {}
+        self._next_number = itertools.count()
         internal = getattr(torch._C, "_dynamo", None)
         self.guards: Any = getattr(getattr(internal, "guards", None), "TensorGuards", None)
 
@@ -53,7 +59,16 @@ class TorchPackage(CudaPackage):
             )
             handles.append(array.data_ptr())
         own = (self._raw_stream(device) or LEGACY) if stream is None else stream_handle(stream)
-        return call_key(own, look, handles), handles
+        return call_key(own, self._number(look), handles), handles
+
+    def _number(self, look: Look) -> int:
+        """A number that stands for a look from now on: the look itself takes long to hash at every call."""
+        number = self._numbers.get(look)
+        if number is None:
+            if len(self._numbers) >= _MAX_LOOKS:
+                self._numbers.clear()
+            number = self._numbers[look] = next(self._next_number)
+        return number
 
     def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
         """One that has PyTorch check whether a call looks like the latest one, if it can."""
@@ -106,8 +121,8 @@ class GuardedLook:
 
     def __init__(self, package: TorchPackage) -> None:
         self._package = package
-        self._latest: dict[int, Look] = {}  # by the number of arrays
-        self._known: dict[int, tuple[Look, Callable[..., bool], Callable[[], int]]] = {}
+        self._latest: dict[int, int] = {}  # the look's number by the number of arrays
+        self._known: dict[int, tuple[int, Callable[..., bool], Callable[[], int]]] = {}
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """As that of the package."""

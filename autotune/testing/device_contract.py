@@ -71,6 +71,19 @@ class DeviceContract:
         device.copy(other, buffer, 3, (1, 4194))
         assert device.read(other, 5).tolist() == [0, 7, 7, 100, 4]
 
+    @pytest.mark.parametrize("item_bytes", [1, 2, 4, 6, 8, 16])
+    def test_elements_are_gathered(self, device: Device, item_bytes: int) -> None:
+        data = np.random.default_rng(0).integers(0, 256, (5000, item_bytes), np.uint8)
+        indices = np.array([0, 3, 3, 700, 4999])
+        buffer, places = device.allocate(data.nbytes), device.allocate(indices.nbytes)
+        device.write(buffer, data.reshape(-1))
+        device.write(places, indices.view(np.uint8))
+        for _ in range(2):
+            found = device.gather(buffer, places, indices.size, item_bytes)
+            assert np.array_equal(found, data[indices].reshape(-1))
+            data[700] ^= 1
+            device.write(buffer, data.reshape(-1))
+
     def test_more_memory_than_there_is_is_refused_and_the_device_goes_on(self, device: Device) -> None:
         with pytest.raises(OutOfMemory):
             device.allocate(2**50)
