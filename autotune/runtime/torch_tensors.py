@@ -22,7 +22,6 @@ from autotune.runtime.packages import (
 )
 from autotune.runtime.prepared import View
 
-
 _MAX_LOOKS = 10_000  # with a number; a program may pass ever new shapes
 
 
