@@ -63,13 +63,15 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
         digits = number.replace("_", "").replace(",", "")
         if not separator or not name or not re.fullmatch("[0-9]{1,18}", digits) or int(digits) < 1:
             raise InputError(
-                f"--size {text}: expected NAME=NUMBER with a number of at least 1, such as n=1000000"
+                f"--size {text}: expected NAME=NUMBER with a number of at least 1; write the size's name as "
+                "`sizes` in the space file has it, such as --size n=1000000"
             )
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
         if name in found:
             raise InputError(
-                f"--size {text}: {name} is given twice; for a range, write --sweep {name}=10:20:x2"
+                f"--size {text}: {name} is given twice; leave one out; for several sizes, write "
+                f"--sweep {name}=10:20:x2"
             )
         found[name] = int(digits)
     return found
@@ -223,7 +225,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     edited.add_argument(
         "--keep",
         action="store_true",
-        help="after an edit of the space or the reference, go on with the journal's trials that still hold",
+        help="after an edit of the space or the reference, go on with the journal's times that still hold",
     )
     add_compiling(parser)
     add_verbosity(parser)

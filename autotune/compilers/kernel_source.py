@@ -103,7 +103,9 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
     Raises InputError when it or one of its includes cannot be read, and when it is empty.
     """
     if not _content(path).strip():
-        raise InputError(f"{path}: the file is empty; expected a kernel source")
+        raise InputError(
+            f"{path}: the file is empty; write the kernel in it, or name another file as the source"
+        )
     text = _Reader((*include_dirs,)).read(path)
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
 

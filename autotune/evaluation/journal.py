@@ -168,7 +168,10 @@ class Journal:
         what = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
         if not (edit.is_harmless or (keep and held)):
             left = (
-                f"{held} of {every} still hold: go on with them with --keep" if held else "No trial holds now"
+                f"The times of {held} of {every} still hold: --keep goes on with them, and the last round "
+                "verifies the fastest again"
+                if held
+                else "No trial holds now"
             )
             raise JournalError(f"{what} {left}. Start over with --fresh, or keep both with --journal FILE")
         if not edit.is_harmless:

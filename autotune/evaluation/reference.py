@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import math
+import textwrap
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -175,6 +178,20 @@ def place(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", repr(function)) if code is None else _line(code)
 
 
+def _returning(function: Callable[..., Any]) -> str:
+    """Where a function returns, `FILE:LINE`, with its only return statement; else as `place` has it."""
+    code = getattr(function, "__code__", None)
+    try:
+        lines, first = inspect.getsourcelines(function)
+        nodes = ast.walk(ast.parse(textwrap.dedent("".join(lines))))
+    except (OSError, TypeError, SyntaxError):
+        return place(function)
+    found = [node.lineno - 1 for node in nodes if isinstance(node, ast.Return)]
+    if code is None or len(found) != 1:
+        return place(function)
+    return f"{code.co_filename}:{first + found[0]}: `{lines[found[0]].strip()}`"
+
+
 def _line(code: Any) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
@@ -193,13 +210,15 @@ def expected_results(
         arrays: The arguments of the problem.
         indices: The elements that it was asked for; None for all.
     """
-    where = f"{place(function)}: reference()"
+    where = f"{_returning(function)}: reference()"
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
     needed = [array.name for array in known.values() if array.role == "out"] or list(known)
     if not isinstance(results, Mapping):
         found = "None, as a function without `return` does" if results is None else type(results).__name__
         wanted = ", ".join(f'"{name}": ...' for name in needed)
-        raise BrokenReference(f"{where} returned {found}; expected a dict of arrays: {{{wanted}}}")
+        raise BrokenReference(
+            f"{where} returned {found}; end it with `return {{{wanted}}}`, a dict of arrays"
+        )
     for name in results:
         if name not in known:
             raise BrokenReference(
@@ -243,7 +262,7 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
     if result.size != math.prod(array.shape) or is_turned:
         raise BrokenReference(
-            f"{where} returned for {array.name} an array of shape {found}; expected shape {declared}, "
+            f"{where} returned for {array.name} an array of shape {found}; return one of shape {declared}, "
             "as the space file declares"
         )
 
@@ -269,7 +288,7 @@ def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]
     if dtype.kind in "biu" and (changed := np.flatnonzero(typed != flat)).size:
         raise BrokenReference(
             f"{what} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
-            "expected whole numbers of that type"
+            f"return whole numbers, or change the dtype of {array.name} in the space file"
         )
     return np.ascontiguousarray(typed)
 

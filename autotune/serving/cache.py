@@ -47,9 +47,13 @@ def record_path(root: str, folder: str, kernel: str) -> str:
         raise InputError(f"a kernel cannot be called {kernel!r}: the cache has a file of that name")
     if not is_name(kernel):
         stem, is_file, _ = str(kernel).rpartition("/")[2].partition(".")
-        near = f", such as {stem}" if is_file and is_name(stem) else " (letters, digits and underscores)"
+        name = (
+            f"the kernel's name, such as {stem}"
+            if is_file and is_name(stem)
+            else "letters, digits and underscores"
+        )
         raise InputError(
-            f"{kernel!r} is not the name of a kernel; write the name after `kernel:` in its space file{near}"
+            f"{kernel!r} is not the name of a kernel; write {name}: its space file has it after `kernel:`"
         )
     return f"{root}/{folder}/{kernel}.json"
 

@@ -55,7 +55,10 @@ def read_arguments(
         elif "of" in keys:
             argument = _view(element, names, arguments)
         elif not {"shape", "role"} & keys.keys():
-            raise element.error("expected the `value` of a number, or the `shape` and `role` of an array")
+            raise element.error(
+                "expected the `value` of a number, or the `shape` and `role` of an array; for a number, add "
+                "what the kernel gets, such as `value: 1`"
+            )
         else:
             argument = _array(element, dtypes, names, arguments, dialect)
         if argument.name in arguments:
@@ -152,7 +155,9 @@ def _array(
     if has_fill and role not in ("in", "inout"):
         raise entries["fill"].error(f"an array of role {role} takes no fill: it is overwritten before a run")
     if not has_fill and role in ("in", "inout"):
-        raise element.error(f"an array of role {role} needs a fill, such as {{uniform: [0, 1]}}")
+        raise element.error(
+            f"an array of role {role} needs a fill; add `fill: {{uniform: [0, 1]}}`, for example"
+        )
     if role == "local" and dialect != "opencl":
         raise entries["role"].error(
             "only OpenCL passes local memory; in CUDA give `shared_bytes` in the launch"
@@ -288,7 +293,9 @@ def _passed(entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec
     passed = tuple(item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
         if name not in arguments:
-            raise item.error(f"no argument is called {name!r}{hint(name, arguments)}")
+            left = [one for one in arguments if one not in passed]
+            mend = f"; did you mean {left[0]}?" if len(left) == 1 else hint(name, arguments)
+            raise item.error(f"no argument is called {name!r}{mend}")
         if arguments[name].symbol:
             raise item.error(f"{name} is copied to {arguments[name].symbol}; a launch does not pass it")
     return passed

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice, product
 
+from autotune.core.expressions import parse
 from autotune.core.records import Config, Parameter, Value
 from autotune.core.text import hint
+from autotune.errors import ExpressionError
 from autotune.space.yaml_document import Element
+
+_MAX_TRIED = 10_000  # combinations, for the values that a message offers
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,12 @@ def read_config(
     parameters: tuple[Parameter, ...],
     base: Mapping[str, Value],
     place: Element,
+    constraints: Iterable[str] = (),
 ) -> Config:
-    """A complete configuration in declared order; `base` gives the values of unlisted parameters."""
+    """A complete configuration in declared order; `base` gives the values of unlisted parameters.
+
+    What a message offers for missing values satisfies the constraints.
+    """
     domains = {parameter.name: parameter.values for parameter in parameters}
     values = dict(base)
     for name, entry in entries.items():
@@ -39,9 +49,25 @@ def read_config(
             )
         values[name] = value
     if missing := [name for name in domains if name not in values]:
-        first = ", ".join(f"{name}: {domains[name][0]}" for name in missing)
+        whole = completed(values, parameters, constraints)
+        first = ", ".join(f"{name}: {whole[name]}" for name in missing)
         raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}; add {first}")
     return Config({name: values[name] for name in domains})
+
+
+def completed(
+    values: Mapping[str, Value], parameters: Iterable[Parameter], constraints: Iterable[str]
+) -> dict[str, Value]:
+    """Values for all parameters; they satisfy the constraints that read parameters only, if any do."""
+    domains = {item.name: (values[item.name],) if item.name in values else item.values for item in parameters}
+    rules = []
+    for text in constraints:
+        with suppress(ExpressionError):  # told where the constraints are read
+            rules.append(parse(text))
+    rules = [rule for rule in rules if rule.names <= {*domains}]
+    choices = (dict(zip(domains, choice, strict=True)) for choice in product(*domains.values()))
+    first = {name: domain[0] for name, domain in domains.items()}
+    return next((one for one in islice(choices, _MAX_TRIED) if all(rule.holds(one) for rule in rules)), first)
 
 
 def read_landmarks(

@@ -12,6 +12,7 @@ import numpy as np
 
 from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
+from autotune.core.records import Parameter
 from autotune.core.text import bare_code, bare_lines, nearest
 from autotune.errors import ExpressionError
 from autotune.space.parameters import unlisted_value
@@ -111,9 +112,11 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
 
 def _signatures(space: Space, source: str, code: str) -> Iterator[Finding]:
     macros = [parameter.name for parameter in space.parameters]
-    for subject, detail in mismatches(space, code):
-        is_macro = subject in macros
-        place = source_place(space, source, subject) if is_macro else located(space.spec.path, subject)
+    for subject, detail, entry in mismatches(space, code):
+        if subject in macros:
+            place = source_place(space, source, subject, after=entry)
+        else:
+            place = located(space.spec.path, subject)
         yield Finding("signature", subject, detail, place)
 
 
@@ -146,9 +149,20 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     for parameter in space.parameters:
         if parameter.name not in used:
             places = "the source, the launch plan, an argument, an option or a derived name"
-            detail = f"declared, but not used in {places}; use it, or remove it from `parameters`"
+            mend = f"use it in {space.spec.source.name}{_test_of(parameter)}, or remove it from `parameters`"
+            detail = f"declared, but not used in {places}; {mend}"
             place = located(space.spec.path, f"parameters.{parameter.name}")
             yield Finding("unused_parameter", parameter.name, detail, place)
+
+
+def _test_of(parameter: Parameter) -> str:
+    """How a source tests a parameter with names for values, as a part of a message."""
+    first = parameter.values[0]
+    return (
+        f", as in `#if {parameter.name} == {macro_name(parameter.name, first)}`"
+        if isinstance(first, str)
+        else ""
+    )
 
 
 def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
@@ -166,25 +180,32 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
     named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
     for word in sorted(tested | named):
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
-            mend = nearest(word, defined) or "; add it to the parameters, or define it in the source"
+            mend = nearest(word, defined) or (
+                f"; add `{word}: [0, 1]` to `parameters` in {space.spec.path.name}, or write "
+                f"`#define {word} 1` in the source"
+            )
             yield Finding(
                 "unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word)
             )
 
 
-def source_place(space: Space, source: str, word: str) -> str:
+def source_place(space: Space, source: str, word: str, after: str = "") -> str:
     """Where a source first has a word, as `FILE:LINE`; the `#line` of an included file counts.
 
-    The file alone where its code does not have the word.
+    The file alone where its code does not have the word. With `after`, the word counts from the line on that
+    has this other word.
     """
     own = space.spec.source
     file, line = own.name, 0
     code = bare_lines(source, is_python=own.suffix == ".py")
+    is_after = not after
     for raw, bare in zip(source.split("\n"), code, strict=True):
         line += 1
         if marked := _LINE.match(raw):
             file, line = marked[2], int(marked[1]) - 1
-        elif re.search(rf"\b{word}\b", bare):
+            continue
+        is_after = is_after or re.search(rf"\b{after}\b", bare) is not None
+        if is_after and re.search(rf"\b{word}\b", bare):
             break
     else:
         return str(own)

@@ -83,7 +83,8 @@ def _domain(element: Element) -> tuple[Value, ...]:
             raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
         if values and isinstance(value, str) != isinstance(values[0], str):
             raise item.error(
-                f"expected only names or only numbers, found {values[0]!r} and {value!r}; write one kind"
+                f"expected only names or only numbers, found {values[0]!r} and {value!r}; remove "
+                f"{value!r}, or write a {'number' if isinstance(value, str) else 'name'} for it"
             )
         if value in seen:
             raise item.error(f"the value {value!r} appears twice")

@@ -10,7 +10,7 @@ from autotune.errors import ExpressionError, SpaceError
 from autotune.space.enumeration import LIMITS, Rows, Rule, Scope, TooManyRows, count_rows, enumerate_rows
 from autotune.space.limits import device_limits
 from autotune.space.parameters import unlisted_value
-from autotune.space.spec import SpaceSpec
+from autotune.space.spec import Constraint, SpaceSpec
 
 
 class Rules:
@@ -66,7 +66,7 @@ class Rules:
                 return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
         for constraint, rule in zip(self._spec.constraints, self._constraints, strict=True):
             if rule.share(LIMITS) == 0:
-                mend = unlisted_value(constraint.text, self._spec.parameters) or "; relax it, or add values"
+                mend = unlisted_value(constraint.text, self._spec.parameters) or self._too_few(constraint)
                 return constraint.line, f"nothing satisfies {constraint.text!r}{mend}"
         allowed = count_rows(self._spec.parameters, self._required())
         if allowed != 0:
@@ -80,6 +80,21 @@ class Rules:
         most = max(counts)
         dropped = self._spec.constraints[counts.index(most)]
         return dropped.line, f"{reason}; {most:,} would be valid without {dropped.text!r}"
+
+    def _too_few(self, constraint: Constraint) -> str:
+        """The values for which a constraint never holds, and what limits others, as the end of a message."""
+        read = parse(constraint.text).names
+        listed = [item for item in self._spec.parameters if item.name in read]
+        if not listed:
+            return "; correct or remove it"
+        values = " and ".join(f"{item.name} is one of {', '.join(map(str, item.values))}" for item in listed)
+        others = [
+            f"{one.text!r} on line {one.line}"
+            for one in self._spec.constraints
+            if one is not constraint and parse(one.text).names & {item.name for item in listed}
+        ]
+        too = f" that satisfy {' and '.join(others)} too" if others else ""
+        return f", because {values}; correct or remove it, or add values{too}"
 
     def _required(self, without: int | None = None) -> list[Rule]:
         """The rules of the derived names and of all constraints, except number `without` if given."""

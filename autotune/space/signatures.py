@@ -42,8 +42,8 @@ class _Parameter:
     is_pointer: bool
 
 
-def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
-    """What in the launch plan does not fit the kernels' parameters, and how: once for each entry.
+def mismatches(space: Space, code: str) -> Iterator[tuple[str, str, str]]:
+    """What in the launch plan does not fit a kernel's parameters, how, and the kernel: once for each entry.
 
     What does not fit is a place in the space file, such as `launch[0].arguments`, or a parameter of the space
     whose macro replaces one of the kernel.
@@ -63,12 +63,16 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
         is_pasted = "##" in code  # a macro may make the name
         if is_name(entry) and not is_python and not is_pasted and not re.search(rf"\b{entry}\b", code):
             if kernels := list(_kernels(code)):
-                yield f"launch[{numbers[0]}].entry", f"the source has no kernel {entry}{hint(entry, kernels)}"
+                yield (
+                    f"launch[{numbers[0]}].entry",
+                    f"the source has no kernel {entry}{hint(entry, kernels)}",
+                    entry,
+                )
             continue
         if parameters is None:
             continue
         if not is_python and (hidden := _hidden(space, entry, parameters, plans[0])):
-            yield hidden
+            yield *hidden, entry
             continue
         orders = [_wrong_order(entry, parameters, passed) for passed in plans]
         found = [_wrong_count(entry, parameters, passed, arguments) for passed in plans]
@@ -76,10 +80,10 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str]]:
             found = orders
         if wrong := [(number, what) for number, what in zip(numbers, found, strict=True) if what]:
             number, what = wrong[0]
-            yield f"launch[{number}].arguments", what
+            yield f"launch[{number}].arguments", what, entry
         elif not is_python:
             types = [_wrong_types(space, entry, parameters, passed) for passed in plans]
-            yield from list(filter(None, types))[:1]
+            yield from [(*one, entry) for one in types if one][:1]
 
 
 def _hidden(
@@ -91,8 +95,8 @@ def _hidden(
         if item.name in macros:
             given = passed[number].name if number < len(passed) else f"{item.name.lower()}_"
             return item.name, (
-                f"the space defines a macro of this name, which replaces parameter {number + 1} of {entry}; "
-                f"give the kernel's parameter another name, such as {given}"
+                f"the space defines a macro of this name, which replaces `{item.text}`, parameter "
+                f"{number + 1} of {entry}; give this parameter another name, such as {given}"
             )
     return None
 

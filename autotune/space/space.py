@@ -63,7 +63,7 @@ def problem_of(
             )
         raise InputError(
             f"{spec.path}: dtype {dtype} is not among the space's dtypes: {', '.join(spec.dtypes)}; "
-            "if the kernel can take it, add it to `dtypes`"
+            f"write --dtype {spec.dtypes[0]}, or add {dtype} to `dtypes` if the kernel takes it"
         )
     if data is not None and data not in spec.data:
         known = hint(data, spec.data) if spec.data else "; the space names no contents"
@@ -138,6 +138,15 @@ class Space:
         ]
         found = [position for position in row if position is not None]
         return find_row(self.rows, found) if len(found) == len(row) else None
+
+    def nearest(self, config: Config) -> Config:
+        """The valid configuration that differs from one in the fewest parameters, and by the fewest steps."""
+        wanted = [
+            positions[_typed(config[name])]
+            for name, positions in zip(self._names, self._positions, strict=True)
+        ]
+        steps = np.abs(self.rows.astype(np.int64) - wanted)
+        return self.config(int(np.lexsort((steps.sum(axis=1), np.count_nonzero(steps, axis=1)))[0]))
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
         """The reasons why a configuration is invalid, one sentence each; none for a valid one.

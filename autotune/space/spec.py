@@ -22,7 +22,7 @@ from autotune.core.triton_source import TritonParameter, kernels
 from autotune.errors import SpaceError
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
 from autotune.space.call import read_call
-from autotune.space.configurations import Landmark, read_config, read_landmarks
+from autotune.space.configurations import Landmark, completed, read_config, read_landmarks
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
@@ -137,7 +137,9 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     names |= set(derived)
     conditions = read_conditions(top["parameters"], names)
     first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
-    default = read_config(top["default"].mapping(), parameters, first_values, top["default"])
+    constraints = _constraints(top, names, parameters, conditions)
+    rules = (constraint.text for constraint in constraints)
+    default = read_config(top["default"].mapping(), parameters, first_values, top["default"], rules)
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
@@ -153,10 +155,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         verify_sizes=_verify_sizes(top["verify_sizes"], sizes["default"]) if "verify_sizes" in top else (),
         dtypes=dtypes,
         parameters=parameters,
-        constraints=(
-            *(_constraints(top["constraints"], names) if "constraints" in top else ()),
-            *(_implied(one, conditions[one.name], names) for one in parameters if one.name in conditions),
-        ),
+        constraints=constraints,
         conditions=_expressions(conditions, names),
         derived=derived,
         default=default,
@@ -199,9 +198,11 @@ def _examples(root: Element) -> dict[str, str]:
     values = "BLOCK_SIZE: 128"
     entries = root.mapping()
     with suppress(SpaceError):
-        if "parameters" in entries:
-            parameters = read_parameters(entries["parameters"], ())
-            values = ", ".join(f"{item.name}: {item.values[0]}" for item in parameters)
+        if "parameters" in entries and "default" not in entries:
+            constraints = entries["constraints"].items() if "constraints" in entries else []
+            rules = (str(constraint.value()) for constraint in constraints)
+            whole = completed({}, read_parameters(entries["parameters"], ()), rules)
+            values = ", ".join(f"{name}: {value}" for name, value in whole.items())
     return {**_EXAMPLES, "default": f"{{{values}}}"}
 
 
@@ -209,7 +210,10 @@ def _file(element: Element) -> Path:
     path = Path(os.path.normpath(element.path.parent / element.text()))
     if not path.is_file():
         if path.is_dir():
-            raise element.error(f"a folder, not a file: {path}; write the name of a file")
+            suffixes = (".py",) if element.place == "reference" else (".cu", ".cl")
+            inside = sorted(file for file in path.iterdir() if file.suffix in suffixes)
+            such = f", such as {os.path.relpath(inside[0], element.path.parent)}" if inside else ""
+            raise element.error(f"a folder, not a file: {path}; write the name of a file{such}")
         near = nearest(path.name, [beside.name for beside in element.path.parent.iterdir()])
         raise element.error(f"no such file: {path} (paths are relative to the space file){near}")
     return path
@@ -347,8 +351,16 @@ def _derived(element: Element, names: Collection[str]) -> dict[str, str]:
     return derived
 
 
-def _constraints(element: Element, names: Collection[str]) -> tuple[Constraint, ...]:
-    return tuple(Constraint(item.expression(names), item.line) for item in element.items())
+def _constraints(
+    top: Mapping[str, Element],
+    names: Collection[str],
+    parameters: Iterable[Parameter],
+    conditions: Mapping[str, Element],
+) -> tuple[Constraint, ...]:
+    """The constraints of the file, then those that the conditions of parameters imply."""
+    items = top["constraints"].items() if "constraints" in top else []
+    implied = (_implied(one, conditions[one.name], names) for one in parameters if one.name in conditions)
+    return (*(Constraint(item.expression(names), item.line) for item in items), *implied)
 
 
 def _options(element: Element, names: Collection[str]) -> dict[str, dict[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 
 import yaml
 
+from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.text import count_text, hint, nearest
 
 _MAX_SHOWN = 40  # letters of a value that a message repeats
@@ -30,17 +31,48 @@ _PLAIN = {
 }
 
 
-def expression_advice(text: str) -> str:
-    """How to mend what is no expression, as the end of a message."""
+def expression_advice(text: str, written: str = "") -> str:
+    """How to mend what is no expression, as the end of a message.
+
+    Args:
+        text: What YAML makes of it.
+        written: The file from there on, if it is known.
+    """
     if foreign := [letter for letter in text if letter in _PLAIN]:
-        return f"; write {_PLAIN[foreign[0]]} for the character {foreign[0]!r}"
+        plain = "".join(_PLAIN.get(letter, letter) for letter in text)
+        return f"; write `{plain}` without the character {foreign[0]!r}"
+    if advice := _call_advice(text):
+        return advice
     bare = _QUOTED.sub("''", text)
     if mends := [mend for pattern, mend in _OPERATORS if pattern.search(bare)]:
         return f"; {', '.join(mends)}"
-    if any(bare.count(quote) % 2 for quote in "'\""):
-        return "; a quote is not closed"
+    if unclosed := [quote for quote in "'\"" if bare.count(quote) % 2]:
+        return f"; a quote is not closed; write `{text}{unclosed[0]}`"
     if text.count("(") != text.count(")"):  # YAML splits a list in [ ] at every comma
-        return "; quote an expression that contains a comma"
+        whole = re.match(r"[^()\n]*\([^()\n]*\)", written)
+        shown = f': write "{whole[0]}"' if whole else ""
+        return f"; put an expression with a comma in quotes{shown}"
+    return ""
+
+
+def _call_advice(text: str) -> str:
+    """What to write for a call of what is no function of expressions, as the end of a message."""
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    for node in nodes:
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
+                return f"; write ceil_div({ast.unparse(above)}, {ast.unparse(below)})"
+            case ast.Call(ast.Attribute(ast.Name(), name)) if name in FUNCTIONS:
+                plain = ast.Call(ast.Name(name), node.args, [])
+                return f"; write {ast.unparse(plain)}"
+            case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
+                return nearest(name, FUNCTIONS) or (
+                    f"; expressions know no {name}; if {argument} has names for values, compare it with one "
+                    f'of them, such as {argument} == "NAME"'
+                )
     return ""
 
 
@@ -51,8 +83,8 @@ def colon_advice(texts: Sequence[object]) -> str:
     whole = f"{texts[0]}: {texts[1]}"
     if found := _CHOICE.fullmatch(whole):
         condition, yes, no = (part.strip() for part in found.groups())
-        return f" because of the colon; write {yes} if {condition} else {no} for {whole}"
-    return f" because of the colon; write {_in_quotes(whole)}"
+        return f" because of the colon; write `{yes} if {condition} else {no}` for `{whole}`"
+    return f" because of the colon; write `{_in_quotes(whole)}`"
 
 
 def _in_quotes(text: str) -> str:
@@ -63,7 +95,7 @@ def _in_quotes(text: str) -> str:
 def name_advice(name: str, text: str, known: Collection[str]) -> str:
     """How to mend an expression with an unknown name, as the end of a message."""
     if not nearest(name, known) and _is_compared(name, text):
-        return f'; a text needs quotes: "{name}"'
+        return f'; write "{name}" in quotes'
     return hint(name, known)
 
 
@@ -85,22 +117,29 @@ def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int
     line = error.problem_mark.line + 1 if error.problem_mark else 1
     problem, context = str(error.problem), str(error.context)
     if "'\\t'" in problem:
-        return line, "a tab; indent with spaces"
+        return line, "a tab; indent with spaces, as many as the lines around it begin with"
     opened = {"while parsing a flow sequence": "[", "while parsing a flow mapping": "{"}.get(context)
     if opened and error.context_mark and "but got" in problem:
-        return (
-            error.context_mark.line + 1,
-            f"the {opened} is not closed, or a comma is missing between two entries: {problem}",
-        )
+        begins = error.context_mark.line
+        if begins + 1 < line and (mend := _closed(lines[begins], opened)):
+            return begins + 1, f"the {opened} is not closed; write `{mend}`"
+        return begins + 1, f"the {opened} is not closed, or a comma is missing between two entries: {problem}"
     if "mapping values are not allowed" in problem:
         return _missing_colon(lines, line) or (line, "a colon inside a value; put the value in quotes")
     if "could not find expected ':'" in problem:
         return line, f"{problem}; is there a space after every colon?"
     if "but found '<scalar>'" in problem:
-        return line, f"a text goes on after its closing quote; write {_quoted_value(lines[line - 1])}"
+        return line, f"a text goes on after its closing quote; write `{_quoted_value(lines[line - 1])}`"
     if "but found '<block " in problem:
         return _indentation(lines, line) or (line, problem)
     return line, problem
+
+
+def _closed(text: str, opened: str) -> str:
+    """A line whose only open bracket is closed at its end; empty if it has none, or several."""
+    entry = re.sub(r"\s+#.*", "", text.strip()).rstrip(",")
+    closing = {"[": "]", "{": "}"}[opened]
+    return entry + closing if entry.count(opened) == entry.count(closing) + 1 else ""
 
 
 def _quoted_value(text: str) -> str:
@@ -128,8 +167,7 @@ def _indentation(lines: Sequence[str], line: int) -> tuple[int, str] | None:
     begins_block = len(columns) == 3 and lines[entries[2] - 1].partition(" #")[0].rstrip().endswith(":")
     wrong, right = (1, 0) if begins_block and columns[1] <= columns[2] else (0, 1)
     found, asked = count_text(columns[wrong], "space"), count_text(columns[right], "space")
-    like = f"as line {entries[right]} is, if both belong together"
-    return entries[wrong], f"indented by {found}; indent it by {asked}, {like}"
+    return entries[wrong], f"indented by {found}; indent it by {asked}, as line {entries[right]} is"
 
 
 def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:

@@ -101,7 +101,7 @@ class Element:
         if not isinstance(self.node, yaml.SequenceNode):
             mend = f"; write [{self.node.value}]" if self.is_scalar and self.node.value else ""
             if self.node.start_mark and self.node.start_mark.line < self.node.end_mark.line:
-                mend = "; begin every entry with a dash and a space"
+                mend = "; write a dash and a space before every entry"
             raise self.error(f"expected a list, found {self._found()}{mend}")
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
@@ -113,7 +113,8 @@ class Element:
     def value(self, expected: str = "a number, true, false or a name") -> Value:
         """A finite number, a boolean or a text."""
         if self.node.tag.startswith("!"):
-            raise self.error("a ! begins a tag in YAML; write `not` for !")
+            whole = self._written().partition("\n")[0].partition(" #")[0].strip()
+            raise self.error(f"a ! begins a tag in YAML; write `not {whole.removeprefix('!').strip()}`")
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.error(f"expected {expected}, found {self._found()}")
         value = _scalar(self.node)
@@ -168,11 +169,16 @@ class Element:
         try:
             expression = parse(text)
         except ExpressionError as error:
-            raise self.error(f"{error}{expression_advice(text)}") from None
+            raise self.error(f"{error}{expression_advice(text, self._written())}") from None
         if unknown := unknown_names(expression, known):
             name = unknown[0]
             raise self.error(f"unknown name {name!r} in {text!r}{name_advice(name, text, known)}")
         return text
+
+    def _written(self) -> str:
+        """The file from this element on; empty for a part of an element."""
+        mark = self.node.start_mark
+        return str(mark.buffer)[mark.pointer :] if mark and mark.buffer else ""
 
     def _key(self, key: yaml.Node) -> Element:
         line = key.start_mark.line + 1
@@ -213,8 +219,8 @@ def read_document(path: Path) -> tuple[Element, bytes]:
         raise SpaceError(f"{path}: not valid YAML: nested too deeply") from None
     if node is None:
         raise SpaceError(
-            f"{path}:1: the file is empty; expected a space file (kernel, source, parameters, ...); "
-            "`autotune new KERNEL.cu` writes a first one"
+            f"{path}:1: the file is empty; write a space in it (kernel, source, parameters, ...), or delete "
+            "it: `autotune new KERNEL.cu` then writes a first one"
         )
     return Element(node, path, node.start_mark.line + 1), data
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import portable_names
 from autotune.core.launch_plan import arguments
-from autotune.core.text import nearest, size_text
+from autotune.core.text import bare_code, nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.space import located, source_place
 from autotune.tuning.task import TuningTask
@@ -58,7 +58,10 @@ def _undeclared(task: TuningTask, name: str) -> str:
     """How to mend a source that uses a macro which the space does not define."""
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
     near = nearest(name, task.space.macros(task.spec.default)).removeprefix("; ")
-    mend = near or f"write one of them for {name}, or add {name} to `parameters`"
+    code = bare_code(task.source.text, is_python=task.spec.source.suffix == ".py")
+    unused = [one.name for one in task.space.parameters if not re.search(rf"\b{one.name}\b", code)]
+    instead = f"{unused[0]}, which the source does not use yet," if len(unused) == 1 else "one of them"
+    mend = near or f"write {instead} for {name}, or add {name} to `parameters`"
     return f"the parameters in {task.spec.path.name} are {declared}; {mend}"
 
 

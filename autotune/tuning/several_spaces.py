@@ -12,7 +12,7 @@ from autotune.errors import AutotuneError, InputError
 from autotune.tuning.context import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, bind_target, locate
 from autotune.tuning.tuner import search
 
 # Every further part of a space doubles its trials, because a part repeats all proposals.
@@ -36,10 +36,13 @@ def search_spaces(
         on_result: Called after each part.
 
     Raises:
-        InputError: There is a journal, or two spaces are of the same kernel; nothing was written.
+        InputError: There is a journal, a space file is not there, or two spaces are of the same kernel;
+            nothing was written.
     """
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
+    for target in targets:  # a misspelt name is told before hours of search
+        locate(target.space)
     failures: list[str] = []
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):

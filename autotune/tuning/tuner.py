@@ -253,9 +253,10 @@ def require_valid_default(task: TuningTask) -> None:
     """Raise InputError if the space's default is not valid for the problem on the device."""
     reasons = task.space.why_invalid(task.spec.default)
     if reasons:
+        near = ", ".join(f"{name}: {value}" for name, value in task.space.nearest(task.spec.default).items())
         raise InputError(
             f"{located(task.spec.path, 'default')}: default: not valid on {task.device.name}: "
-            f"{'; '.join(reasons)}; give the default values for which it holds, or change the constraint"
+            f"{'; '.join(reasons)}; write `default: {{{near}}}`, which is valid, or change the constraint"
         )
 
 

@@ -98,9 +98,15 @@ def test_a_search_after_an_edit_says_in_words_what_has_changed(edited, case):
     before = edited.files()
     search = ("search", "double.yaml", "--device", "fake", *AGAIN)
     refused = edited.run(*search)
-    offer = f"{held} of 4 trials still hold: go on with them with --keep" if held else "No trial holds now"
+    offer = (
+        f"The times of {held} of 4 trials still hold: --keep goes on with them" if held else "No trial holds"
+    )
+    assert ("and the last round verifies the fastest again. " in refused.stderr) == (held > 0)
     assert refused.returncode == 2 and words in refused.stderr, refused.stderr
-    assert f"{offer}. Start over with --fresh, or keep both with --journal FILE\n" in refused.stderr
+    assert (
+        offer in refused.stderr
+        and ". Start over with --fresh, or keep both with --journal FILE\n" in refused.stderr
+    )
     assert held or edited.run(*search, "--keep").stderr == refused.stderr
     assert edited.files() == before
 

@@ -108,7 +108,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     ("name", "text", "message"),
     [
         ("none.cu", None, "none.cu: cannot be read: No such file or directory; expected a kernel source"),
-        ("empty.cu", "", "empty.cu: the file is empty; expected a kernel source"),
+        ("empty.cu", "", "empty.cu: the file is empty; write the kernel in it"),
         (
             "lost.cl",
             '#include "lost.h"\n' + UNCHECKED.replace("x[", "lost(x)["),

@@ -61,3 +61,9 @@ def test_a_space_ends_when_its_engine_finds_nothing_more_to_try(folder, monkeypa
     done = folder.run("search", *spaces, "--device", "fake", "--engine", "random", "--budget", "9")
     assert done.returncode == 0, done.stderr
     assert sorted(parts) == ["double", "double", "other", "other"]
+
+
+def test_a_misspelt_file_is_told_before_anything_is_run(folder):
+    done = folder.run("search", "double.yaml", "duble.yaml", "--device", "fake")
+    assert done.returncode == 2 and "duble.yaml: no such file; " in done.stderr
+    assert not (folder.path / "runs").exists()

@@ -16,7 +16,7 @@ WRONG = {
     ),
     "the name of a parameter of the space": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, int BLOCK_SIZE",
-        "replaces parameter 3 of reduce; give the kernel's parameter another name, such as n",
+        "parameter 3 of reduce; give this parameter another name, such as n",
     ),
     "none at all": ("void", "reduce takes () in the source, but"),
     "another order": (
