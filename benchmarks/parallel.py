@@ -1,23 +1,33 @@
-"""How busy a search keeps many devices, and what a trial costs the searching process: fake devices, no GPU.
+"""What a trial costs the searching process when many devices measure: fake devices, no GPU.
 
-    python benchmarks/parallel.py [--devices 8] [--trials 400] [--trial-ms 50] [--engine random] [--processes]
+    python benchmarks/parallel.py [--devices 32] [--processes 8] [--trials 2000] [--trial-ms 50]
 
-A kernel that only waits makes trials of about that length. "busy" is the share of the time during which the
-devices had a trial; the linear rate would be 100%. CPU time is that of the searching process, with scheduler
-and compilers' threads, but without compilers and device processes. Dask's workers are threads of this
-process, as with `--devices`, or processes, as with `--cluster local:N`.
+Scheduler and Dask workers are processes of their own, as with `--cluster tcp://...`; a worker process holds
+several devices. With `--processes 0` they are threads of the searching process, as with `--devices`.
+
+A kernel that only waits makes trials of about the given length. "busy" is the share of the time during which
+the devices had a trial; the linear rate would be 100%. It needs a core for every few devices. CPU times do
+not: those of the searching process are without compilers, and are given with its memory at each quarter.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 import os
-import resource
+import re
+import subprocess
+import sys
 import tempfile
 import time
-from contextlib import chdir, suppress
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autotune.tuning.cluster import Cluster
 
 RUNS_PER_TRIAL = 8  # of the kernel: three to verify it, one to warm up, four samples
 KERNEL = """\
@@ -59,64 +69,139 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--devices", type=int, default=8)
-    parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--devices", type=int, default=32)
+    parser.add_argument("--processes", type=int, default=8, help="of Dask workers; 0: threads of this")
+    parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--trial-ms", type=float, default=50.0)
-    parser.add_argument("--engine", default="exhaustive")
-    parser.add_argument("--processes", action="store_true", help="Dask's workers are processes")
+    parser.add_argument("--engine", default="random")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)  # be a process of Dask workers
     parsed = parser.parse_args()
+    if parsed.worker:
+        asyncio.run(work(parsed.worker, parsed.devices))
+        return
     os.environ["AUTOTUNE_FAKE_DEVICES"] = str(parsed.devices)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         pause_s = round(parsed.trial_ms / RUNS_PER_TRIAL / 1e3, 6)
-        values = list(range(math.isqrt(parsed.trials - 1) + 1))
+        warm = 4 * parsed.devices
+        values = list(range(math.isqrt(parsed.trials + warm - 1) + 1))
         Path("wait.yaml").write_text(SPACE.format(values=values, pause_s=pause_s))
         Path("wait.py").write_text(KERNEL)
         Path("reference.py").write_text(REFERENCE)
-        search(parsed.devices, parsed.engine, parsed.processes)
+        search(parsed, warm)
 
 
-def search(count: int, engine: str, in_processes: bool) -> None:
-    """Try the whole space with so many devices."""
+async def work(scheduler: str, count: int) -> None:
+    """Run so many Dask workers in this process until the scheduler is gone."""
+    import distributed
+
+    workers = [await distributed.Worker(scheduler, nthreads=1) for _ in range(count)]
+    await asyncio.gather(*(worker.finished() for worker in workers))
+
+
+@contextmanager
+def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
+    """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
     from autotune.core.stages import unobserved
+    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
+
+    if not processes:
+        with open_devices(local_devices(",".join(f"fake:{number}" for number in range(devices)))) as cluster:
+            yield cluster, []
+        return
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    scheduler = subprocess.Popen([*command, "--no-dashboard"], stderr=subprocess.PIPE, text=True)
+    started = [scheduler]
+    try:
+        assert scheduler.stderr is not None
+        address = next(found[0] for line in scheduler.stderr if (found := re.search(r"tcp://\S+", line)))
+        each = [devices // processes + (number < devices % processes) for number in range(processes)]
+        own = [sys.executable, __file__, "--worker", address]
+        for count in each:
+            started.append(
+                subprocess.Popen([*own, "--devices", str(count)], stderr=subprocess.DEVNULL, text=True)
+            )
+        with open_cluster(address, "fake", unobserved) as cluster:
+            cluster.client.wait_for_workers(devices, timeout=120)
+            yield cluster, [process.pid for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def search(parsed: argparse.Namespace, warm: int) -> None:
+    """Try so many configurations with so many devices."""
     from autotune.core.trials import Budget
     from autotune.errors import BudgetSpent
     from autotune.searchers import make_searcher
-    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
     from autotune.tuning.context import FULL_POLICY, Unobserved, open_context
     from autotune.tuning.options import Options
     from autotune.tuning.task import Target, bind_target
 
-    devices = local_devices(",".join(f"fake:{number}" for number in range(count)))
-    task = bind_target(Target(Path("wait.yaml")), found=devices[0])
-    options = Options(budget=Budget(), binary_cache=False)
-    opened = open_cluster(f"local:{count}", "fake", unobserved) if in_processes else open_devices(devices)
-    with (
-        opened as cluster,
-        open_context(task, options, Unobserved(), FULL_POLICY, cluster=cluster) as context,
-    ):
-        warm = list(task.space)[: 4 * count]
-        context.evaluator(warm)  # every device process has started
-        memory_bytes, began, cpu_s = _memory_bytes(), time.perf_counter(), time.process_time()
-        with suppress(BudgetSpent):
-            make_searcher(engine).search(task.space, context.evaluator, seed=0)
-        seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_s
-        trials = [trial for config, trial in context.evaluator.trials.items() if config not in warm]
-    busy = sum(trial.cost_s for trial in trials) / (seconds * count)
-    grown = (_memory_bytes() - memory_bytes) / len(trials)
-    cells = (
-        *(str(count), str(len({trial.device for trial in trials})), str(len(trials))),
-        f"{sum(trial.cost_s for trial in trials) / len(trials) * 1e3:.1f} ms",
-        *(f"{len(trials) / seconds:.1f}", f"{busy:.1%}"),
-        *(f"{cpu_s / len(trials) * 1e3:.2f} ms", f"{grown:.0f} bytes"),
-    )
-    load = os.getloadavg()[0]
-    print("| devices | used | trials | mean trial | trials per s | busy | CPU per trial | memory per trial |")
-    print("|---" * len(cells) + "|\n| " + " | ".join(cells) + " |")
-    print(f"{os.cpu_count()} cores, load {load:.1f}")
+    class Quarters(Unobserved):
+        """Notes CPU time and memory after each quarter of the trials."""
+
+        def __init__(self) -> None:
+            self.count = 0
+            self.notes: list[tuple[float, int]] = []
+
+        def tried(self, trial: Any) -> None:
+            self.count += 1
+            done = self.count - warm
+            if done >= 0 and done * 4 // parsed.trials == len(self.notes):
+                self.notes.append((time.process_time(), _memory_bytes()))
+
+    quarters = Quarters()
+    with cluster_of(parsed.devices, parsed.processes) as (cluster, others):
+        task = bind_target(Target(Path("wait.yaml")), found=(cluster.address, cluster.info))
+        options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
+        with open_context(task, options, quarters, FULL_POLICY, cluster=cluster) as context:
+            context.evaluator(list(task.space)[:warm])  # every device process has started
+            began, theirs_s = time.perf_counter(), _cpu_s(others)
+            with suppress(BudgetSpent):
+                make_searcher(parsed.engine).search(task.space, context.evaluator, seed=0)
+            seconds = time.perf_counter() - began
+            theirs_s = [after - before for after, before in zip(_cpu_s(others), theirs_s, strict=True)]
+            trials = list(context.evaluator.trials.values())[warm:]
+    tell(parsed, trials, seconds, quarters.notes, theirs_s)
+
+
+def tell(
+    parsed: argparse.Namespace,
+    trials: list[Any],
+    seconds: float,
+    notes: list[tuple[float, int]],
+    theirs_s: list[float],
+) -> None:
+    """Print the figures."""
+    cost_s = sum(trial.cost_s for trial in trials)
+    devices, count = len({trial.device for trial in trials}), len(trials)
+    processes = f"{parsed.processes} processes" if parsed.processes else "threads"
+    print(f"{devices} devices in {processes}, engine {parsed.engine}: {count} trials in {seconds:.0f} s")
+    print(f"busy {cost_s / (seconds * devices):.1%}, mean trial {cost_s / count * 1e3:.1f} ms")
+    print("| trials | CPU per trial | memory |\n|---|---|---|")
+    quarters = zip(notes, notes[1:], (25, 50, 75, 100), strict=False)
+    for (before_s, _), (after_s, memory_bytes), share in quarters:
+        cpu_ms = (after_s - before_s) / (count / 4) * 1e3
+        print(f"| {share}% | {cpu_ms:.2f} ms | {memory_bytes / 1e6:.1f} MB |")
+    (first_s, first_bytes), (last_s, last_bytes) = notes[0], notes[-1]
+    grown = (last_bytes - first_bytes) / count
+    print(f"| all | {(last_s - first_s) / count * 1e3:.2f} ms | {grown:.0f} bytes per trial |")
+    if theirs_s:
+        scheduler_s, *workers_s = theirs_s
+        print(f"CPU per trial: scheduler {scheduler_s / count * 1e3:.2f} ms, ", end="")
+        print(f"Dask workers {sum(workers_s) / count * 1e3:.2f} ms")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+def _cpu_s(processes: list[int]) -> list[float]:
+    """CPU time of each so far, without that of child processes."""
+    stats = [Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split() for one in processes]
+    return [sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") for fields in stats]
 
 
 def _memory_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

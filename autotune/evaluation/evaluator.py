@@ -282,9 +282,9 @@ class Evaluator:
     def _report(self) -> None:
         """Journal the trials that have finished and pass them on, while the device runs the next one."""
         finished, self._finished = self._finished, []
-        for trial, row in finished:
-            if row is not None:
-                self._journal.append(row)
+        if rows := [row for _, row in finished if row is not None]:
+            self._journal.append(*rows)
+        for trial, _ in finished:
             self._on_trial(trial)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,7 +37,7 @@ from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
 from autotune.space.yaml_document import located
 
-_MAX_DATA = 1000  # problems of which a maker remembers arguments
+_MAX_DATA = 1000  # problems that a maker remembers
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ class InstanceMaker:
         self._environment = environment(space.device, compiler, space.spec.measure)
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
         self._data_names = sorted(_data_names(space.spec))
-        self._data: dict[tuple[Any, ...], ProblemInstance] = {}  # by what they depend on
+        # by what they depend on; configurations share them, and so their identity and how they travel
+        self._data: dict[tuple[Any, ...], ProblemInstance] = {}
+        self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
 
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
@@ -179,15 +181,11 @@ class InstanceMaker:
     def _evaluated(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
         read = tuple(repr(values[name]) for name in self._data_names if name in values)
         key = (is_check, problem.seed, repr(problem.sizes), read)
-        data = self._data.get(key)
-        if data is None:
-            if len(self._data) == _MAX_DATA:
-                self._data.clear()
-            data = self._data[key] = self._unlaunched(values, problem, is_check)
+        data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, is_check))
         launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
         if not launched:
             raise ExpressionError("nothing is launched, because no `when` holds", "launch")
-        return replace(data, launches=launched)
+        return _remembered(self._launched, (key, launched), lambda: replace(data, launches=launched))
 
     def _unlaunched(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""
@@ -239,6 +237,17 @@ class InstanceMaker:
             return 0.0
         held_bytes = self.space.device.cache_bytes if self.space.spec.measure.cache == "warm" else 0
         return (work_bytes - held_bytes) / bandwidth * 1e3
+
+
+def _remembered(
+    known: dict[tuple[Any, ...], ProblemInstance], key: tuple[Any, ...], make: Callable[[], ProblemInstance]
+) -> ProblemInstance:
+    found = known.get(key)
+    if found is None:
+        if len(known) == _MAX_DATA:
+            known.clear()
+        found = known[key] = make()
+    return found
 
 
 def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = USUAL) -> dict[str, str]:

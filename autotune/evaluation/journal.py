@@ -33,6 +33,7 @@ from autotune.evaluation.journal_rows import (
 from autotune.processes.files import hold
 
 VERSION = 1
+_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
 _Finals = dict[tuple[str, ...], dict[str, Measurement]]
 
@@ -89,13 +90,13 @@ class Journal:
         timed = (trial.measurement.batch for trial in self.trials.values() if trial.measurement)
         return max(timed, default=None)
 
-    def append(self, trial: Trial) -> None:
-        """Write one trial.
+    def append(self, *trials: Trial) -> None:
+        """Write trials.
 
         Raises WriteError when that fails; what was written before is whole.
         """
-        self.trials[trial.key] = trial
-        self._write({"trial": encode_trial(trial)})
+        self.trials.update((trial.key, trial) for trial in trials)
+        self._write(*({"trial": encode_trial(trial)} for trial in trials))
 
     def append_finals(self, measurements: Mapping[str, Measurement]) -> None:
         """Write the measurements of a last round, by key; raises WriteError when that fails."""
@@ -180,15 +181,14 @@ class Journal:
         self.trials = {trial.key: trial for trial in edit.kept}
         self._file.truncate(0)
         self._write({"journal": VERSION, **self._header, **self._notes})
-        for trial in edit.kept:
-            self._write({"trial": encode_trial(trial)})
+        self.append(*edit.kept)
         for measurements in self.finals.values():
             self.append_finals(measurements)
 
-    def _write(self, row: Mapping[str, Any]) -> None:
-        """Write a whole row; if the disk is full, remove the part that was written."""
+    def _write(self, *rows: Mapping[str, Any]) -> None:
+        """Write whole rows at once; if the disk is full, remove the part that was written."""
         self._raise_sync_error()
-        data = (json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n").encode()
+        data = "".join(f"{_json(row)}\n" for row in rows).encode()
         whole_bytes = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)

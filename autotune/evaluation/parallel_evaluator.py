@@ -73,7 +73,7 @@ class ParallelEvaluator(Evaluator):
         while not self._ended:
             if not self._under_way:
                 raise BudgetSpent
-            self._step(self._budget.seconds)
+            self._go_on(self._budget.seconds)
         ended, self._ended = self._ended, []
         return ended
 
@@ -81,21 +81,27 @@ class ParallelEvaluator(Evaluator):
         """Evaluate configurations, and whatever else is under way, to the end."""
         self._start(configs)
         while self._under_way:
-            self._step(limit_s)
+            self._go_on(limit_s)
         self._ended.clear()
 
     def _start(self, configs: Sequence[Config]) -> None:
         self._waiting.extend(configs)
         self._under_way.update(configs)
 
-    def _step(self, limit_s: float | None) -> None:
+    def _go_on(self, limit_s: float | None) -> None:
         """Keep compilers and devices busy, and record what has ended."""
+        try:
+            self._step(limit_s)
+        finally:
+            self._report()
+
+    def _step(self, limit_s: float | None) -> None:
         if limit_s is not None and self.spent_s >= limit_s:
             self._stop()
         ahead = self.compile_ahead.count + self._fleet.slots * self._most_items
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
             self._compile(self.compile_ahead.begin(self._waiting.popleft()))
-        while self._compiled and len(self._running) < self._fleet.slots:
+        while self._compiled and len(self._running) < self._fleet.slots and not self._may_wait:
             self._send_task()
         if self._compiling or self._running:
             self._take_events()
@@ -112,6 +118,12 @@ class ParallelEvaluator(Evaluator):
         """How many work items one task should have."""
         task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.devices)
         return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether all devices are busy and more is to come, so that the next task can grow."""
+        to_come = bool(self._compiling or self._waiting)
+        return to_come and len(self._running) >= self.devices and len(self._compiled) < self._most_items
 
     def _send_task(self) -> None:
         """Send what is compiled: as much as one task should have, but no more than a fair share."""
@@ -174,6 +186,5 @@ class ParallelEvaluator(Evaluator):
 
     def _record(self, trial: Trial, ready: Ready) -> None:
         super()._record(trial, ready)
-        self._report()
         self._under_way.discard(trial.config)
         self._ended.append(self.trials[trial.config])

@@ -68,7 +68,7 @@ class Scoring:
 
     def scored(self, trial: Trial) -> Trial:
         """A trial with the value of the user's objective, or with the reason why it does not count."""
-        if trial.status is not Status.OK or trial.measurement is None:
+        if trial.status is not Status.OK or trial.measurement is None or not (self._own or self._require):
             return trial
         try:
             values = self._values(trial, trial.measurement)

@@ -31,8 +31,9 @@ CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
-# what Dask measures of itself, which would take time from the search when both are one process
+# what Dask measures and keeps of itself, which would take time and memory from the search
 _UNWATCHED = {
+    "distributed.admin.low-level-log-length": 10,  # of messages, and each holds a task
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
@@ -114,6 +115,7 @@ def open_cluster(text: str, device: str | None, on_stage: OnStage) -> Iterator[C
     _be_quiet()
     on_stage(Stage(f"waiting for the workers of {text}"))
     with ExitStack() as opened:
+        opened.enter_context(dask.config.set(_UNWATCHED))
         scheduler, expected = _scheduler(text, opened)
         try:
             client = opened.enter_context(distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S))

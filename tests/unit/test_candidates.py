@@ -15,3 +15,12 @@ def test_the_outcome_of_another_compiler_is_not_known(tmp_path):
         return InstanceMaker(space, source, "cuda", compiler).make(spec.default).key
 
     assert key("NVRTC 13.0.48") == key("NVRTC 13.0.48") != key("NVRTC 13.0.88")
+
+
+def test_configurations_that_launch_alike_share_their_problems_and_so_travel_once(tmp_path):
+    spec = load_space(write_space(tmp_path, YAML))
+    space = bind(spec, GPU, problem_of(spec, GPU))
+    maker = InstanceMaker(space, read_source(spec.source), "cuda", "NVRTC 13.0.48")
+    made = [maker.make(config) for config in space]
+    problems = [one.problem for one in made]
+    assert len({id(one) for one in problems}) == len(set(problems)) < len(problems)
