@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import SetupError
+from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.probing import transfer_ms
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.tuning.context import TuningContext
@@ -14,18 +16,18 @@ from autotune.tuning.context import TuningContext
 _MAX_BYTES = 2**28  # larger amounts are extrapolated
 
 
-def transferred_bytes(context: TuningContext, problem: ProblemInstance) -> tuple[int, int]:
-    """Bytes that a call brings to the device and takes back: those of `call` in the space, else all."""
+def transferred(context: TuningContext, problem: ProblemInstance) -> tuple[list[Array], list[Array]]:
+    """What a call brings to the device and takes back: the arrays of `call` in the space, else all."""
     call = context.task.spec.call
     used = [one for one in problem.arrays if one.name in problem.used]
     given = [one for one in used if (one.name in call.inputs if call else one.role in ("in", "inout"))]
     back = [one for one in used if (one.name in call.returns if call else one.role in ("out", "inout"))]
-    return sum(map(array_bytes, given)), sum(map(array_bytes, back))
+    return given, back
 
 
 def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned: bool) -> float:
     """The time of a call's copies from and to pinned or pageable memory; raises SetupError."""
-    given, back = transferred_bytes(context, problem)
+    given, back = (sum(map(array_bytes, arrays)) for arrays in transferred(context, problem))
     size_bytes = max(1, min(_MAX_BYTES, max(given, back)))
     found: tuple[float, float] | Failure = context.worker.run(
         transfer_ms, size_bytes, timeout_s=context.timeout_s, pinned=pinned
@@ -33,6 +35,23 @@ def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned
     if isinstance(found, Failure):
         raise SetupError(f"transfers: {found.status.value}: {found.detail}")
     return found[0] * given / size_bytes + found[1] * back / size_bytes
+
+
+def call_in_pieces_ms(context: TuningContext, config: Config, count: int) -> float:
+    """The time of `count` calls with pinned copies that overlap; raises SetupError."""
+    instance = context.maker.make(config)
+    binary = context.pool.compile(instance).result()
+    given, back = ([one.name for one in arrays] for arrays in transferred(context, instance.problem))
+    found: float | Failure = (
+        binary
+        if isinstance(binary, Failure)
+        else context.worker.run(
+            *(pieces_ms, binary, instance.problem, count, given, back), timeout_s=context.timeout_s
+        )
+    )
+    if isinstance(found, Failure):
+        raise SetupError(f"a call in {count} pieces: {found.status.value}: {found.detail}")
+    return found
 
 
 def array_bytes(array: Array) -> int:

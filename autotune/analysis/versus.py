@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from autotune.analysis.transfers import call_transfer_ms
+from autotune.analysis.transfers import call_in_pieces_ms, call_transfer_ms
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Status, Trial
 from autotune.errors import AutotuneError, ChildFailed, InputError
@@ -38,6 +38,16 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Whole calls of the tuned kernel with pinned copies: at once, and in pieces whose copies overlap."""
+
+    size: str  # that is divided
+    count: int
+    whole_ms: float
+    pieces_ms: float
+
+
+@dataclass(frozen=True)
 class Versus:
     """All contenders for one problem, and what copies cost a call; None where they were not timed."""
 
@@ -45,6 +55,7 @@ class Versus:
     contenders: tuple[Contender, ...]
     pinned_ms: float | None
     pageable_ms: float | None
+    pieces: Pieces | None = None
 
     @property
     def tuned_ms(self) -> float | None:
@@ -67,7 +78,12 @@ class Versus:
 
 
 def versus(
-    target: Target, options: Options, observer: Observer, cpu: str | None, naive: str | None = None
+    target: Target,
+    options: Options,
+    observer: Observer,
+    cpu: str | None,
+    naive: str | None = None,
+    pieces: tuple[str, int] | None = None,
 ) -> Versus:
     """Time all contenders for one problem.
 
@@ -77,12 +93,14 @@ def versus(
         observer: Receives the events of the runs.
         cpu: The host as an OpenCL device; None leaves it out.
         naive: The landmark to take as naive; None takes the first.
+        pieces: The size to divide, and by what, for a call in pieces; None times none.
 
     Raises:
-        InputError: There is no such landmark.
+        InputError: There is no such landmark, or the size cannot be divided so.
         SetupError: The reference or the device cannot be used.
     """
     task = bind_target(target, observer.stage)
+    divided = None if pieces is None else _in_pieces(target, task, options, observer, *pieces)
     configs = dict(_configs(task, options, naive))
     pinned = pageable = None
     with _open(task, options, observer) as context:
@@ -108,7 +126,25 @@ def versus(
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
         found.append(_on_all_cores(on_host, options, observer))
-    return Versus(dict(task.space.problem.sizes), tuple(found), pinned, pageable)
+    return Versus(dict(task.space.problem.sizes), tuple(found), pinned, pageable, divided)
+
+
+def _in_pieces(
+    target: Target, whole: TuningTask, options: Options, observer: Observer, size: str, count: int
+) -> Pieces:
+    """Time a whole call and one in pieces; raises InputError where the size cannot be divided so."""
+    sizes = whole.space.problem.sizes
+    if size not in sizes or sizes[size] % count:
+        has = " ".join(f"{name}={value}" for name, value in sizes.items())
+        raise InputError(
+            f"--pieces {size}={count}: expected a size and a divisor of it; the problem has {has}"
+        )
+    piece = bind_target(replace(target, sizes={**sizes, size: sizes[size] // count}), observer.stage)
+    times = []
+    for task, calls in ((whole, 1), (piece, count)):
+        with _open(task, options, observer) as context:
+            times.append(call_in_pieces_ms(context, _served(task, options)[0], calls))
+    return Pieces(size, count, *times)
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:

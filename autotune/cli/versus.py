@@ -20,7 +20,7 @@ from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save
 
 if TYPE_CHECKING:
-    from autotune.analysis.versus import Contender, Versus
+    from autotune.analysis.versus import Contender, Pieces, Versus
 
 EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 
@@ -37,6 +37,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICE",
         default="opencl:0",
         help="the host's processor as a device, or none (default %(default)s)",
+    )
+    parser.add_argument(
+        "--pieces",
+        metavar="NAME=COUNT",
+        help="also time whole calls in pieces along this size, whose copies overlap, such as rows=8",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "where to look for tuned results")
@@ -57,10 +62,12 @@ def run(parsed: argparse.Namespace) -> None:
         {**target.sizes, **dict(zip(swept, sizes, strict=True))} for sizes in product(*swept.values())
     ]
     cpu = None if parsed.cpu == "none" else parsed.cpu
+    pieces = opt.pieces(parsed.pieces)
     options = opt.run_options(parsed, budget=Budget())
     with opt.progress(parsed) as progress:
         found = [
-            versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive) for sizes in problems
+            versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive, pieces)
+            for sizes in problems
         ]
     if parsed.json:
         emit([{**asdict(one), "pays": one.pays} for one in found])
@@ -69,6 +76,8 @@ def run(parsed: argparse.Namespace) -> None:
         for one in found:
             out.print(f"{parsed.space} {sizes_text(one.sizes)}")
             out.print(versus_table(one))
+            if one.pieces is not None:
+                out.print(_pieces_text(one.pieces))
         out.print(_where_it_pays(found))
     if parsed.plot is not None:
         save(
@@ -104,6 +113,14 @@ def versus_table(one: Versus) -> Table:
         "settings",
     )
     return table(columns, rows)
+
+
+def _pieces_text(one: Pieces) -> str:
+    ratio = one.whole_ms / one.pieces_ms
+    return (
+        f"tuned, a whole call with pinned copies: {one.whole_ms:.4g} ms; in {one.count} pieces along "
+        f"{one.size}, overlapped where the device can: {one.pieces_ms:.4g} ms ({ratio:.2f}x)"
+    )
 
 
 def _with(contender: Contender, copies_ms: float | None) -> float | None:

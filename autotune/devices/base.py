@@ -6,6 +6,7 @@ those of the compiler pool, the device in the device process.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -37,10 +38,42 @@ class LocalMemory:
 Arguments = Mapping[str, Buffer | np.generic | LocalMemory]  # of a launch, by name
 
 
-class HostComparisonMixin:
-    """Mix-in for devices that compare arrays on the host and report neither conditions nor energy."""
+@dataclass(frozen=True)
+class HostedRun:
+    """Launches whose inputs come from the host and whose results go back there, in order, on one stream.
 
-    read: Callable[[Buffer, int], Bytes]
+    Attributes:
+        launches: What runs; the streams of the steps do not count.
+        arguments: Of the launches, by name.
+        inputs: Buffers, and what is copied to them first.
+        results: Buffers, and the host memory that they are copied to last.
+        stream: Runs of different numbers may overlap.
+    """
+
+    launches: Sequence[Launch]
+    arguments: Arguments
+    inputs: Sequence[tuple[Buffer, Bytes]]
+    results: Sequence[tuple[Buffer, Bytes]]
+    stream: int
+
+
+class HostComparisonMixin:
+    """Mix-in for devices that compare arrays on the host, use one queue, and report nothing of themselves."""
+
+    read: Callable[..., Bytes]
+    write: Callable[[Buffer, Bytes], None]
+    run: Callable[..., float]
+
+    def run_hosted(self, program: Program, runs: Sequence[HostedRun]) -> float:
+        """Take turns: there is one queue."""
+        began = time.perf_counter()
+        for one in runs:
+            for buffer, data in one.inputs:
+                self.write(buffer, data)
+            self.run(program, one.launches, one.arguments)
+            for buffer, data in one.results:
+                self.read(buffer, data.size, data)
+        return (time.perf_counter() - began) * 1e3
 
     def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
         """Copy the array to the host up to the last of the elements."""
@@ -158,6 +191,13 @@ class Device(Protocol):
         time `is_second`, the same launches go before, so that caches are warm and the device is busy.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
+        """
+        ...
+
+    def run_hosted(self, program: Program, runs: Sequence[HostedRun]) -> float:
+        """Run launches with their copies from and to the host; return the time of all in ms.
+
+        Copies overlap with other streams' work where the host's memory is pinned and the device can.
         """
         ...
 

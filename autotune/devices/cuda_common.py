@@ -20,7 +20,7 @@ from autotune.devices.array_compare import (
     difference_of,
     special_bits,
 )
-from autotune.devices.base import Arguments, Buffer, Bytes, Program, host_difference
+from autotune.devices.base import Arguments, Buffer, Bytes, HostedRun, Program, host_difference
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
@@ -109,6 +109,26 @@ class CudaDeviceBase(CudaMemory):
             return self.stop_clock()
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None
+
+    def run_hosted(self, program: Program, runs: Sequence[HostedRun]) -> float:
+        """Queue everything, each run on its stream; time it between two events of the device's stream."""
+        streams = SideStreams(self.stream)
+        try:
+            self.start_clock()
+            for one in runs:
+                stream = streams.of(one.stream)
+                for buffer, data in one.inputs:
+                    self.queue_write(buffer, data, stream)
+                for step in one.launches:
+                    self._prepared(program, step, one.arguments, stream)()
+                for buffer, data in one.results:
+                    self.queue_read(buffer, data, stream)
+            streams.join()
+            return self.stop_clock()
+        except (self.driver_error, DriverError) as error:
+            raise classified(error) from None
+        finally:
+            streams.close()
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy within global memory, in the order of the stream."""

@@ -32,6 +32,7 @@ _REFUSED = (
     "invalid argument",
 )
 NON_BLOCKING = 1  # flag of a stream
+_TO_GPU, _TO_HOST = "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"
 _NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
 
 
@@ -67,16 +68,24 @@ class CudaMemory:
         """Copy to the GPU and wait."""
         data = np.ascontiguousarray(data)
         if data.size:
-            self._queue("cuMemcpyHtoDAsync_v2", int(buffer), data.ctypes.data, data.size)
+            self._queue(_TO_GPU, int(buffer), data.ctypes.data, data.size)
             self._wait()
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy to the host and wait."""
         data = np.empty(size_bytes, np.uint8) if into is None else into
         if size_bytes:
-            self._queue("cuMemcpyDtoHAsync_v2", data.ctypes.data, int(buffer), size_bytes)
+            self._queue(_TO_HOST, data.ctypes.data, int(buffer), size_bytes)
             self._wait()
         return data
+
+    def queue_write(self, buffer: Buffer, data: Bytes, stream: int) -> None:
+        """Copy to the GPU in the order of a stream; the host's memory has to stay as it is until then."""
+        self._queue(_TO_GPU, int(buffer), data.ctypes.data, data.size, stream)
+
+    def queue_read(self, buffer: Buffer, into: Bytes, stream: int) -> None:
+        """Copy to the host in the order of a stream."""
+        self._queue(_TO_HOST, into.ctypes.data, int(buffer), into.size, stream)
 
     @contextmanager
     def pinned(self, data: Bytes) -> Iterator[None]:
@@ -100,10 +109,12 @@ class CudaMemory:
         """Set every byte."""
         self._queue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
 
-    def _queue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
+    def _queue(self, name: str, to: int, what: Any, size_bytes: int, stream: int = 0) -> None:
+        """Queue on the device's stream or on another one."""
         what = ctypes.c_uint64(what) if isinstance(what, int) else what
+        queue = ctypes.c_void_p(stream or self.stream)
         try:
-            call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), ctypes.c_void_p(self.stream))
+            call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), queue)
         except DriverError as error:
             raise DeviceLost(str(error)) from None
 

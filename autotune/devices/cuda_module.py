@@ -184,10 +184,7 @@ def _attributes(step: Launch) -> Iterable[_Attribute]:
 
 
 class SideStreams:
-    """The streams of launches that may overlap, beside a device's own; they fork from it and join it.
-
-    Meant for the capture of a graph, in which events only mark what depends on what.
-    """
+    """The streams of work that may overlap, beside a device's own; they fork from it and join it."""
 
     def __init__(self, main: int) -> None:
         self._main = ctypes.c_void_p(main)
@@ -216,7 +213,7 @@ class SideStreams:
         self._forked.clear()
 
     def close(self) -> None:
-        """Free streams and events; the graph does not need them."""
+        """Free streams and events: neither a graph nor queued work needs them any more."""
         self._open.close()
 
     def _order(self, earlier: ctypes.c_void_p, later: ctypes.c_void_p) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
-from autotune.devices.base import Buffer, Bytes, Device, LocalMemory, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, Device, LocalMemory, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
 from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
@@ -320,6 +320,14 @@ class ProblemBuffers:
         is_second: bool = False,
     ) -> float:
         """Run the launch plan on the arrays as they are; return its time in ms. Raises as `Device.run`."""
+        arguments = self.arguments(program, problem)
+        time_ms = self._device.run(program, problem.launches, arguments, repeats, graph, is_second)
+        if not math.isfinite(time_ms):
+            raise LaunchError(f"the device reports a run time of {time_ms} ms")
+        return time_ms
+
+    def arguments(self, program: Program, problem: ProblemInstance) -> Arguments:
+        """The arguments of a run that is about to change the arrays; variables of the program are set."""
         guarded_buffers = self.guarded_buffers(problem)
         for guarded in guarded_buffers:
             guarded.is_pristine = False
@@ -337,10 +345,7 @@ class ProblemBuffers:
         for guarded in guarded_buffers:
             if guarded.array.symbol:
                 self._device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
-        time_ms = self._device.run(program, problem.launches, arguments, repeats, graph, is_second)
-        if not math.isfinite(time_ms):
-            raise LaunchError(f"the device reports a run time of {time_ms} ms")
-        return time_ms
+        return arguments
 
     def check(self, problem: ProblemInstance, guarded_buffers: Sequence[GuardedBuffer]) -> bool:
         """Whether inputs are unchanged, outputs right and guard zones whole."""

@@ -44,6 +44,22 @@ def test_without_a_baseline_the_reference_stands_for_numpy(folder):
     assert "numpy (reference)" in done.stdout
 
 
+def test_a_whole_call_and_one_in_pieces_are_timed_and_checked(folder):
+    done = folder.run("versus", "double.yaml", "--device", "fake", "--pieces", "n=5", "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    pieces = found["pieces"]
+    assert (pieces["size"], pieces["count"]) == ("n", 5)
+    assert pieces["whole_ms"] > 0 and pieces["pieces_ms"] > 0
+
+
+@pytest.mark.parametrize("text", ["n=7", "m=2", "n", "n=1"])
+def test_pieces_that_cannot_be_made_are_refused(folder, text):
+    done = folder.run("versus", "double.yaml", "--device", "fake", "--pieces", text)
+    assert done.returncode == 2
+    assert f"--pieces {text}: expected" in done.stderr
+
+
 def test_an_unknown_landmark_is_refused(folder):
     done = folder.run("versus", "double.yaml", "--device", "fake", "--naive", "third")
     assert done.returncode == 2

@@ -1,0 +1,82 @@
+"""Whole calls in pieces: inputs are copied in, launches run, results are copied out, on several streams."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import islice
+
+import numpy as np
+
+from autotune.core.trials import Binary, Failure, Status
+from autotune.devices.base import HostedRun
+from autotune.errors import LaunchError
+from autotune.evaluation.buffers import PAGE_BYTES, GuardedBuffer, ProblemBuffers
+from autotune.evaluation.device_process import DeviceState
+from autotune.evaluation.work_item import ProblemInstance
+
+MAX_STREAMS = 3  # one copies in, one computes, one copies out
+_RUNS = 3
+
+
+def pieces_ms(
+    state: DeviceState,
+    binary: Binary,
+    problem: ProblemInstance,
+    count: int,
+    given: Collection[str],
+    back: Collection[str],
+) -> float | Failure:
+    """Time `count` calls of a problem, each with pinned host memory of its own, in ms: the best of three.
+
+    Calls of different streams, each with device memory of its own, may overlap. What the last call of a
+    stream computes is checked.
+
+    Args:
+        state: The device process.
+        binary: The configuration.
+        problem: One piece.
+        count: Of calls.
+        given: The arrays that are copied to the device before the launches.
+        back: Those that are copied to the host after them.
+    """
+    if any(array.symbol for array in problem.arrays):
+        return Failure(Status.LAUNCH_ERROR, "a variable of the program cannot differ between streams")
+    sets = [ProblemBuffers(state.device, state.data(problem)) for _ in range(min(count, MAX_STREAMS))]
+    arrays = [buffers.guarded_buffers(problem) for buffers in sets]
+    host = np.zeros(count * sum(map(_host_bytes, arrays[0])), np.uint8)  # one array: it is pinned at once
+    parts = iter(np.split(host, np.cumsum([_host_bytes(one) for one in arrays[0]] * count)[:-1]))
+    inputs = state.data(problem).inputs
+    program = state.program(binary)
+    runs = []
+    for number in range(count):
+        stream = number % len(sets)
+        copies = {
+            one.array.name: (one.region, part[: one.size_bytes])
+            for one, part in zip(arrays[stream], islice(parts, len(arrays[stream])), strict=True)
+        }
+        for name in given:
+            copies[name][1][:] = np.ascontiguousarray(inputs[name]).reshape(-1).view(np.uint8)
+        runs.append(
+            HostedRun(
+                problem.launches,
+                sets[stream].arguments(program, problem),
+                [copies[name] for name in given],
+                [copies[name] for name in back],
+                1 + stream,
+            )
+        )
+    try:
+        with state.device.pinned(host):
+            time_ms = min(state.device.run_hosted(program, runs) for _ in range(_RUNS))
+        if all(one.check(problem, guarded) for one, guarded in zip(sets, arrays, strict=True)):
+            return time_ms
+        return Failure(Status.WRONG_RESULT, "a piece computes something else than the reference")
+    except LaunchError as error:
+        return Failure(Status.LAUNCH_ERROR, str(error))
+    finally:
+        state.device.forget()
+
+
+def _host_bytes(guarded: GuardedBuffer) -> int:
+    """What an array takes of the host's memory: whole pages."""
+    return -(-guarded.size_bytes // PAGE_BYTES) * PAGE_BYTES
