@@ -320,7 +320,7 @@ def symbol_names(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | 
 
 def _extent(name: str, texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[int, int, int]:
     numbers = [1, 1, 1]
-    for axis, text in enumerate(texts[:3]):  # a damaged cache may have more
+    for axis, text in enumerate(texts):
         try:
             numbers[axis] = at_least(1, parse(text), values)
         except ExpressionError as error:

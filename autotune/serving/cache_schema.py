@@ -162,6 +162,13 @@ def _argument(value: Any, place: str) -> ArgumentSpec:
     return argument
 
 
+def _extents(value: Any, place: str) -> tuple[str, ...]:
+    extents: tuple[str, ...] = _texts(value, place)
+    if len(extents) > 3:
+        raise Damaged(place, "at most three dimensions", value)
+    return extents
+
+
 def _domain(value: Any, place: str) -> tuple[Any, ...]:
     """A parameter's values: only texts, or only numbers and booleans."""
     items: tuple[Any, ...] = values.list_of(values.scalar)(value, place)
@@ -219,12 +226,11 @@ _SCHEMA: dict[type, dict[str, Read]] = {
     },
     LaunchSpec: {
         "entry": _entry,
-        **dict.fromkeys(("grid", "block"), _texts),
+        **dict.fromkeys(("grid", "block", "cluster"), _extents),
         "arguments": values.list_of(values.name),
         **dict.fromkeys(("shared_bytes", "when"), values.text),
         **dict.fromkeys(("repeat", "stream", "cooperative", "programmatic"), values.text),
         **dict.fromkeys(("swap", "constants"), values.list_of(values.name)),
-        "cluster": _texts,
     },
     Provenance: {
         **dict.fromkeys(("tuned_at", "autotune", "host", "driver", "runtime"), values.text),

@@ -277,6 +277,10 @@ def edited(change) -> str:
         (edited(lambda data: data["entries"][0].update(dtype=INJECTED)), r"dtype: expected one of int8"),
         (edited(lambda data: data["derived"].append({"name": "a b", "expression": "1"})), "a name of"),
         (edited(lambda data: data.update(kernel="../reduce")), "kernel: expected a name"),
+        (
+            edited(lambda data: data["launch"][0].update(grid=["1"] * 4)),
+            r"\.grid: expected at most three dim",
+        ),
         (edited(lambda data: data["launch"][0].update(entry="main();")), r"entry: expected a kernel's name"),
         (edited(lambda data: data["launch"][0].update(arguments=["x", "y z"])), "expected a name"),
         (edited(lambda data: data["arguments"][0].update(role="input")), "role: expected one of in, out"),
