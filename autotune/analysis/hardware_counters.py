@@ -17,7 +17,8 @@ from autotune.tuning.task import TuningTask
 _TIME = "gpu__time_duration.sum"
 _STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _SECTORS = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{}.ratio"
-# Totals add up over the launches of a run; other figures are means, weighted by the launches' times.
+# Totals add up over the launches of a run; other figures are means over the launches that have them,
+# weighted by their times.
 _TOTALS = {
     "DRAM bytes": "dram__bytes.sum",
     "L2 bytes": "lts__t_bytes.sum",
@@ -60,16 +61,16 @@ def read_counters(text: str) -> dict[str, float]:
     """
     rows = list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))[1:]
     launches = [{name: _number(value) for name, value in row.items() if name} for row in rows]
-    time = sum(row.get(_TIME) or 0.0 for row in launches)
-    if not time:
+    if not any(row.get(_TIME) for row in launches):
         raise SetupError("ncu: its table has no launch")
     found: dict[str, float] = {}
     for meaning, name in _TOTALS.items():
         values = [value for row in launches if (value := row.get(name)) is not None]
         found |= {meaning: sum(values)} if values else {}
     for meaning, name in _MEANS.items():
-        weighted = [value * (row[_TIME] or 0.0) for row in launches if (value := row.get(name)) is not None]
-        found |= {meaning: sum(weighted) / time} if weighted else {}
+        counted = [(value, row.get(_TIME) or 0.0) for row in launches if (value := row.get(name)) is not None]
+        time = sum(weight for _, weight in counted)
+        found |= {meaning: sum(value * weight for value, weight in counted) / time} if time else {}
     return found
 
 

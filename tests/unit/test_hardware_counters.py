@@ -24,6 +24,10 @@ def test_a_counter_that_the_device_does_not_have_is_left_out():
     assert "DRAM bytes" not in read_counters(TABLE.replace("1,000,000", "n/a").replace('"500"', '"n/a"'))
 
 
+def test_a_mean_is_over_the_launches_that_have_the_counter():
+    assert read_counters(TABLE.replace('"32"', '"n/a"'))["active threads"] == 16
+
+
 @pytest.mark.parametrize("text", ["", "==ERROR== no kernels were profiled", TABLE.partition('"0"')[0]])
 def test_a_table_without_a_launch_is_told(text):
     with pytest.raises(SetupError, match="no launch"):
