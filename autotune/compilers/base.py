@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from autotune.compilers.triton_compiler import TritonCompiler
 
 TRITON_MODULE = "autotune.compilers.triton_compiler"
-_VERSION = re.compile(r"^__version__ = ['\"](.+?)['\"]", re.MULTILINE)
+_VERSION = re.compile(r"^__version__ = (['\"])([^'\"]+)\1\s*(?:#|$)", re.MULTILINE)
 _UNDEFINED = re.compile(
     r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\'|'
     r"name '(\w+)' is not defined"
@@ -53,12 +54,15 @@ class Compiler(Protocol):
 
 
 def triton_name() -> str:
-    """Triton's name and version, without its import, which takes a second; raises MissingExtra."""
+    """Triton's name and version; raises MissingExtra.
+
+    The import takes a second: it is done only where the module's text does not show its version.
+    """
     found = find_spec("triton")
     if found is None or found.origin is None:
         raise MissingExtra("triton", "triton")
-    version = _VERSION.search(Path(found.origin).read_text(encoding="utf-8"))
-    return f"Triton {version[1] if version else 'of an unknown version'}"
+    literal = _VERSION.search(Path(found.origin).read_text(encoding="utf-8"))
+    return f"Triton {literal[2] if literal else import_module('triton').__version__}"
 
 
 def undefined_names(log: str) -> list[str]:

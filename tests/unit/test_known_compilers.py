@@ -1,10 +1,12 @@
 """A binary that the cache has is found without loading the compiler."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from autotune.compilers.base import triton_name
 from autotune.compilers.known_compilers import LazyCompiler
 
 SOURCE = 'extern "C" __global__ void fill(int *x) { *x = 7; }'
@@ -50,3 +52,12 @@ def test_a_compiler_whose_files_changed_is_asked_again(home):
     file.write_text(json.dumps(known | {"identity": "of an older version"}))
     compiler = LazyCompiler("sm_90", "")
     assert compiler.compile(SOURCE, ()).cached and is_opened(compiler)
+
+
+def test_a_version_that_is_no_literal_is_asked_of_the_module(tmp_path, monkeypatch):
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "triton/__init__.py").write_text('__version__ = ".".join("341")\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    assert triton_name() == "Triton 3.4.1"
+    del sys.modules["triton"]
