@@ -12,16 +12,21 @@ from autotune.errors import CompileError, MissingExtra
 if TYPE_CHECKING:
     from autotune.core.records import DeviceInfo
 
-MAX_ALIGNMENT_BYTES = 16  # of any access that an instruction makes; what Triton compiles for
+MAX_ALIGNMENT_BYTES = 32  # of any access that an instruction makes
+_USUAL_ALIGNMENT_BYTES = 16  # of the widest accesses of most programs; what Triton compiles for
 _ACCESS = re.compile(r"\b(?:ld|st|red|atom)\.([\w.:]+)\s")
 _COPY = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s+\[[^\]]+\],\s*\[[^\]]+\],\s*(\d+)")
+_BULK_COPY = re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.[\w.:]*\bglobal\b")
+_BULK_ALIGNMENT_BYTES = 16
+# A matrix has to begin at a multiple of the bytes that each thread holds of it.
+_MATRIX = re.compile(r"\bwmma\.(?:load|store)\.([\w.:]+)\s[^;]*?\{([^}]*)\}")
 _OTHER_SPACES = {"param", "shared", "local", "const"}
 
 
 def needed_alignment_bytes(
     device: DeviceInfo, kind: str, text: str, options: Sequence[str], names: Sequence[str]
 ) -> int:
-    """The alignment that a program needs, read from its PTX; the most there is where no compiler tells.
+    """The alignment that a program needs, read from its PTX; 16 bytes where no compiler tells.
 
     Args:
         device: The GPU.
@@ -31,19 +36,23 @@ def needed_alignment_bytes(
         names: The C++ names of its kernels.
     """
     if kind == TRITON or not text:
-        return MAX_ALIGNMENT_BYTES
+        return _USUAL_ALIGNMENT_BYTES
     try:
         from autotune.compilers.nvrtc import CudaCompiler
 
         ptx, _ = CudaCompiler(device.architecture).ptx(text, options, names)
     except (CompileError, MissingExtra, ImportError):
-        return MAX_ALIGNMENT_BYTES
+        return _USUAL_ALIGNMENT_BYTES
     return widest_access_bytes(ptx)
 
 
 def widest_access_bytes(ptx: str) -> int:
     """The bytes of the widest access to global memory in a PTX text."""
     widths = [int(width) for width in _COPY.findall(ptx)]
+    widths += [_BULK_ALIGNMENT_BYTES] * (_BULK_COPY.search(ptx) is not None)
+    for modifiers, registers in _MATRIX.findall(ptx):
+        if not re.search(r"\.shared\b", modifiers):
+            widths.append((registers.count(",") + 1) * (8 if modifiers.endswith("f64") else 4))
     for modifiers in _ACCESS.findall(ptx):
         words = modifiers.split(".")
         bits = re.search(r"(\d+)(?:x2)?$", words[-1])
