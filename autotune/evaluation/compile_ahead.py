@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, as_completed, wait
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -62,14 +62,14 @@ class CompileAhead:
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:
-        """Make configurations ready in order; on a CPU a whole window is compiled before it is timed."""
+        """Yield configurations in order, compiled; on a CPU a whole window is compiled before it is timed."""
         pending: deque[Ready] = deque()
         for config in configs:
             pending.append(self.begin(config))
-            if len(pending) < self.count:
-                continue
-            yield from self._drain(pending) if self.shares_cores else (pending.popleft(),)
-        yield from self._drain(pending) if self.shares_cores else self._in_turn(pending)
+            if len(pending) == self.count:
+                yield from self._compiled(pending, 0 if self.shares_cores else self.count - 1)
+        self._tell(_compilations(pending))
+        yield from self._compiled(pending, 0)
 
     def begin(self, config: Config) -> Ready:
         """Look up the trial of a configuration, or begin to compile it."""
@@ -93,30 +93,23 @@ class CompileAhead:
         measurement = trial.measurement
         return measurement is not None and not (self._scoring.needs_energy and measurement.energy_j is None)
 
-    def _in_turn(self, pending: deque[Ready]) -> Iterator[Ready]:
-        """Yield what is pending, each once it is compiled; say how many are wherever that has to wait."""
-        compilations = [ready.compilation for ready in pending if ready.compilation is not None]
-
-        def tell() -> None:
-            done = sum(compilation.done() for compilation in compilations)
-            self._on_stage(Stage("compiling", done, len(compilations)))
-
-        for ready in pending:
-            if ready.compilation is not None:
-                if not ready.compilation.done():
-                    tell()
-                    wait([ready.compilation])
-                    tell()
-                elif ready.compilation is compilations[0]:
-                    tell()
-            yield ready
-
-    def _drain(self, pending: deque[Ready]) -> Iterator[Ready]:
-        """Wait for all pending compilations, then yield them."""
-        compilations = [ready.compilation for ready in pending if ready.compilation is not None]
-        if compilations:
-            self._on_stage(Stage("compiling", 0, len(compilations)))
-        for done, _ in enumerate(as_completed(compilations), 1):
-            self._on_stage(Stage("compiling", done, len(compilations)))
-        while pending:
+    def _compiled(self, pending: deque[Ready], count: int) -> Iterator[Ready]:
+        """Yield what is pending until `count` are left: each once it is compiled, on a CPU once all are."""
+        window = _compilations(pending)
+        while len(pending) > count:
+            needed = window if self.shares_cores else _compilations([pending[0]])
+            if running := [compilation for compilation in needed if not compilation.done()]:
+                self._tell(window)
+            for _ in as_completed(running):
+                self._tell(window)
             yield pending.popleft()
+
+    def _tell(self, window: Sequence[Future[Compilation]]) -> None:
+        """Say how many of a window are compiled."""
+        if window:
+            done = sum(compilation.done() for compilation in window)
+            self._on_stage(Stage("compiling", done, len(window)))
+
+
+def _compilations(pending: Iterable[Ready]) -> list[Future[Compilation]]:
+    return [ready.compilation for ready in pending if ready.compilation is not None]

@@ -142,8 +142,6 @@ class Evaluator:
         """Run one at a time on the device while the next ones are compiled and the last ones journaled."""
         try:
             for ready in self.compile_ahead.in_order(configs):
-                if ready.compilation is not None and not ready.compilation.done():
-                    self._on_stage(Stage("compiling"))
                 compiled = ready.compilation.result() if ready.compilation is not None else None
                 self._collect()
                 if limit_s is not None and self.spent_s >= limit_s:
