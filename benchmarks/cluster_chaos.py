@@ -24,36 +24,9 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-SPACE = """\
-schema: 1
-kernel: wait
-dialect: python
-source: wait.py
-reference: reference.py
-sizes: {default: {n: 1000}}
-verify_sizes: [{n: 1}, {n: 17}]
-dtypes: [int32]
-parameters:
-  A: range(0, 10)
-  B: range(0, 8)
-default: {A: 0, B: 0}
-arguments:
-  - {name: x, dtype: int32, shape: [n], role: in, fill: {integers: [-100, 100]}}
-  - {name: y, dtype: int32, shape: [n], role: out}
-  - {name: n, dtype: int32, value: n}
-launch:
-  - {entry: wait, grid: [1], block: [1], arguments: [x, y, n]}
-verify: {rtol: 0, atol: 0}
-"""
-KERNEL = """\
-import time
+from waiting_kernel import write_waiting_kernel
 
-def wait(grid, block, x, y, n):
-    time.sleep(0.02)
-    y.view("int32")[:n] = 2 * x.view("int32")[:n]
-    return (A - 5) ** 2 + B + 1.0
-"""
-REFERENCE = "def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"
+PARAMETERS = {"A": range(10), "B": range(8)}
 CONFIGURATIONS, BEST = 80, {"A": 5, "B": 0}
 WORKERS = 3
 MAX_STARTS = 20  # of one search
@@ -140,9 +113,7 @@ def main() -> None:
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "wait.yaml").write_text(SPACE)
-        (folder / "wait.py").write_text(KERNEL)
-        (folder / "reference.py").write_text(REFERENCE)
+        write_waiting_kernel(folder, PARAMETERS, 0.02, "(A - 5) ** 2 + B + 1.0")
         cluster = Cluster(folder, chance)
         try:
             for run in range(parsed.runs):

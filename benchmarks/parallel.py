@@ -26,42 +26,12 @@ from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from waiting_kernel import write_waiting_kernel
+
 if TYPE_CHECKING:
     from autotune.tuning.cluster import Cluster
 
 RUNS_PER_TRIAL = 8  # of the kernel: three to verify it, one to warm up, four samples
-KERNEL = """\
-import time
-
-def wait(grid, block, x, y, n):
-    time.sleep(PAUSE_S)
-    y.view("int32")[:n] = 2 * x.view("int32")[:n]
-    return 1.0 + A * 1e-4 + B * 1e-6
-"""
-SPACE = """\
-schema: 1
-kernel: wait
-dialect: python
-source: wait.py
-reference: reference.py
-sizes:
-  default: {{n: 1000}}
-verify_sizes: [{{n: 1}}, {{n: 17}}]
-dtypes: [int32]
-parameters:
-  A: {values}
-  B: {values}
-  PAUSE_S: [{pause_s}]
-default: {{A: 0, B: 0, PAUSE_S: {pause_s}}}
-arguments:
-  - {{name: x, dtype: int32, shape: [n], role: in, fill: {{integers: [-100, 100]}}}}
-  - {{name: y, dtype: int32, shape: [n], role: out}}
-  - {{name: n, dtype: int32, value: n}}
-launch:
-  - {{entry: wait, grid: [1], block: [1], arguments: [x, y, n]}}
-verify: {{rtol: 0, atol: 0}}
-"""
-REFERENCE = "def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"
 
 
 def main() -> None:
@@ -83,10 +53,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         pause_s = round(parsed.trial_ms / RUNS_PER_TRIAL / 1e3, 6)
         warm = 4 * parsed.devices
-        values = list(range(math.isqrt(parsed.trials + warm - 1) + 1))
-        Path("wait.yaml").write_text(SPACE.format(values=values, pause_s=pause_s))
-        Path("wait.py").write_text(KERNEL)
-        Path("reference.py").write_text(REFERENCE)
+        values = range(math.isqrt(parsed.trials + warm - 1) + 1)
+        write_waiting_kernel(Path(), {"A": values, "B": values}, pause_s, "1.0 + A * 1e-4 + B * 1e-6")
         search(parsed, warm)
 
 
