@@ -1,7 +1,7 @@
 """Kernel Tuner's scripts beside themselves with the import line changed: what each finds, in what time.
 
     python benchmarks/kernel_tuner_examples.py FOLDER [--scripts A.py B.py] [--configurations N]
-        [--left-out A.py B.py] [--limit-s S] [--total-s S] [--results FILE]
+        [--left-out A.py B.py] [--limit-s S] [--total-s S] [--results FILE] [--replace OLD NEW]
 
 FOLDER holds the scripts, such as `examples/cuda` of a checkout of Kernel Tuner. Each script runs twice in
 fresh processes: as it is, and with `from kernel_tuner` and `import kernel_tuner` replaced; nothing else of it
@@ -13,6 +13,7 @@ Kernel Tuner's time of the configuration that autotune chose over that of the on
 time of a tool is that of all its calls in the script, with compiling, verifying and autotune's last round.
 CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls of a script after its
 first two get few configurations. The table has a line for each script; what does not run has its reason.
+`--replace` changes a text in all scripts and kernels, for both tools: a problem size too large for a CPU.
 Results are added to FILE, so a long list can be run in parts: scripts that FILE has are left out unless they
 are named. The table shows all of them.
 """
@@ -114,6 +115,11 @@ def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "scripts"
         shutil.copytree(script.parent, folder)
+        for path in (path for path in folder.iterdir() if path.suffix in (".py", ".cl", ".cu")):
+            text = path.read_text()
+            for old, new in parsed.replace:
+                text = text.replace(old, new)
+            path.write_text(text)
         environment = os.environ | {"CUDA_CACHE_DISABLE": "1", "XDG_CACHE_HOME": home, "MPLBACKEND": "Agg"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         own = [sys.executable, str(Path(__file__).absolute()), str(script.parent)]
@@ -208,6 +214,14 @@ def main() -> None:
     )
     parser.add_argument(
         "--total-s", type=float, default=400, help="no script begins later (default %(default)s)"
+    )
+    parser.add_argument(
+        "--replace",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("OLD", "NEW"),
+        help="a text of scripts and kernels, for both tools",
     )
     parser.add_argument("--results", type=Path, help="a JSON file that results are added to")
     parser.add_argument("--only", choices=TUNERS, help=argparse.SUPPRESS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -55,8 +56,8 @@ def run(parsed: argparse.Namespace) -> None:
     name = _name(path)
     headers = path.with_name(f"{name}_headers")
     space, reference, _ = _new_files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}.py"), headers)
-    if _write_stand_ins(path, headers):
-        made, complaint = _scaffold_without_headers(path, name, parsed.entry, headers)
+    if include_dir := _write_stand_ins(path, headers):
+        made, complaint = _scaffold_without_headers(path, name, parsed.entry, include_dir, headers)
     else:
         made, complaint = _scaffold(path, name, parsed.entry)
     texts = {space: made.space, reference: made.reference}
@@ -98,33 +99,38 @@ def _write(texts: Mapping[Path, str], mode: str = "x") -> None:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
-def _write_stand_ins(path: Path, folder: Path) -> bool:
+def _write_stand_ins(path: Path, folder: Path) -> str:
     """Write an empty file for each header that is not there, for a kernel may need none of it.
 
-    Nothing is written if a missing header lies outside the folder, for the kernel is refused then.
+    Returns the folder to search for them, as the space file names it; empty if nothing was written. It lies
+    so deep that `../own.h` stays inside. Nothing is written if a missing header has an absolute path.
     """
     from autotune.compilers.kernel_source import missing_headers
 
-    missing = dict.fromkeys(map(Path, missing_headers(path)))
-    if any(header.is_absolute() or ".." in header.parts for header in missing):
-        return False
+    missing = [Path(os.path.normpath(header)) for header in missing_headers(path)]
+    if not missing or any(header.is_absolute() for header in missing):
+        return ""
+    depth = max(header.parts.count("..") for header in missing)
+    searched = folder.joinpath(*["up"] * depth)
     try:
-        for header in missing:
-            (folder / header).parent.mkdir(parents=True, exist_ok=True)
-            with (folder / header).open("x") as out:
+        searched.mkdir(parents=True, exist_ok=True)
+        for header in dict.fromkeys(missing):
+            place = Path(os.path.normpath(searched / header))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.open("x") as out:
                 out.write(f"// In place of {header}, which was not found: put the real one here.\n")
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
-    return bool(missing)
+    return searched.relative_to(path.parent).as_posix()
 
 
 def _scaffold_without_headers(
-    path: Path, name: str, entry: str | None, headers: Path
+    path: Path, name: str, entry: str | None, include_dir: str, headers: Path
 ) -> tuple[Scaffold, str]:
     """The same with headers that are not there; they are reported as missing if the kernel needs them."""
     complaint = "unknown"
     try:
-        made, complaint = _scaffold(path, name, entry, (headers.name,))
+        made, complaint = _scaffold(path, name, entry, (include_dir,))
     finally:
         if complaint:
             shutil.rmtree(headers)
@@ -171,11 +177,13 @@ def _scaffold(
     include_dirs: tuple[str, ...] = (),
     *,
     is_roomy: bool = False,
+    generic: str = "DTYPE",
 ) -> tuple[Scaffold, str]:
     """Write a space whose default compiles if a compiler is at hand; also give its last complaint.
 
     What the compiler does not know is left to the user, and so becomes a parameter or a type. A default that
     takes too much shared memory gives way to one that takes little. `is_roomy` is for a default that fails.
+    A template that no floating-point type fits is tried with whole numbers.
     """
     from autotune.compilers.base import undefined_names
     from autotune.compilers.kernel_source import include_dir, read_source
@@ -196,6 +204,7 @@ def _scaffold(
             include_dirs,
             is_small=is_small,
             is_roomy=is_roomy,
+            generic=generic,
         )
         log = _complaint(made, source)
         unknown = [word for word in undefined_names(log) if not _is_called(word, source.text)]
@@ -206,6 +215,9 @@ def _scaffold(
             break
         is_small = is_small or not fresh
         undefined |= dict.fromkeys(fresh)
+    if log and "DTYPE" in made.kernel.entry:
+        whole, complaint = _scaffold(path, name, entry, include_dirs, is_roomy=is_roomy, generic="int")
+        return (made, log) if complaint else (whole, "")
     return made, log
 
 
@@ -220,6 +232,7 @@ def _read(
     *,
     is_small: bool,
     is_roomy: bool,
+    generic: str,
 ) -> Scaffold:
     """Look at the file itself, and at what it includes if no kernel is in it."""
     from autotune.compilers.host_code import device_part
@@ -239,6 +252,7 @@ def _read(
         include_dirs=include_dirs,
         is_small=is_small,
         is_roomy=is_roomy,
+        generic=generic,
     )
 
 
@@ -353,8 +367,8 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
         f"wrote {space}: read its comments",
         f"wrote {reference}: {guessed}",
         *(
-            f"wrote {space.with_name(folder)}: empty headers, for the source's own were not found; "
-            "put them there, or name their folder in include_dirs"
+            f"wrote {space.with_name(Path(folder).parts[0])}: empty headers, for the source's own were not "
+            "found; put them there, or name their folder in include_dirs"
             for folder in made.include_dirs
         ),
     ]

@@ -37,6 +37,7 @@ def scaffold(
     include_dirs: tuple[str, ...] = (),
     is_small: bool = False,
     is_roomy: bool = False,
+    generic: str = "DTYPE",
 ) -> Scaffold:
     """Write a space for one of the kernels of a source.
 
@@ -51,12 +52,13 @@ def scaffold(
         include_dirs: Folders of headers, as the space file names them.
         is_small: Whether the default is to take few resources.
         is_roomy: Whether arrays get room to spare, for a kernel whose indices say little.
+        generic: The type that an instance of a template gets.
 
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
     words = {match[1] for match in DEFINITION.finditer(header)}
-    source = read_kernels(file, text, words, undefined, bare_code(host))
+    source = read_kernels(file, text, words, undefined, bare_code(host), generic)
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

@@ -27,12 +27,13 @@ from autotune.scaffold.guessed_parameters import (
     WORK,
     GuessedParameter,
     axis_of,
+    choice_of_constants,
     least_value,
     parameter_of,
     template_macro,
     threads_parameter,
 )
-from autotune.scaffold.macros import WORD, Macro, expand_calls
+from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values
 from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source
 from autotune.scaffold.tiles import is_blocked, rows_of_blocks, size_along, threads_along, tile_of
@@ -85,9 +86,9 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     kernel = replace(kernel, body=expand_calls(source.text, kernel.body))
     axes = _axes(kernel, source.code)
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
-    tuned += [template_macro(item) for item in kernel.template]
+    tuned += [template_macro(item) for item in kernel.template if not item.choices]
     known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
-    parameters = [parameter_of(macro, axes) for macro in tuned]
+    parameters = _parameters(kernel, source, tuned, axes)
     block = _block(kernel, source, tuned, axes)
     if not block:
         block = _invented_block(axes, known | set(WORD.findall(source.code)))
@@ -141,6 +142,18 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         shared_bytes=_shared_bytes(kernel, block),
         reference=reference,
     )
+
+
+def _parameters(
+    kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
+) -> list[GuessedParameter]:
+    """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
+    wanted = wanted_values(source.text, kernel.place)
+    found = [parameter_of(macro, axes) for macro in tuned]
+    for place, item in enumerate(found):
+        if (value := wanted.get(item.name)) in item.values:
+            found[place] = replace(item, default=item.values[item.values.index(value)])
+    return found + [choice_of_constants(item) for item in kernel.template if item.choices]
 
 
 def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:

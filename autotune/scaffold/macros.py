@@ -15,6 +15,13 @@ _GUARDED = re.compile(
     r"[ \t]*#[ \t]*define[ \t]+\1\b[ \t]*([^\s][^\n]*)$",
     re.MULTILINE,
 )
+_GROUP = re.compile(  # defaults that one macro of the user switches off together
+    r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n((?:[ \t]*(?:#[ \t]*define[ \t]+\w+[ \t]+[^\n]*)?\n)+)"
+    r"[ \t]*#[ \t]*(?:endif|else)\b",
+    re.MULTILINE,
+)
+_CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^\n]*)$", re.MULTILINE)
+_WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\d+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
 _COMPARED = re.compile(r"(?:[(&|!,?:=]|\b(?:el)?if|\breturn)\s*\b([A-Za-z_]\w*)\s*[=!]=\s*(\w+)")
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
@@ -59,7 +66,7 @@ def find_macros(
         types: Names of types, by which variables are recognised.
         undefined: Words that a compiler does not know.
     """
-    defaults = {name: value.strip() for name, value in _GUARDED.findall(code)}
+    defaults = {name: value.strip() for name, value in (*_GUARDED.findall(code), *_defaults_together(code))}
     defined = {match[1]: match[3] for match in DEFINITION.finditer(code) if match[1] not in defaults}
     tests = _tests(code, defaults)
     compared: dict[str, list[str]] = {}
@@ -95,6 +102,30 @@ def find_macros(
             continue
         test = tests.get(word) or ("if" if _is_condition(word, plain) else "")
         yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), test)
+
+
+def _defaults_together(code: str) -> Iterator[tuple[str, str]]:
+    """The definitions of every group that holds unless the user defines a macro: `#ifndef TUNED`."""
+    for switch, lines in _GROUP.findall(code):
+        found = [(match[1], match[3]) for match in DEFINITION.finditer(lines) if not match[2]]
+        if len(found) > 1 and switch not in dict(found):  # as in the guard of a header
+            yield from found
+
+
+def wanted_values(code: str, place: int) -> dict[str, int]:
+    """What the conditions around a place of a source want of macros: `#if LAYOUT == 1` that it is 1."""
+    conditions: list[str] = []
+    for match in _CONDITIONAL.finditer(code, 0, place):
+        if match[1] == "endif":
+            del conditions[-1:]
+        elif match[1].startswith("if"):
+            conditions.append(match[2] if match[1] == "if" else "")
+        elif conditions:
+            conditions[-1] = match[2] if match[1] == "elif" else ""
+    wanted: dict[str, int] = {}
+    for name, number, alone in (found for text in conditions for found in _WANTED.findall(text)):
+        wanted.setdefault(name or alone, int(number or 1))
+    return wanted
 
 
 def _replaced(word: str, code: str) -> str:
@@ -172,8 +203,10 @@ def _is_condition(word: str, plain: str) -> bool:
 
 
 def _is_constant(word: str, plain: str) -> bool:
-    """Whether a word is in capitals, as macros are, and somewhere not called like a function."""
-    return word.isupper() and re.search(rf"(?<!::)\b{word}\b(?!\s*(?:\(|::))", plain) is not None
+    """Whether a word is in capitals, as macros are, somewhere not called like a function, and never set."""
+    is_set = rf"(?<![\w.]){word}\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)"
+    is_used = rf"(?<!::)(?<!\.)(?<!->)\b{word}\b(?!\s*(?:\(|::))"
+    return word.isupper() and bool(re.search(is_used, plain)) and not re.search(is_set, plain)
 
 
 def _integer(text: str) -> re.Match[str] | None:

@@ -37,6 +37,8 @@ _ATTRIBUTE = re.compile(
 _ATTRIBUTES_IN_FRONT = re.compile(r"((?:__attribute__\s*\(\([^;{}]*\)\)\s*)+)\w+\s*\Z")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma)[^\n]*$", re.MULTILINE)
 _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
+_NAMED_ENUM = re.compile(r"\benum\s+(?:(?:class|struct)\s+)?(\w+)[^;{]*\{([^}]*)\}")
+_WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _CONSTANT = re.compile(
     r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
 )
@@ -78,13 +80,15 @@ class KernelArgument:
 class TemplateParameter:
     """One parameter of a template: of kind type, bool or number, with its default or nothing.
 
-    `given` is what an instance gets: DTYPE or a type, else the parameter's own name.
+    `given` is what an instance gets: DTYPE or a type, else the parameter's own name. `choices` are the
+    constants of an enumeration by their numbers.
     """
 
     name: str
     kind: str
     default: str
     given: str
+    choices: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ class FoundKernel:
     body: str
     template: tuple[TemplateParameter, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
+    place: int = 0  # in the source's text
 
 
 @dataclass(frozen=True)
@@ -122,19 +127,24 @@ class Source:
 
 
 def read_kernels(
-    name: str, text: str, dialect_words: Iterable[str], undefined: Collection[str] = (), host: str = ""
+    name: str,
+    text: str,
+    dialect_words: Iterable[str],
+    undefined: Collection[str] = (),
+    host: str = "",
+    generic: str = "DTYPE",
 ) -> Source:
     """Read a source; `dialect_words` are the macros of portable.h, `name` is for messages.
 
     `undefined` words are those that a compiler does not know: they are macros, or types of variables.
-    `host` is the program that launches the kernels.
+    `host` is the program that launches the kernels. `generic` is given for a type that a template takes.
     Raises InputError when there is no kernel, or one that no launch plan can call.
     """
     code = bare_code(text)
     meanings = defined_meanings(code)
     definitions = {name: chosen(texts) for name, texts in meanings.items()}
     plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
-    types = known_types(plain, definitions)
+    types = replace(known_types(plain, definitions), generic=generic)
     if _TEXTURE.search(plain):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
     for dialect, introducer in _INTRODUCERS.items():
@@ -147,7 +157,10 @@ def read_kernels(
             capitals -= definitions.keys() | templates
             declared = [word for word in (*undefined, *sorted(capitals)) if types.is_unknown(word)]
             own = {word: types.stand_in(word) for word in declared}
-            kernels = tuple(replace(kernel, types={**kernel.types, **own}) for kernel in kernels)
+            kernels = tuple(
+                replace(kernel, types={**kernel.types, **own}, place=_place(kernel.name, code))
+                for kernel in kernels
+            )
             taken = {argument.name for kernel in kernels for argument in kernel.arguments}
             taken |= templates
             taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
@@ -176,7 +189,7 @@ def _kernel(
         raise InputError(f"{name}: cannot read the kernel that begins {signature.strip()[:40]!r}")
     called, before = words[-1], plain[:start].rstrip()
     launches = host_launches(called, host) if dialect == "cuda" else []
-    template = _template(f"{name}: {called}", before, launches) if dialect == "cuda" else ()
+    template = _template(f"{name}: {called}", before, launches, types) if dialect == "cuda" else ()
     types = types.with_parameters({item.name: item.given for item in template if item.kind == "type"})
     inside = signature[opening + 1 : closing(signature, opening)]
     listed = _alternatives_removed(text for text in split_arguments(inside) if text != "void")
@@ -232,12 +245,21 @@ def _told_apart(kernels: Sequence[FoundKernel], *, has_overloads: bool) -> tuple
     )
 
 
-def _template(place: str, before: str, launches: Sequence[HostLaunch]) -> tuple[TemplateParameter, ...]:
+def _place(kernel: str, code: str) -> int:
+    """Where a kernel's first definition stands in a source; 0 if a macro writes its name."""
+    found = re.search(rf"\b{kernel}\s*\((?:[^;{{}}()]|\([^;{{}}()]*\))*\)\s*\{{", code)
+    return found.start() if found else 0
+
+
+def _template(
+    place: str, before: str, launches: Sequence[HostLaunch], types: KnownTypes
+) -> tuple[TemplateParameter, ...]:
     """The parameters of the template that a kernel is; none for a function."""
     match = re.search(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*$", before)
     if match is None:
         return ()
     found = []
+    enums = dict(_NAMED_ENUM.findall(types.code))
     used = next((launch.template for launch in launches if launch.template), ())
     for number, part in enumerate(split_arguments(match[1])):
         declared, _, default = part.partition("=")
@@ -249,17 +271,34 @@ def _template(place: str, before: str, launches: Sequence[HostLaunch]) -> tuple[
             )
         kind = "type" if words[0] in ("typename", "class") else "bool" if "bool" in words else "number"
         value = used[number] if number < len(used) else ""
-        given = _type_given(words[-1], value) if kind == "type" else words[-1]
+        given = _type_given(words[-1], value, types.generic) if kind == "type" else words[-1]
+        if choices := _constants(enums.get(words[0], "")):
+            given = f"({words[0]}){words[-1]}"
         known = value if value.isdigit() or value in ("true", "false") else default.strip()
-        found.append(TemplateParameter(words[-1], kind, known, given))
+        found.append(TemplateParameter(words[-1], kind, known, given, choices))
     return tuple(found)
 
 
-def _type_given(name: str, value: str) -> str:
-    """The type that an instance takes: that of the host if it is a vector or integer, else DTYPE."""
+def _constants(enumeration: str) -> Mapping[int, str]:
+    """The constants of an enumeration by their numbers."""
+    found: dict[int, str] = {}
+    number = -1
+    for name, _, value in (part.partition("=") for part in enumeration.split(",") if part.strip()):
+        number = int(value) if value.strip().isdigit() else number + 1
+        found.setdefault(number, name.strip())
+    return found
+
+
+def _type_given(name: str, value: str, generic: str) -> str:
+    """The type that an instance takes: that of the host if it is a vector or integer, else `generic`.
+
+    A type that is called like an index holds whole numbers.
+    """
     if _VECTOR_NAME.search(value or name):
         return value or "float4"
-    return value if value in SCALARS and value not in ("float", "double") else "DTYPE"
+    if value not in SCALARS and _WHOLE_NAME.match(name):
+        return "int"
+    return value if value in SCALARS and value not in ("float", "double") else generic
 
 
 def _namespaces(plain: str, end: int) -> list[str]:

@@ -42,6 +42,7 @@ class KnownTypes:
     """Aliases and structures of a source, and the numbers that its macros define.
 
     `fields` has the names and types of the structures that hold only numbers, `code` the source itself.
+    `generic` is given for the types that templates take.
     """
 
     aliases: Mapping[str, str]
@@ -49,6 +50,7 @@ class KnownTypes:
     definitions: Mapping[str, str]
     fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     code: str = ""
+    generic: str = "DTYPE"
 
     def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
         """The same with types that a template takes, and what each stands for."""
@@ -164,8 +166,11 @@ def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:
     dtypes: list[str] = []
     for text in filter(None, (part.strip() for part in fields.split(";"))):
         match = _FIELD.match(text)
-        dtype, width = types.layout(" ".join(match[1].split())) if match else (STRUCT, 1)
-        if match is None or dtype in (UNKNOWN, STRUCT):
+        kind = " ".join(match[1].split()) if match else ""
+        dtype, width = types.layout(kind) if match else (STRUCT, 1)
+        if dtype == UNKNOWN:  # a type that the source leaves to its user
+            dtype, width = types.layout(types.stand_in(kind)) if kind.isidentifier() else (STRUCT, 1)
+        if match is None or dtype == STRUCT:
             return STRUCT, 1
         for name in match[2].split(","):
             counts = [types.number(count) for count in re.findall(r"\[([^\]]*)\]", name)]

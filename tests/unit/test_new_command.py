@@ -134,10 +134,22 @@ def test_a_header_that_is_not_there_is_empty_as_long_as_the_kernel_does_without(
     assert "include_dirs: [shift_headers]" in (folder.path / "shift.yaml").read_text()
 
 
-@pytest.mark.parametrize("place", ["..", "absolute"])
-def test_a_missing_header_outside_the_folder_is_reported_and_nothing_is_written(folder, place):
-    include = "../own.h" if place == ".." else str(folder.path / "away/own.h")
+def test_a_missing_header_of_another_folder_gets_a_place_inside_this_one(folder):
     (folder.path / "own.h").write_text("// mine")
+    (folder.path / "shift.cl").write_text(f'#include "../../parts/own.h"\n#include "near.h"\n{UNCHECKED}')
+    done = folder.run("new", "shift.cl")
+    assert done.returncode == 0 and "\ngood  the space has " in done.stdout
+    assert "wrote shift_headers: empty headers" in done.stdout
+    headers = folder.path / "shift_headers"
+    assert {file.relative_to(headers).as_posix() for file in headers.rglob("*.h")} == {
+        "parts/own.h",
+        "up/up/near.h",
+    }
+    assert "include_dirs: [shift_headers/up/up]" in (folder.path / "shift.yaml").read_text()
+
+
+def test_a_missing_header_with_an_absolute_path_is_reported_and_nothing_is_written(folder):
+    include = str(folder.path / "away/own.h")
     (folder.path / "shift.cl").write_text(f'#include "{include}"\n#include "near.h"\n{UNCHECKED}')
     before = folder.files()
     done = folder.run("new", "shift.cl")

@@ -1,0 +1,115 @@
+"""What `autotune new` makes of kinds of source that other projects have."""
+
+import pytest
+
+from autotune.scaffold import scaffold
+
+
+def made(text, **options):
+    return scaffold("kernel.cu", "kernel", text, "", **options)
+
+
+def chosen(text, **options):
+    """The default and the values of every parameter."""
+    return {item.name: (item.default, item.values) for item in made(text, **options).guess.parameters}
+
+
+def test_defaults_that_one_macro_switches_off_are_parameters():
+    found = chosen(
+        """
+        #ifndef kernel_tuner
+          #define block_size_x 16
+          #define order 3
+        #endif
+        #define twice (2 * order)
+        __global__ void fill(float *y) { y[blockIdx.x * block_size_x + threadIdx.x] = twice; }
+        """
+    )
+    assert found == {
+        "kernel_tuner": (True, (True,)),  # defined, so that the values of the others hold
+        "block_size_x": (16, (16, 32, 64, 128, 256, 512)),
+        "order": (3, (1, 3, 6)),
+    }
+
+
+def test_the_guard_of_a_header_is_no_switch():
+    text = """
+        #ifndef FILL_H
+        #define FILL_H
+        #define ORDER 3
+        #endif
+        __global__ void fill(float *y) { y[threadIdx.x] = ORDER; }
+        """
+    assert set(chosen(text)) == {"BLOCK_SIZE"}
+
+
+KERNEL = "__global__ void fill(float *y) { y[threadIdx.x] = 1; }"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "default"),
+    [
+        ("#if LAYOUT == 1", "#endif", True),
+        ("#if LAYOUT == 3 || LAYOUT == 4", "#else\n#endif", 3),
+        ("#if LAYOUT == 2\n#elif LAYOUT == 5", "#endif", 5),
+        ("#if LAYOUT", "#endif", True),
+        ("#if !LAYOUT", "#endif", False),
+        ("#if LAYOUT == 1\n#else", "#endif", False),
+        ("#if LAYOUT == 1\n#endif", "", False),
+    ],
+)
+def test_the_default_is_the_value_for_which_the_kernel_is_compiled(before, after, default):
+    assert chosen(f"{before}\n{KERNEL}\n{after}\n")["LAYOUT"][0] == default
+
+
+def test_an_enumeration_that_a_template_takes_is_chosen_by_its_numbers():
+    text = """
+        enum class Place { SHARED, GLOBAL = 4, LOCAL };
+        template <typename T, Place place>
+        __global__ void fill(T *y) { y[threadIdx.x] = place == Place::SHARED; }
+        """
+    assert made(text).kernel.entry == "fill<DTYPE, (Place)place>"
+    assert chosen(text)["place"] == (0, (0, 4, 5))
+    assert "place: [0, 4, 5]  # 0 is SHARED, 4 is GLOBAL, 5 is LOCAL" in made(text).space
+
+
+def test_a_type_that_is_called_like_an_index_is_whole():
+    text = """
+        template <typename value_t, typename IndexType>
+        __global__ void fill(value_t *y, IndexType n) { if (threadIdx.x < n) y[threadIdx.x] = 1; }
+        """
+    assert made(text).kernel.entry == "fill<DTYPE, int>"
+    assert "{name: n, dtype: int32, value: n}" in made(text).space
+    assert made(text, generic="int").kernel.entry == "fill<int, int>"
+
+
+def test_a_template_that_no_floating_point_type_fits_gets_whole_numbers(folder, monkeypatch):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (folder.path / "mask.cu").write_text(
+        "template <class T> __global__ void mask(T *y, int n) { if (threadIdx.x < n) y[threadIdx.x] ^= 1; }"
+    )
+    done = folder.run("new", "mask.cu")
+    assert done.returncode == 0 and "\ngood  the space has " in done.stdout
+    assert "entry: mask<int>" in (folder.path / "mask.yaml").read_text().replace('"', "")
+
+
+def test_names_in_capitals_that_the_source_sets_are_no_macros():
+    text = """
+        __global__ void price(float *y, real S) {
+            float CND1, CND2;
+            CND1 = S + ORDER;
+            CND2 = 2 * CND1;
+            y[threadIdx.x] = CND2 >= CND1 ? CND1 : CND2;
+        }
+        """
+    assert set(chosen(text)) == {"ORDER", "BLOCK_SIZE"}
+
+
+def test_a_structure_of_types_that_the_source_leaves_to_its_user_is_an_array():
+    text = """
+        typedef struct { real strike; real price; } Option;
+        __global__ void value(const Option *options, real *y) { y[blockIdx.x] = options[blockIdx.x].price; }
+        """
+    found = made(text).kernel.arguments
+    assert (found[0].dtype, found[0].width) == ("float32", 2)
