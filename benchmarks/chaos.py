@@ -1,6 +1,6 @@
 """Searches of a space in which a fifth of the configurations fail, each in one of twelve ways.
 
-    python benchmarks/chaos.py [--searches 40] [--budget 300] [--rate 0.2]
+    python benchmarks/chaos.py [--searches 40] [--budget 300] [--rate 0.2] [--at-once 1]
 
 The device is the fake one, whose kernels are Python functions, so compilers and device processes really hang
 and crash. Honest times are noisy, and one run in twenty takes half as long again. Which configuration fails
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -130,30 +131,40 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=40, help="default %(default)s")
     parser.add_argument("--budget", type=int, default=300, help="default %(default)s")
     parser.add_argument("--rate", type=float, default=0.2, help="of faults (default %(default)s)")
+    parser.add_argument("--at-once", type=int, default=1, help="searches at a time (default %(default)s)")
     asked = parser.parse_args()
     named, wrong, injected = 0, 0, Counter[str]()
-    for seed in range(asked.searches):
-        with tempfile.TemporaryDirectory() as folder:
-            began = time.monotonic()
-            result, faults = searched(Path(folder), seed, asked.budget, asked.rate)
-        injected.update(fault for fault, _ in faults)
-        surprises = [f"{fault} ended as {status}" for fault, status in faults if status not in FAULTS[fault]]
-        found = fastest(seed, asked.rate, result)
-        named += found
-        wrong += len(surprises)
-        verdict = "the fastest or a tie" if found else f"NOT the fastest: {result['config']}"
-        took = f"{time.monotonic() - began:.0f} s"
-        print(f"search {seed}: {verdict}; {len(faults)} faults, {took}", *surprises, sep="\n  ", flush=True)
+    with ThreadPoolExecutor(asked.at_once) as threads:
+        ended = threads.map(lambda seed: searched(seed, asked.budget, asked.rate), range(asked.searches))
+        for seed, (result, faults, seconds) in enumerate(ended):
+            injected.update(fault for fault, _ in faults)
+            surprises = [
+                f"{fault} ended as {status}" for fault, status in faults if status not in FAULTS[fault]
+            ]
+            found = fastest(seed, asked.rate, result)
+            named += found
+            wrong += len(surprises)
+            verdict = "the fastest or a tie" if found else f"NOT the fastest: {result['config']}"
+            took = f"{len(faults)} faults, {seconds:.0f} s"
+            print(f"search {seed}: {verdict}; {took}", *surprises, sep="\n  ", flush=True)
     print(f"named the fastest or a tie: {named} of {asked.searches}")
     print(f"faults that ended otherwise than they should: {wrong} of {injected.total()}")
     print("injected:", ", ".join(f"{count} {fault}" for fault, count in injected.most_common()))
     return 1 if wrong else 0
 
 
-def searched(
+def searched(seed: int, budget: int, rate: float) -> tuple[dict[str, Any], list[tuple[str, str]], float]:
+    """The result of one search, how each injected fault that it met ended, and the seconds it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        found = searched_in(Path(folder), seed, budget, rate)
+        return *found, time.monotonic() - began
+
+
+def searched_in(
     folder: Path, seed: int, budget: int, rate: float
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The result of one search, and how each injected fault that it met ended."""
+    """The result of a search in this folder, and how its faults ended."""
     chosen = rules()
     a, b = next(pair for pair in ALL if chosen["fault_of"](seed, rate, *pair) is None)
     (folder / "chaos.yaml").write_text(SPACE.format(a=a, b=b))
