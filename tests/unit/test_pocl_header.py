@@ -1,0 +1,78 @@
+"""PoCL reads only the declarations that a source needs, and makes the same machine code of it."""
+
+import warnings
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+
+from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.pocl_header import pocl_header
+from autotune.core.launch_plan import macros
+from autotune.devices.opencl import OpenCLCompiler
+from autotune.errors import CompileError
+from autotune.space import load_space
+
+ROOT = Path(__file__).parents[2]
+UNUSUAL = """
+#define JOINED(type) convert_##type
+__kernel void unusual(__global double *x, __global float8 *y, __global int *z)
+{
+    const size_t i = get_global_id(0);
+    x[i] = fast_length(x[i] * 1e-300) + native_sin(y[i].s3) + log2(x[i]);
+    y[i] = JOINED(float8)(vload8(i, z)) * length(y[i].lo) + mad24(z[i], 3, 1);
+    z[i] = ilogb(x[i]) == FP_ILOGBNAN ? atomic_max(z, 4) : FP_ILOGB0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    compiler = OpenCLCompiler(0)
+    if pocl_header(compiler._device.platform.version) is None:
+        pytest.skip("the OpenCL device is not the PoCL of the wheel")
+    return compiler
+
+
+def machine_code(binary):
+    """The shared libraries in PoCL's binary, one for each kernel, without their names."""
+    return [b"\x7fELF" + part.split(b".shstrtab")[0] for part in binary.split(b"\x7fELF")[1:]]
+
+
+def reduction():
+    spec = load_space(ROOT / "spaces/reduce.yaml")
+    return render(read_source(spec.source), macros(spec.parameters, spec.default, "float32"))
+
+
+@pytest.mark.parametrize(
+    "source", [UNUSUAL, UNUSUAL.replace("JOINED(float8)", "convert_float8"), reduction()]
+)
+def test_the_machine_code_is_that_with_all_declarations(compiler, source):
+    options = ["-cl-std=CL1.2"]
+    whole, _ = compiler._run(source, options)
+    assert machine_code(compiler.compile(source, ()).data) == machine_code(whole) != []
+
+
+def test_few_declarations_are_read(compiler):
+    header = pocl_header(compiler._device.platform.version)
+    text = header.prepended("__kernel void f(__global float *x) { x[0] = exp(x[1]); }")
+    functions = {line.split("(")[0].split()[-1] for line in text.splitlines() if line.endswith(");")}
+    assert functions == {"exp"}
+
+
+def test_an_error_is_told_as_without_it(compiler):
+    with pytest.raises(CompileError) as error:
+        compiler.compile("\n__kernel void f(__global int *x) { x[0] = unknown(1); }", ())
+    assert ":2:" in str(error.value) and "unknown" in str(error.value)
+
+
+def test_a_warning_has_the_number_of_the_source_s_line(compiler):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        log = compiler.compile("\n#warning look here\n__kernel void f(__global int *x) { x[0] = 1; }", ()).log
+    assert ":2:" in log and "look here" in log
+
+
+@pytest.mark.parametrize("platform", ["OpenCL 3.0 CUDA 13.0", "OpenCL 3.0 PoCL 6.0 Linux, RELOC, LLVM 18"])
+def test_another_platform_is_left_alone(platform):
+    assert pocl_header(platform) is None
