@@ -58,21 +58,26 @@ def expression_advice(text: str, written: str = "") -> str:
 def _call_advice(text: str) -> str:
     """What to write for a call of what is no function of expressions, as the end of a message."""
     try:
-        nodes = list(ast.walk(ast.parse(text, mode="eval")))
-    except (SyntaxError, ValueError, RecursionError):
+        for node in ast.walk(ast.parse(text, mode="eval")):
+            if advice := _instead_of(node):
+                return advice
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
         return ""
-    for node in nodes:
-        match node:
-            case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
-                return f"; write ceil_div({ast.unparse(above)}, {ast.unparse(below)})"
-            case ast.Call(ast.Attribute(ast.Name(), name)) if name in FUNCTIONS:
-                plain = ast.Call(ast.Name(name), node.args, [])
-                return f"; write {ast.unparse(plain)}"
-            case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
-                return nearest(name, FUNCTIONS) or (
-                    f"; expressions know no {name}; if {argument} has names for values, compare it with one "
-                    f'of them, such as {argument} == "NAME"'
-                )
+    return ""
+
+
+def _instead_of(node: ast.AST) -> str:
+    """What to write for one node that calls such a function, as the end of a message; empty for any other."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
+            return f"; write ceil_div({ast.unparse(above)}, {ast.unparse(below)})"
+        case ast.Call(ast.Attribute(ast.Name(), name)) if name in FUNCTIONS:
+            return f"; write {ast.unparse(ast.Call(ast.Name(name), node.args, []))}"
+        case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
+            return nearest(name, FUNCTIONS) or (
+                f"; expressions know no {name}; if {argument} has names for values, compare it with one "
+                f'of them, such as {argument} == "NAME"'
+            )
     return ""
 
 

@@ -315,3 +315,11 @@ def test_a_file_that_is_not_a_space_is_reported_in_one_line(tmp_path, content, m
 def test_a_path_that_cannot_be_read_is_refused(tmp_path, name, reason):
     with pytest.raises(InputError, match=f"cannot be read: {reason}"):
         load_space(tmp_path / name)
+
+
+def test_a_long_expression_with_an_unknown_function_is_a_mistake_like_any_other(tmp_path):
+    path = write_space(
+        tmp_path, YAML.replace("grid: [BLOCKS]", f"grid: [math.ceil(({'n + ' * 5000}n) / 2)]", 1)
+    )
+    with pytest.raises(SpaceError):
+        load_space(path)
