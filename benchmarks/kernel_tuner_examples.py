@@ -8,8 +8,9 @@ fresh processes: as it is, and with `from kernel_tuner` and `import kernel_tuner
 is changed. Brute force over millions of configurations ends in neither tool, so parameters lose every second
 value, the longest list first, until no call has more than N combinations: the same ones in both.
 
-The clocks of the two tools count differently, so their best configurations are compared by one clock:
-Kernel Tuner's time of the configuration that autotune chose over that of the one it chose itself. The wall
+The clocks of the two tools count differently, and the least of many noisy times flatters its configuration,
+so the two choices are timed again: the script runs once more under Kernel Tuner with these two configurations
+alone, in turns, and "choice" is the median of autotune's over the median of Kernel Tuner's own. The wall
 time of a tool is that of all its calls in the script, with compiling, verifying and autotune's last round.
 CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls of a script after its
 first two get few configurations. The table has a line for each script; what does not run has its reason.
@@ -36,11 +37,13 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 TUNERS = ("kernel_tuner", "autotune")
 ROOT = Path(__file__).parents[1]
-CALLS = "calls.jsonl"
+CALLS, PICKS = "calls.jsonl", "picks.json"
+ROUNDS = 5  # in which two choices are timed again
 FULL_CALLS, FURTHER = 2, 8  # calls of a script that get all configurations, and how many further ones get
 Call = dict[str, Any]
 _IMPORTS = (
@@ -88,6 +91,29 @@ def recording(tune_kernel: Callable[..., Any], most: int) -> Callable[..., Any]:
     return recorded
 
 
+def deciding(tune_kernel: Callable[..., Any], picks: list[list[dict[str, Any]]]) -> Callable[..., Any]:
+    """`tune_kernel` that times the picks of each call in turns and writes the medians to CALLS."""
+    left = iter(picks)
+
+    def decided(
+        kernel_name: str, source: Any, size: Any, arguments: Any, tune_params: Any, *rest: Any, **options: Any
+    ) -> Any:
+        pair = next(left)
+        times: list[list[float]] = [[] for _ in pair]
+        for name in ("strategy", "strategy_options", "cache"):
+            options.pop(name, None)
+        for _ in range(ROUNDS):
+            for config, column in zip(pair, times, strict=True):
+                params = {name: [config[name]] for name in tune_params}
+                found = tune_kernel(kernel_name, source, size, arguments, params, *rest, **options)
+                column.append(float(found[0][0]["time"]))
+        with Path(CALLS).open("a") as file:
+            file.write(json.dumps({"medians": [median(column) for column in times]}) + "\n")
+        return found
+
+    return decided
+
+
 def _time_ms(row: Mapping[str, Any]) -> float | None:
     """The time of a configuration; None for one that failed: older versions have an error in its place."""
     time_ms = row.get("time")
@@ -97,7 +123,10 @@ def _time_ms(row: Mapping[str, Any]) -> float | None:
 def run_script(tuner: str, script: Path, most: int) -> None:
     """Run a script in this process, in its folder, as one of the tuners runs it."""
     package: Any = import_module("autotune.kernel_tuner" if tuner == "autotune" else "kernel_tuner")
-    package.tune_kernel = recording(package.tune_kernel, most)
+    if Path(PICKS).exists():
+        package.tune_kernel = deciding(package.tune_kernel, json.loads(Path(PICKS).read_text()))
+    else:
+        package.tune_kernel = recording(package.tune_kernel, most)
     if tuner == "autotune":
         script.write_text(changed(script.read_text()))
     if script.name.startswith("test_"):
@@ -110,8 +139,13 @@ def run_script(tuner: str, script: Path, most: int) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
-def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[str, Any]:
-    """Run a script in a copy of its folder; what its calls found, and why it ended if it failed."""
+def fresh_process(
+    tuner: str, script: Path, parsed: argparse.Namespace, picks: list[list[Any]] | None = None
+) -> dict[str, Any]:
+    """Run a script in a copy of its folder; what its calls found, and why it ended if it failed.
+
+    With `picks` its calls time these configurations only.
+    """
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "scripts"
         shutil.copytree(script.parent, folder)
@@ -120,6 +154,8 @@ def fresh_process(tuner: str, script: Path, parsed: argparse.Namespace) -> dict[
             for old, new in parsed.replace:
                 text = text.replace(old, new)
             path.write_text(text)
+        if picks is not None:
+            (folder / PICKS).write_text(json.dumps(picks))
         environment = os.environ | {"CUDA_CACHE_DISABLE": "1", "XDG_CACHE_HOME": home, "MPLBACKEND": "Agg"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         own = [sys.executable, str(Path(__file__).absolute()), str(script.parent)]
@@ -160,11 +196,18 @@ def _tells(line: str) -> bool:
     )
 
 
-def compared(mine: Call, theirs: Call) -> float | None:
-    """Kernel Tuner's time of autotune's choice, over its time of its own choice."""
-    times = {json.dumps(config, sort_keys=True): time_ms for config, time_ms in theirs["rows"]}
-    chosen, best = (times.get(json.dumps(call["best"], sort_keys=True)) for call in (mine, theirs))
-    return chosen / best if chosen and best else None
+def decisions(found: Mapping[str, Any]) -> list[float]:
+    """The time of autotune's choice over that of Kernel Tuner's, for each call that was decided."""
+    return [call["medians"][0] / call["medians"][-1] for call in found["decided"]["calls"]]
+
+
+def picks_of(found: Mapping[str, Any]) -> list[list[Any]]:
+    """The choices of both tools for each call that both made: one where they agree."""
+    pairs = zip(*(found[tuner]["calls"] for tuner in ("autotune", "kernel_tuner")), strict=False)
+    return [
+        [mine["best"]] if mine["best"] == theirs["best"] else [mine["best"], theirs["best"]]
+        for mine, theirs in pairs
+    ]
 
 
 def table_line(script: str, found: Mapping[str, Any]) -> str:
@@ -173,7 +216,7 @@ def table_line(script: str, found: Mapping[str, Any]) -> str:
     pairs = list(zip(mine["calls"], theirs["calls"], strict=False))
     configurations = [sum(len(call["rows"]) for call in side["calls"]) for side in (mine, theirs)]
     seconds = [sum(call["seconds"] for call in side) for side in zip(*pairs, strict=True)] if pairs else []
-    ratios = [ratio for ratio in (compared(*pair) for pair in pairs) if ratio is not None]
+    ratios = decisions(found) if "decided" in found else []
     notes = [
         f"{name}: {side['reason']}"
         for name, side in (("Kernel Tuner", theirs), ("autotune", mine))
@@ -239,6 +282,8 @@ def main() -> None:
             continue
         path = parsed.folder.absolute() / name
         known[name] = {tuner: fresh_process(tuner, path, parsed) for tuner in TUNERS}
+        if picks := picks_of(known[name]):
+            known[name]["decided"] = fresh_process("kernel_tuner", path, parsed, picks)
         print(table_line(name, known[name]), flush=True)
         if parsed.results:
             parsed.results.write_text(json.dumps(known))

@@ -23,6 +23,7 @@ from autotune.errors import InputError
 from autotune.evaluation.stored_inputs import content_sha256
 from autotune.kernel_tuner.arguments import (
     KernelArguments,
+    answer_on_host,
     check_answer,
     expected_results,
     read_arguments,
@@ -91,6 +92,7 @@ def read_request(
     watching = read_observers(observers)
     rule = _launch_rule(problem_size, grid_div, block_size_names, smem_args)
     rule.check(first)
+    answer = answer_on_host(answer)
     listed = _listed(restrictions)
     constraints, others = _restrictions(listed, parameters)
     source = _sources(kernel_source, rule, defines, dialect, parameters)

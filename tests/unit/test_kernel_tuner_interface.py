@@ -262,6 +262,30 @@ def test_arguments_are_inputs_where_the_signature_says_const():
     assert [one.role for one in unknown.specs] == ["inout", "inout", "inout", "scalar"]
 
 
+class OnDevice:
+    """An array as cupy has it: no numpy function takes it before `get`."""
+
+    __cuda_array_interface__ = ()
+
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
+    def __array__(self, *_, **__):
+        raise TypeError("call get()")
+
+
+def test_arguments_and_the_answer_may_be_arrays_of_a_device():
+    c, a, b, n = arguments()
+    given, answer = [*map(OnDevice, (c, a, b)), n], [OnDevice(a + b), None, None, None]
+    params = {"block_size_x": [32]}
+    found = read_request("vector_add", ADD, SIZE, given, params, grid_div=(None,) * 3, answer=answer)
+    assert np.array_equal(found.arguments.arrays["argument_1"], a)
+    assert np.array_equal(found.space.spec.functions.reference({}, {})["argument_0"], a + b)
+
+
 def test_arrays_of_other_types_come_back_as_they_were():
     pairs = np.array([1 + 2j, 3 - 1j], np.complex64)
     records = np.array([(1, 2.5)], [("i", "i4"), ("x", "f4")])
