@@ -122,9 +122,15 @@ class Disturbed:
         for name in ("config", "time_ms", "trials", "counts"):
             if result.get(name) != undisturbed[name]:
                 yield f"{name} is {result.get(name)}, not {undisturbed[name]}; {result.get('stderr', '')}"
+        trials = [json.loads(row)["trial"] for row in self._rows() if '{"trial"' in row]
+        yield from (
+            f"{trial['config']} ended as {trial['status']}: {trial.get('detail')}"
+            for trial in trials
+            if trial["status"] != "ok"
+        )
         if self.vanished:
             yield f"{self.vanished} rows of the journal vanished"
-        keys = [json.loads(row)["trial"]["key"] for row in self._rows() if '{"trial"' in row]
+        keys = [trial["key"] for trial in trials]
         if len(keys) != len(set(keys)):
             yield "a trial that was recorded was run again"
 

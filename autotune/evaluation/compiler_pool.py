@@ -83,21 +83,23 @@ class CompilerPool:
 
     def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
-        compiled = self._attempt(*what)
+        child = self._idle.get()
+        compiled, child = self._attempt(child, *what)
         if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
-            return self._attempt(*what)
+            # not in the next idle one: what killed this one may have killed them all
+            compiled, child = self._attempt(child, *what)
+        self._idle.put(child)
         return compiled
 
-    def _attempt(self, *what: Any) -> Compilation:
-        child = self._idle.get()
+    def _attempt(self, child: Child, *what: Any) -> tuple[Compilation, Child]:
+        """What a child makes of a source, and the child for the next one: a fresh one if this one is gone."""
         try:
             compiled: Compilation = child.call(_compile, *what, timeout_s=self._timeout_s)
         except ChildFailed as error:
-            compiled = self._failure(error)
-            if compiled.by_machine or not isinstance(error, ChildRaised):
-                child = self._replacement(child)
-        self._idle.put(child)
-        return compiled
+            failure = self._failure(error)
+            is_gone = failure.by_machine or not isinstance(error, ChildRaised)
+            return failure, self._replacement(child) if is_gone else child
+        return compiled, child
 
     def _failure(self, error: ChildFailed) -> Failure:
         if isinstance(error, ChildTimeout):

@@ -14,7 +14,7 @@ from autotune.core.trials import Binary, Status
 from autotune.devices import Address, backend
 from autotune.errors import SetupError
 from autotune.evaluation import worker as worker_module
-from autotune.evaluation.compiler_pool import CompilerPool
+from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
 from autotune.processes.fork_server import fork_server
@@ -84,6 +84,18 @@ def test_a_compiler_that_is_killed_again_is_tried_by_the_next_search(disturbed):
     assert second["config"] == BEST and second["counts"] == {"ok": 2}
     assert second["trials"] == 2 and second["resumed"] == 1
     assert not _rows(folder, second)[5].by_machine
+
+
+def test_compilers_that_are_all_killed_at_once_cost_no_trial():
+    """They are forks of one server, and end with it."""
+    pool = CompilerPool(partial(device_compiler, FAKE), workers=4, timeout_s=60)
+    try:
+        assert isinstance(pool.submit("x = 0", ()).result(), Binary)
+        fork_server().process.kill()
+        compiled = [pool.submit(f"x = {number}", ()).result() for number in range(4)]
+        assert [one for one in compiled if not isinstance(one, Binary)] == []
+    finally:
+        pool.close()
 
 
 STAGES = {  # runs of the best configuration: two at each of three sizes, then timing, then the last round
