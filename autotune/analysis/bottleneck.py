@@ -15,8 +15,9 @@ from autotune.hardware.peak_rates import (
     SPECIAL_PER_CLOCK,
     boost_mhz,
     lanes_per_clock,
+    tensor_operations_per_s,
 )
-from autotune.serving.ceilings import Ceiling
+from autotune.serving.ceilings import TENSOR, Ceiling
 
 BOUND = 0.6  # share of a ceiling from which a resource explains the time
 BOUND_ATOMICS = 0.25  # theirs depends on which counters collide, so that few kernels come near
@@ -38,6 +39,7 @@ class Bound(StrEnum):
     FLOAT64 = "compute-bound (FP64)"
     SPECIAL = "compute-bound (SFU)"
     INTEGER = "compute-bound (integer)"
+    TENSOR = "compute-bound (tensor cores)"
     ATOMICS = "bound by atomics"
     DIVERGENCE = "bound by divergence"
     LATENCY = "latency-bound"
@@ -50,7 +52,7 @@ class Bound(StrEnum):
 
 
 _MEMORIES = (Bound.DRAM, Bound.L2)
-_COMPUTE = (Bound.FLOAT32, Bound.FLOAT64, Bound.SPECIAL, Bound.INTEGER)
+_COMPUTE = (Bound.FLOAT32, Bound.FLOAT64, Bound.SPECIAL, Bound.INTEGER, Bound.TENSOR)
 _BOUND_OF = dict(zip(PIPES, _COMPUTE, strict=True))
 
 
@@ -176,6 +178,9 @@ class _Rates:
             lanes, measured = self.lanes("float32")
             per_clock = lanes_per_clock(self._device.architecture, "float32")
             return (lanes * SPECIAL_PER_CLOCK / per_clock, measured) if per_clock else (0.0, False)
+        if dtype == "tensor":
+            value, measured = self._measured(TENSOR) or (tensor_operations_per_s(self._device) or 0.0, False)
+            return value / 2, measured
         found = self._measured(f"{dtype} multiply-add")
         if found:
             return found[0] / 2, True
@@ -280,6 +285,7 @@ _WORDS = {
     Bound.FLOAT64: "FP64",
     Bound.SPECIAL: "special functions",
     Bound.INTEGER: "integer operations",
+    Bound.TENSOR: "tensor cores",
     Bound.ATOMICS: "atomics",
 }
 

@@ -37,6 +37,7 @@ from autotune.serving.ceilings import (
     FILE,
     OPERATIONS,
     SECONDS,
+    TENSOR,
     Ceiling,
     ceilings_text,
     read_ceilings,
@@ -52,7 +53,6 @@ _MOVED_BYTES = {"gpu": 2**30, "cpu": 2**27}  # by repeated passes over arrays th
 _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again and again
 _COPIED_BYTES = 2**28
 _TIMEOUT_S = 60.0
-_TENSOR = "bfloat16 tensor multiply-add"
 _REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
 
@@ -94,7 +94,7 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
     if device.architecture.startswith("sm_"):
         yield Probe("float16 multiply-add", "packed_half", OPERATIONS)
         if int(device.architecture.removeprefix("sm_")) >= 80:
-            yield Probe(_TENSOR, "tensor", OPERATIONS)
+            yield Probe(TENSOR, "tensor", OPERATIONS)
     yield Probe("atomics to many counters", "atomics", OPERATIONS)
     yield Probe("atomics to one counter", "atomics", OPERATIONS, {"spread": 1})
     yield Probe("latency of memory", "latency", SECONDS)
@@ -176,7 +176,7 @@ def nominal(device: DeviceInfo, name: str, dtype: str = "") -> float | None:
         return None
     if name.startswith("copy"):
         return host_bytes_per_s(device.architecture)
-    if name == _TENSOR:
+    if name == TENSOR:
         return tensor_operations_per_s(device)
     per_clock = {
         "shared memory": SHARED_BYTES_PER_CLOCK,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 VARIABLE = "autotune_counts"
 COUNTER_BYTES = 8
-PIPES = ("float32", "float64", "special", "integer")  # units of a multiprocessor
+PIPES = ("float32", "float64", "special", "integer", "tensor")  # units of a multiprocessor
 SECTOR_BYTES = 32
 
 _MAX_PTX = {"sm_1": "8.7"}  # Blackwell needs it; what is counted here needs nothing newer than 8.0
@@ -26,6 +26,7 @@ _LABEL = re.compile(r"^\s*([$\w]+):")
 _INSTRUCTION = re.compile(r"^\s*(@!?%\w+\s+)?([a-z][\w.:]*)\s*([^;]*);")
 _ADDRESS = re.compile(r"\[([^\]+]+)(?:\+(-?\d+))?\]")
 _WIDTH = re.compile(r"[a-z](\d+)$")
+_PRODUCT = re.compile(r"(?P<kind>wgmma\.mma_async|wmma\.mma|mma)\b.*\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\b")
 _FUNCTION = re.compile(r"^\s*(?:\.visible\s+|\.weak\s+)*\.(?:entry|func)\b", re.MULTILINE)
 _SECTOR_SHIFT, _WORD_SHIFT = 5, 2
 _BANK_BYTES = 128  # of all banks together
@@ -61,6 +62,8 @@ _COSTS: tuple[tuple[re.Pattern[str], Mapping[str, float]], ...] = tuple(
         ),
     )
 )
+# Of tensor cores by type: time of a multiply-add over that of float16 and bfloat16.
+_TENSOR_COSTS = {"tf32": 2.0, "e4m3": 0.5, "e5m2": 0.5, "s8": 0.5, "u8": 0.5}
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,6 @@ class BasicBlock:
     uses: Mapping[str, float]
     accesses: tuple[MemoryAccess, ...]
     barriers: int
-    tensor: int
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Counts:
 
     instructions: float
     active_lanes: float  # of 32, mean over instructions
-    pipe_lanes: Mapping[str, float]  # uses of each pipe, 32 for each warp
+    pipe_lanes: Mapping[str, float]  # uses of each pipe, 32 for each warp; of tensor cores, multiply-adds
     global_load_bytes: float  # that threads ask for
     global_store_bytes: float
     sectors: float  # of 32 bytes, of loads and stores
@@ -110,7 +112,6 @@ class Counts:
     atomic_words: float  # different ones within each warp
     local_bytes: float
     barriers: float
-    tensor: float
     bytes_per_thread_in_flight: float  # loaded from global memory by the block that loads most
 
     @property
@@ -152,7 +153,6 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         total["instructions"] += warps * block.instructions
         total["lanes"] += threads * block.instructions
         total["barriers"] += warps * block.barriers
-        total["tensor"] += warps * block.tensor
         for pipe, uses in block.uses.items():
             pipes[pipe] += 32 * warps * uses
         loaded = sum(one.bytes for one in block.accesses if (one.space, one.kind) == ("global", "load"))
@@ -174,7 +174,6 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         atomic_words=total["words"],
         local_bytes=total["local"],
         barriers=total["barriers"],
-        tensor=total["tensor"],
         bytes_per_thread_in_flight=in_flight,
     )
 
@@ -212,7 +211,7 @@ class _Counting:
             code = line.partition("//")[0]
             is_function = is_function or _FUNCTION.match(code) is not None
             match = _INSTRUCTION.match(code)
-            opens = code.count("{") - code.count("}") if match is None else 0
+            opens = code.count("{") - code.count("}")
             if depth == 0 and opens > 0 and is_function:
                 is_start = True
             if (_LABEL.match(code) and depth) or (depth == 1 and opens < 0):
@@ -264,12 +263,20 @@ class _Counting:
                 uses,
                 tuple(accesses),
                 sum(name.startswith(("bar.", "barrier")) for name in names),
-                sum("mma" in name for name in names),
             )
         )
 
 
 def _costs(operation: str) -> Mapping[str, float]:
+    product = _PRODUCT.match(operation)
+    if product is not None:
+        warps = 4 if product["kind"].startswith("wgmma") else 1  # that share the work
+        multiply_adds = int(product["m"]) * int(product["n"]) * int(product["k"]) / warps
+        words = re.split(r"[.:]+", operation)
+        if "f64" in words:
+            return {"float64": multiply_adds / 64}  # at twice the rate of the other units
+        cost = next((cost for kind, cost in _TENSOR_COSTS.items() if kind in words), 1.0)
+        return {"tensor": cost * multiply_adds / (64 if "sp" in words else 32)}
     return next((costs for pattern, costs in _COSTS if pattern.match(operation)), {})
 
 

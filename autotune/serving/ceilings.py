@@ -12,6 +12,7 @@ from autotune.serving.cache import read_roots
 
 FILE = "device-ceilings.json"  # no kernel has a hyphen in its name
 _SCHEMA = 1
+TENSOR = "bfloat16 tensor multiply-add"  # the name of a figure
 BYTES, OPERATIONS, SECONDS = "bytes_per_s", "operations_per_s", "s"
 
 

@@ -7,7 +7,10 @@ import pytest
 from autotune.analysis.bottleneck import Bound
 from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
 from autotune.analysis.diagnose import diagnose, open_diagnosis
+from autotune.compilers.kernel_source import packaged
 from autotune.core.records import Config
+from autotune.hardware.peak_rates import tensor_operations_per_s
+from autotune.serving.ceilings import TENSOR
 from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -52,3 +55,18 @@ def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
             assert one.counts is not None, one.missing
             found[kind] = one.bound
     assert found == BOUNDS
+
+
+def test_the_fastest_product_of_tensor_cores_is_bound_by_them(tmp_path):
+    devices_here("cuda")
+    task = bind_target(Target(packaged("kernels") / "ceilings" / "tensor.yaml", "cuda:0"))
+    if not tensor_operations_per_s(task.device):
+        pytest.skip("no tensor cores that are known")
+    (ceiling,) = measure_ceilings(
+        task.address, task.device, lambda _: None, lambda probe: probe.name == TENSOR
+    )
+    keep_ceilings(tmp_path, task.device, [ceiling])
+    options = Options(cache=tmp_path, journal=tmp_path / "diagnose.jsonl")
+    with open_diagnosis(task, options, Unobserved()) as context:
+        found = diagnose(context, Config(ceiling.config), cache=tmp_path)
+    assert found.bound is Bound.TENSOR, found.missing

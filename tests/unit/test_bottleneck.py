@@ -20,6 +20,7 @@ CEILINGS = {
         "float32 multiply-add": 64e12,
         "float64 multiply-add": 32e12,
         "int32 multiply-add": 32e12,
+        "bfloat16 tensor multiply-add": 800e12,
         "atomics to one counter": 1e9,
         "atomics to many counters": 1e12,
         "latency of memory": 8e-7,
@@ -38,7 +39,6 @@ IDLE = Counts(
     atomic_words=0.0,
     local_bytes=0.0,
     barriers=0.0,
-    tensor=0.0,
     bytes_per_thread_in_flight=16.0,
 )
 
@@ -65,6 +65,7 @@ def pipes(**lanes):
         (Bound.FLOAT64, {"pipe_lanes": pipes(float64=15e9)}),
         (Bound.SPECIAL, {"pipe_lanes": pipes(special=3.8e9, float32=8e9)}),
         (Bound.INTEGER, {"pipe_lanes": pipes(integer=15e9)}),
+        (Bound.TENSOR, {"pipe_lanes": pipes(tensor=350e9, integer=8e9)}),
         (Bound.ATOMICS, {"atomics": 5e8, "atomic_words": 5e8}),
         (Bound.ATOMICS, {"atomics": 9e5, "atomic_words": 9e5 / 32}),
         (Bound.DIVERGENCE, {"pipe_lanes": pipes(float32=30e9), "active_lanes": 4.0}),

@@ -81,6 +81,7 @@ def test_counts_are_of_warps_and_their_threads():
         "float64": 0,
         "special": 2 * 32,
         "integer": 16 * 6 * 32,
+        "tensor": 0,
     }
     assert found.global_load_bytes == 256 * 16 and found.global_store_bytes == 64 * 4
     assert found.sectors == 128 + 2
@@ -89,6 +90,32 @@ def test_counts_are_of_warps_and_their_threads():
     assert found.bytes_per_thread_in_flight == 16
     assert found.barriers == 16
     assert 16 < found.active_lanes < 24  # half of the loop's, all of the others'
+
+
+@pytest.mark.parametrize(
+    ("operation", "uses"),
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {"tensor": 16 * 8 * 16 / 32}),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", {"tensor": 2 * 16 * 8 * 8 / 32}),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", {"tensor": 64}),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", {"float64": 8 * 8 * 4 / 32 / 2}),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", {"tensor": 16 * 16 * 16 / 32}),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.f16", {}),
+        ("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", {"tensor": 64 * 256 * 16 / 4 / 32}),
+        ("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3", {"tensor": 64 * 64 * 32 / 4 / 32 / 2}),
+        ("wgmma.fence.sync.aligned", {}),
+    ],
+)
+def test_tensor_cores_multiply_as_much_as_the_shape_says(operation, uses):
+    ptx = PTX.replace("mul.lo.s64 	%rd3, %rd2, %rd2", f"{operation} {{%r0}}, {{%r1}}, {{%r2}}")
+    without = {"float32": 1, "integer": 2}
+    assert with_counters(ptx, "sm_90").blocks[1].uses == without | uses
+
+
+def test_a_block_of_assembly_that_ends_behind_an_instruction_is_closed():
+    ptx = PTX.replace("bar.sync 	0;", "{ .reg .pred %q; setp.eq.u32 %q, 0, 0;\nadd.s32 	%r2, %r2, 1; }")
+    ptx = ptx + PTX[PTX.index(".visible .entry") :].replace("work", "other").replace("BB0", "BB1")
+    assert len(with_counters(ptx, "sm_90").blocks) == 6
 
 
 def test_counted_kernels_of_the_project_are_valid_ptx(tmp_path):
