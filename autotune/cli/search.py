@@ -47,6 +47,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="search with several devices of one model, such as cuda:0,cuda:1, or all (extra: cluster)",
     )
     parser.add_argument(
+        "--each-model",
+        action="store_true",
+        help="with --cluster: search for every GPU model among the workers at once, each with the budget; "
+        "results on one inform the searches on the others",
+    )
+    parser.add_argument(
         "--wanted",
         action="store_true",
         help="tune what programs requested for this device and did not find (on_miss of best_config); "
@@ -126,6 +132,8 @@ def run(parsed: argparse.Namespace) -> None:
         raise InputError("autotune search: --devices and --cluster are for one problem of one space")
     if parsed.more_spaces and (several or parsed.sweep or parsed.wanted):
         raise InputError("autotune search: --devices, --cluster, --sweep and --wanted are for one space")
+    if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
+        raise InputError("autotune search: --each-model needs --cluster and one space, and no --journal")
     if parsed.wanted:
         _tune_misses(parsed, options)
         return
@@ -139,6 +147,9 @@ def run(parsed: argparse.Namespace) -> None:
         return
     if parsed.variants:
         raise InputError("autotune search: --variants belongs to --sweep")
+    if parsed.each_model:
+        _search_each_model(parsed, options)
+        return
     result = _search_devices(parsed, options) if several else _search(parsed, options)
     from autotune.cli._search_summary import result_json, result_text
 
@@ -168,6 +179,33 @@ def _search_devices(parsed: argparse.Namespace, options: Options) -> Result:
         with opening as cluster:
             task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
             return search(task, options, progress, cluster=cluster)
+
+
+def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
+    """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
+    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.compare import print_comparison
+    from autotune.tuning.cluster import open_each_model
+    from autotune.tuning.each_model import search_each_model
+
+    with (
+        opt.progress(parsed) as progress,
+        open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters,
+    ):
+        results, failures = search_each_model(opt.target(parsed), options, progress, clusters)
+    if parsed.json:
+        emit([result_json(result) for result in results])
+    elif results:
+        from autotune.analysis.compare import compare, select
+        from autotune.serving.device_records import device_records
+
+        emit(wrapped("\n\n".join(map(result_text, results)) + "\n"))
+        task = results[0].task
+        found = device_records(task.spec.kernel, results[0].cache_file.parents[1])
+        selected = select(found, task.space.problem.sizes, task.space.problem.dtype)
+        print_comparison(compare(task.spec.kernel, selected))
+    if failures:
+        raise SetupError(f"{len(failures)} of {len(clusters)} models failed: {'; '.join(failures)}")
 
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:

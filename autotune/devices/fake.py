@@ -18,6 +18,7 @@ import os
 import time
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class FakeDevice(HostComparisonMixin):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self, index: int = 0) -> None:
-        self.info = _INFO
+        self.info = dict(enumerate(list_devices())).get(index, _INFO)
         self._index = index
         self._energy_j = 0.0
         self._used_bytes = 0
@@ -175,8 +176,17 @@ def _without_unused_macros(tree: ast.Module) -> ast.Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """One fake device, or as many equal ones as the environment variable AUTOTUNE_FAKE_DEVICES says."""
-    return [_INFO] * int(os.environ.get("AUTOTUNE_FAKE_DEVICES", "1"))
+    """One fake device, or what the environment variable AUTOTUNE_FAKE_DEVICES says.
+
+    `3` stands for three equal ones, `2,1` for two of one model and one of another.
+    """
+    counts = map(int, os.environ.get("AUTOTUNE_FAKE_DEVICES", "1").split(","))
+    return [_model(number) for number, count in enumerate(counts, 1) for _ in range(count)]
+
+
+def _model(number: int) -> DeviceInfo:
+    named = replace(_INFO, name=f"{_INFO.name} {number}", slug=f"{_INFO.slug}-{number}")
+    return _INFO if number == 1 else named
 
 
 def open_device(index: int) -> FakeDevice:

@@ -12,6 +12,7 @@ import pickle
 import re
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -37,6 +38,7 @@ class HostSetting:
 
     Attributes:
         search: Identifies the search.
+        run: Identifies the command that it belongs to: a Dask worker holds one device for all its searches.
         list_addresses: Lists the devices of a machine that may be claimed.
         reference: The reference file, as an absolute path.
         problems: The first problems of every device process.
@@ -46,6 +48,7 @@ class HostSetting:
     """
 
     search: str
+    run: str
     list_addresses: Callable[[], Sequence[Address]]
     reference: Path
     problems: tuple[ProblemInstance, ...]
@@ -68,6 +71,9 @@ class Evaluated:
     cost_s: float
 
 
+_CLAIMING = threading.Lock()  # a process may have several Dask workers, and a worker several searches
+
+
 class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
     """Holds the device of one Dask worker; workers that find no free device are left without."""
 
@@ -82,7 +88,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         self._opened = ExitStack()
         scratch = self._opened.enter_context(scratch_folder())
         admitted = await worker.scheduler.get_metadata(keys=[setting.name], default=None)
-        address = await asyncio.to_thread(self._claim, admitted)
+        address = await asyncio.to_thread(self._claim, admitted, worker)
         if address is None:
             return
         self.files = TravellingFiles(Path(scratch))
@@ -119,13 +125,21 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         assert self._worker is not None, "no task is sent to a worker without a device"
         return self._worker
 
-    def _claim(self, admitted: Collection[str] | None) -> Address | None:
+    def _claim(self, admitted: Collection[str] | None, worker: distributed.Worker) -> Address | None:
         """The first device that no other worker of the search holds on this machine.
 
         Once devices were compared, only those that were `admitted` may be claimed.
         """
+        addresses = self._setting.list_addresses()
+        with _CLAIMING:
+            others = [one for one in list(worker.plugins.values()) if isinstance(one, DeviceHost)]
+            if any(one.device and one._setting.run == self._setting.run for one in others):
+                return None
+            return self._claim_one(addresses, admitted)
+
+    def _claim_one(self, addresses: Sequence[Address], admitted: Collection[str] | None) -> Address | None:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        for address in self._setting.list_addresses():
+        for address in addresses:
             device = f"{socket.gethostname()}/{address}" + (f" of {visible}" if visible else "")
             if admitted is not None and device not in admitted:
                 continue

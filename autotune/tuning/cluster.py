@@ -7,9 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -49,12 +50,14 @@ class Cluster:
         address: A device of the model to search with; on another machine, perhaps.
         info: What that device is.
         list_addresses: Lists the devices that workers of a machine may claim.
+        run: Identifies the command; searches at the same time share it.
     """
 
     client: distributed.Client
     address: Address
     info: DeviceInfo
     list_addresses: Callable[[], Sequence[Address]]
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
 
 def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
@@ -112,6 +115,32 @@ def open_cluster(text: str, device: str | None, on_stage: OnStage) -> Iterator[C
         InputError: There is no such kind of cluster, or no such device.
         SetupError: The scheduler does not answer, or no worker comes.
     """
+    with _connected(text, device, on_stage) as (client, found):
+        first, info = choose(device, found)
+        yield Cluster(client, first, info, partial(alike, first.backend, info))
+
+
+@contextmanager
+def open_each_model(text: str, device: str | None, on_stage: OnStage) -> Iterator[list[Cluster]]:
+    """As `open_cluster`, for every model of the chosen device's backend and kind."""
+    with _connected(text, device, on_stage) as (client, found):
+        first, chosen = choose(device, found)
+        models: dict[str, tuple[Address, DeviceInfo]] = {}
+        for address, info in found:
+            if (address.backend, info.kind) == (first.backend, chosen.kind):
+                models.setdefault(info.slug, (address, info))
+        one = Cluster(client, first, chosen, list)
+        yield [
+            replace(one, address=address, info=info, list_addresses=partial(alike, address.backend, info))
+            for address, info in models.values()
+        ]
+
+
+@contextmanager
+def _connected(
+    text: str, device: str | None, on_stage: OnStage
+) -> Iterator[tuple[distributed.Client, list[tuple[Address, DeviceInfo]]]]:
+    """A client, and the devices of all workers."""
     _be_quiet()
     on_stage(Stage(f"waiting for the workers of {text}"))
     with ExitStack() as opened:
@@ -124,8 +153,7 @@ def open_cluster(text: str, device: str | None, on_stage: OnStage) -> Iterator[C
             raise SetupError(f"--cluster {text}: {error or 'no worker came'}") from None
         on_stage(Stage("finding devices"))
         listed = client.run(find_devices, _backends(device))
-        first, info = choose(device, [item for found in listed.values() for item in found])
-        yield Cluster(client, first, info, partial(alike, first.backend, info))
+        yield client, [item for found in listed.values() for item in found]
 
 
 def alike(backend: str, info: DeviceInfo) -> list[Address]:

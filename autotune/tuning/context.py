@@ -219,6 +219,7 @@ class Processes:
         problems, reference = (*default.checks, default.problem), task.spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
+            run=cluster.run,
             list_addresses=cluster.list_addresses,
             reference=reference,
             problems=problems,

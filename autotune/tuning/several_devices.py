@@ -50,7 +50,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     context.journal.append_devices(scales)
     unlike = {name: scale for name, scale in scales.items() if not is_alike(scale)}
     for name, scale in unlike.items():
-        context.observer.warn(f"warning: {name} is left out: {_why(scale)}")
+        context.observer.warn(f"{name} is left out: {_why(scale)}")
     if len(unlike) == len(names):
         raise SetupError("no device takes steady times; search with one device")
     fleet.admit(scales.keys() - unlike.keys())
@@ -147,15 +147,13 @@ def repeat_last_round(context: TuningContext, fleet: Fleet, result: Result, limi
     there = replace(context, worker=fleet.worker(second))
     outcome = remeasure(there, chosen, time.perf_counter() + limit_s)
     if failure := outcome.rejected.get(result.winner.config):
-        context.observer.warn(
-            f"warning: the best fails on {second}: {failure.status.value}: {failure.detail}"
-        )
+        context.observer.warn(f"the best fails on {second}: {failure.status.value}: {failure.detail}")
         return
     passed = [trial for trial in chosen if trial.key in outcome.measurements]
     first, *ties = winner_and_ties(passed, outcome.measurements, context.objective)
     if result.winner.key not in {trial.key for trial in (first, *ties)}:
         best_ms, own_ms = (outcome.measurements[one.key].median_ms for one in (first, result.winner))
         context.observer.warn(
-            f"warning: {second} disagrees with {used}: there the best takes {own_ms:.4g} ms, and "
+            f"{second} disagrees with {used}: there the best takes {own_ms:.4g} ms, and "
             f"{first.config} {best_ms:.4g} ms"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -60,7 +61,7 @@ def search(
     task: TuningTask,
     options: Options,
     observer: Observer,
-    sources: tuple[SourceResults, ...] | None = None,
+    sources: Sequence[SourceResults] | None = None,
     cluster: Cluster | None = None,
 ) -> Result:
     """Search, measure the best few again in a last round, and store the winner in the cache.
@@ -70,7 +71,7 @@ def search(
         options: How to search.
         observer: Receives the events of the search.
         sources: Results of other devices and problems to start from. None gathers them here, if the options
-            and the engine use them.
+            and the engine use them. They may grow while the search runs.
         cluster: The devices to search with; None uses the task's.
 
     Raises:
@@ -80,7 +81,7 @@ def search(
     """
     engine, strategy = choose_engine(options, len(task.space))
     if sources is None:
-        sources = _sources(task, options, engine)
+        sources = sources_of(task, options, engine)
     searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
     strategy = strategy or default_strategy(engine)
     scoring = scoring_of(task, options)
@@ -94,14 +95,15 @@ def search(
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
         label = f"{engine}:{strategy}" if strategy else engine
         left_s = _left_s(options, context.evaluator.spent_s)
+        used = tuple(sources)
         fleet = context.fleet
         if fleet is None:
-            return conclude(context, options.seed, root, label, sources, began, left_s)
+            return conclude(context, options.seed, root, label, used, began, left_s)
         from autotune.tuning.several_devices import repeat_last_round
 
         context = replace(context, worker=fleet.worker(fleet.present()[0]))
         half_s = None if left_s is None else left_s / 2
-        result = conclude(context, options.seed, root, label, sources, began, half_s)
+        result = conclude(context, options.seed, root, label, used, began, half_s)
         repeat_last_round(context, fleet, result, half_s or MAX_LAST_ROUND_S)
         return result
 
@@ -242,7 +244,7 @@ def _without_last_round(options: Options) -> Options:
     return replace(options, budget=replace(options.budget, seconds=seconds))
 
 
-def _sources(task: TuningTask, options: Options, engine: str) -> tuple[SourceResults, ...]:
+def sources_of(task: TuningTask, options: Options, engine: str) -> tuple[SourceResults, ...]:
     """Results of other devices and problems, if the options allow them and the engine uses them."""
     if not (options.transfer and learns_from_sources(engine)):
         return ()

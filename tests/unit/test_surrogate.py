@@ -179,6 +179,28 @@ def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):
         assert best_after(space, SurrogateSearch(misled), here, 60) < 1.05
 
 
+def test_a_source_that_grows_during_the_search_is_learnt_from(space):
+    """A hidden optimum of one configuration: only the other search, which runs meanwhile, has seen it."""
+    hidden = space.config(777)
+
+    def outcome(config):
+        return 0.01 if config == hidden else valley(64, 4)(config)
+
+    def trials_until_found(sources):
+        def told(config):
+            if len(evaluator.trials) == 12:
+                sources.append(prior_of(space, outcome))
+            return outcome(config)
+
+        evaluator = InProcessEvaluator(space, told, budget=60)
+        with pytest.raises(BudgetSpent):
+            SurrogateSearch(sources).search(space, evaluator, seed=0)
+        return evaluator.tried.index(hidden) if hidden in evaluator.tried else None
+
+    found = trials_until_found([])
+    assert found is not None and found > 12
+
+
 def test_the_best_of_every_prior_is_tried_first(space):
     outcomes = valley(32, 2), valley(512, 3, "global")
     evaluate = InProcessEvaluator(space, valley(128, 4), budget=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -37,8 +38,8 @@ class SurrogateSearch:
         batch: int = BATCH,
         stop_when_unlikely: bool = False,
     ) -> None:
-        """Propose at most `batch` configurations at once."""
-        self._sources = tuple(sources)
+        """Propose at most `batch` configurations at once; sources may grow during the search."""
+        self._sources = sources
         self._batch = batch
         self._stop_when_unlikely = stop_when_unlikely
 
@@ -51,8 +52,8 @@ class SurrogateSearch:
         if len(space) <= DESIGN:
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
             return
-        run = _Run(space, evaluate, self._sources, self._batch, rng)
         with threadpool_limits(1, user_api="blas"):  # on matrices this small, threads wait for each other
+            run = _Run(space, evaluate, self._sources, self._batch, rng)
             run.search(stop_when_unlikely=self._stop_when_unlikely)
 
 
@@ -73,7 +74,9 @@ class _Run:
         self._pending: dict[Config, int] = {}  # rows under way
         self._rng = rng
         self._axes = axes_of(space.parameters)
-        self._transfer = TransferModel(space, self._axes, sources, rng)
+        self._sources, self._learnt = sources, 0  # results of sources that are modelled
+        self._transfer = TransferModel(space, self._axes, (), rng)
+        self._learn()
         self._history = History()
 
     def search(self, *, stop_when_unlikely: bool) -> None:
@@ -86,6 +89,8 @@ class _Run:
             if (~history.failed).sum() < MIN_TIMED:
                 self._try(self._design(self._room(self._batch)))
                 continue
+            if self._learn():
+                hyperparameters = replace(hyperparameters, time=None)  # of other sources
             fitted_to = len(history)
             data = space.rows, self._axes, self._transfer, history
             model = Model(*data, hyperparameters, self._rng, list(self._pending.values()))
@@ -103,6 +108,16 @@ class _Run:
                 model.update(history, self._try(rows))
         while self._pending:
             self._try(())
+
+    def _learn(self) -> bool:
+        """Model the sources again if they have grown; return whether they have."""
+        sources = tuple(self._sources)
+        count = sum(len(source.results) for source in sources)
+        if count <= GROWTH * self._learnt:
+            return False
+        self._transfer = TransferModel(self._space, self._axes, sources, self._rng)
+        self._learnt = count
+        return True
 
     def _room(self, wanted: int) -> int:
         """How many more configurations to try at once; one device tries `wanted`, but at most a batch."""

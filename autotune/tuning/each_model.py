@@ -1,0 +1,150 @@
+"""Search for every model of a cluster at the same time: results on one inform the searches on the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from os import sched_getaffinity
+from threading import Lock
+from typing import overload
+
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import Trial
+from autotune.errors import AutotuneError
+from autotune.evaluation.journal import Journal
+from autotune.hardware.names import traits_of
+from autotune.searchers import learns_from_sources
+from autotune.searchers.base import SourceResults
+from autotune.tuning.cluster import Cluster
+from autotune.tuning.context import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.result import Result
+from autotune.tuning.source_results import source_name
+from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.tuner import choose_engine, search, sources_of
+
+
+def search_each_model(
+    target: Target, options: Options, observer: Observer, clusters: Sequence[Cluster]
+) -> tuple[list[Result], list[str]]:
+    """Search for all models; returns the results, and why searches for others failed.
+
+    Args:
+        target: What to tune.
+        options: How to search; the budget is that of each model.
+        observer: Receives the events of all searches.
+        clusters: One for each model.
+    """
+    failures: list[str] = []
+    runs: list[_Run] = []
+    lock = Lock()
+    for cluster in clusters:
+        try:
+            task = bind_target(target, observer.stage, (cluster.address, cluster.info))
+            runs.append(_Run(task, cluster, observer, lock, runs))
+        except AutotuneError as error:
+            failures.append(f"{cluster.info.name}: {error}")
+    cores = options.workers or len(sched_getaffinity(0))
+    own = replace(options, workers=max(1, cores // max(1, len(runs))))
+    threads = ThreadPoolExecutor(max(1, len(runs)), thread_name_prefix="search")
+    try:
+        searches = [threads.submit(run.search, own) for run in runs]
+        results = []
+        for run, one in zip(runs, searches, strict=True):
+            try:
+                results.append(one.result())
+            except AutotuneError as error:
+                failures.append(f"{run.task.device.name}: {error}")
+    finally:
+        threads.shutdown(wait=False)  # interrupted, they end once the cluster is closed
+    return results, failures
+
+
+class _Run:
+    """The search for one model, and an observer of it that passes on what concerns the user."""
+
+    def __init__(
+        self, task: TuningTask, cluster: Cluster, observer: Observer, lock: Lock, runs: Sequence[_Run]
+    ) -> None:
+        self.task = task
+        self._stage = Stage("starting")
+        self._cluster = cluster
+        self._observer, self._lock = observer, lock  # the lock is of the observer and of all times
+        self._runs = runs
+        self._times: dict[Config, float | None] = {}
+        self._best_ms = math.inf
+
+    def search(self, options: Options) -> Result:
+        """Run the search; raises as `search` does."""
+        engine, _ = choose_engine(options, len(self.task.space))
+        learns = options.transfer and learns_from_sources(engine)
+        others = [run for run in self._runs if run is not self and learns]
+        names = {source_name(run.task) for run in others}
+        known = [one for one in sources_of(self.task, options, engine) if one.source not in names]
+        return search(self.task, options, self, _GrowingSources(known, others), self._cluster)
+
+    def so_far(self) -> SourceResults:
+        """The results that there are."""
+        with self._lock:
+            times = tuple(self._times.items())
+        return SourceResults(source_name(self.task), times, traits_of(self.task.device))
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """As `Observer.started`; the observer does not count, because several searches run."""
+        with self._lock:
+            self._observer.started(task, None, journal, note)
+
+    def tried(self, trial: Trial) -> None:
+        """Keep the result for the other searches."""
+        with self._lock:
+            self._times[trial.config] = trial.time_ms
+            self._best_ms = min(self._best_ms, math.inf if trial.time_ms is None else trial.time_ms)
+        self._show()
+
+    def stage(self, stage: Stage) -> None:
+        """Show what each search is doing."""
+        self._stage = stage
+        self._show()
+
+    def _show(self) -> None:
+        with self._lock:
+            self._observer.stage(Stage("; ".join(map(str, self._runs))))
+
+    def __str__(self) -> str:
+        best = "" if math.isinf(self._best_ms) else f", best {self._best_ms:.4g} ms"
+        return f"{self.task.device.name}: {self._stage}, {len(self._times)} tried{best}"
+
+    def warn(self, text: str) -> None:
+        """Say which model a warning is about."""
+        with self._lock:
+            self._observer.warn(f"{self.task.device.name}: {text}")
+
+    def last_round(self, count: int) -> None:
+        """Show it as a stage."""
+        self.stage(Stage(f"last round of {count}"))
+
+
+class _GrowingSources(Sequence[SourceResults]):
+    """What is known from earlier searches, and what the other searches have found so far."""
+
+    def __init__(self, known: Sequence[SourceResults], others: Sequence[_Run]) -> None:
+        self._known, self._others = known, others
+
+    def __iter__(self) -> Iterator[SourceResults]:
+        found = [run.so_far() for run in self._others]
+        return iter([*self._known, *(one for one in found if one.results)])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    @overload
+    def __getitem__(self, place: int) -> SourceResults: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[SourceResults]: ...
+
+    def __getitem__(self, place: int | slice) -> SourceResults | Sequence[SourceResults]:
+        return list(iter(self))[place]
