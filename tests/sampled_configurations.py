@@ -56,26 +56,27 @@ def covering_array(rows: NDArray[Any], given: Sequence[int] = ()) -> list[int]:
 
     Greedy: of some rows with a pair that is missing, take the one that has most missing pairs.
     """
-    columns = list(combinations(range(rows.shape[1]), 2))
-    sizes = rows.max(axis=0).astype(np.int64) + 1
-    starts = np.cumsum([0, *(sizes[one] * sizes[other] for one, other in columns)])
+    columns = [column.astype(np.int32) for column in rows.T]
+    both = list(combinations(range(len(columns)), 2))
+    sizes = [int(column.max()) + 1 for column in columns]
+    starts = np.cumsum([0, *(sizes[one] * sizes[other] for one, other in both)])
 
-    def pairs(of: NDArray[Any], number: int) -> NDArray[np.int64]:
-        one, other = columns[number]
-        return starts[number] + of[:, one].astype(np.int64) * sizes[other] + of[:, other]
+    def pairs(number: int, of: NDArray[Any] | slice = slice(None)) -> NDArray[np.int32]:
+        one, other = both[number]
+        return int(starts[number]) + columns[one][of] * sizes[other] + columns[other][of]
 
     missing = np.zeros(starts[-1], bool)
-    for number in range(len(columns)):
-        missing[pairs(rows, number)] = True
-        missing[pairs(rows[list(given)], number)] = False
+    for number in range(len(both)):
+        missing[pairs(number)] = True
+        missing[pairs(number, np.array(given, int))] = False
     generator = np.random.default_rng(0)
     chosen = []
     while missing.any():
         pair = int(generator.choice(np.flatnonzero(missing)))
         number = int(np.searchsorted(starts, pair, side="right")) - 1
-        having = np.flatnonzero(pairs(rows, number) == pair)
+        having = np.flatnonzero(pairs(number) == pair)
         candidates = generator.permutation(having)[:_CANDIDATES]
-        found = np.stack([pairs(rows[candidates], number) for number in range(len(columns))], axis=1)
+        found = np.stack([pairs(number, candidates) for number in range(len(both))], axis=1)
         best = int(missing[found].sum(axis=1).argmax())
         missing[found[best]] = False
         chosen.append(int(candidates[best]))

@@ -42,8 +42,13 @@ def parts(path):
     return known, dict(zip(ARCHITECTURES, shared_out(samples, len(ARCHITECTURES)), strict=True))
 
 
+# one worker of pytest-xdist for each space: then its covering array is made once
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.xdist_group(f"{path.stem} for CUDA")) for path in SPACES],
+    ids=[path.stem for path in SPACES],
+)
 def test_landmarks_and_every_pair_of_values_compile(path, architecture):
     spec = load_space(path)
     source, compiler = read_source(spec.source), cuda_compiler(architecture)

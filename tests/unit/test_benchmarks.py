@@ -31,7 +31,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "noise": "double.yaml --device fake --pairs 1 --budget 3",
     "stopping_estimate": "recorded --seeds 1",
     "production_opencl": "",
-    "mutants": "--sample",
+    "mutants": "--sample --pairwise 4",
     "search_efficiency": f"{RECORDED} --budget 12 --seeds 1 --searchers surrogate random",
     "side_by_side": "double.yaml --device fake --at-once 2 --searches 2 --budget 2",
     "size_sweep": "double.yaml --device fake --range n=500:1000:x2 --dtypes int32 --budget 6 --own-budget 3 "
