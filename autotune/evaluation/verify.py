@@ -149,7 +149,8 @@ def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBu
         return _wrong(f"changed its input {place(array, first)}", problem)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", problem)
-    return _wrong(describe(guarded, first, count, problem.tolerance_of(array.name)), problem)
+    inputs = [one for one in buffers.guarded_buffers(problem) if one.array.role == "in"]
+    return _wrong(describe(guarded, first, count, problem.tolerance_of(array.name), inputs), problem)
 
 
 def _wrong(what: str, problem: ProblemInstance) -> Failure:

@@ -30,7 +30,9 @@ def place(array: Array, index: int) -> str:
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
 
-def describe(guarded: GuardedBuffer, first: int, count: int, tolerance: Tolerance) -> str:
+def describe(
+    guarded: GuardedBuffer, first: int, count: int, tolerance: Tolerance, inputs: Iterable[GuardedBuffer]
+) -> str:
     """Describe how an array differs from what the reference expects.
 
     Args:
@@ -38,6 +40,7 @@ def describe(guarded: GuardedBuffer, first: int, count: int, tolerance: Toleranc
         first: Index of the first element that differs.
         count: How many differ.
         tolerance: How far elements may be from what is expected.
+        inputs: The inputs; those of the same shape are shown at the first element that differs.
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
@@ -53,6 +56,11 @@ def describe(guarded: GuardedBuffer, first: int, count: int, tolerance: Toleranc
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
     if is_unwritten:
         return parts[0]
+    parts += [
+        f"{place(one.array, first)} is {one.values(first, 1)[0][0]}"
+        for one in inputs
+        if one.array.shape == array.shape
+    ]
     parts += _errors(array, places[differs], found[differs], expected[differs])
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts)

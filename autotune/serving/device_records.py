@@ -91,9 +91,10 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     if not any(place.is_dir() for place in places):
         given = "$AUTOTUNE_CACHE names" if roots == read_roots() else "--cache (cache= in Python) names"
         near = nearest(places[0].name, (one.name for one in places[0].parent.glob("*/")))
+        default = "which exists" if Path("cache").is_dir() else "which does not exist either"
         return (
             f"no folder {' or '.join(map(str, places))}, which {given}{near}; name the folder into which "
-            f"`autotune search` wrote the results of {kernel} (./cache without --cache)"
+            f"`autotune search` wrote the results of {kernel} (without --cache: ./cache, {default})"
         )
     known = sorted({name for place in places for name in kernels(str(place))})
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]

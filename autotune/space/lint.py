@@ -149,10 +149,22 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     for parameter in space.parameters:
         if parameter.name not in used:
             places = "the source, the launch plan, an argument, an option or a derived name"
-            mend = f"use it in {space.spec.source.name}{_test_of(parameter)}, or remove it from `parameters`"
+            mend = (
+                f"use it in {space.spec.source.name}{_test_of(parameter)}, or remove it from `parameters`"
+                f"{_also_named(space.spec, parameter.name)}"
+            )
             detail = f"declared, but not used in {places}; {mend}"
             place = located(space.spec.path, f"parameters.{parameter.name}")
             yield Finding("unused_parameter", parameter.name, detail, place)
+
+
+def _also_named(spec: SpaceSpec, name: str) -> str:
+    """Where else a space names a parameter that its kernel does not use, as a part of a message."""
+    lines = [f"{spec.path}:{one.line}" for one in spec.constraints if name in parse(one.text).names]
+    default = f"`default` ({located(spec.path, f'default.{name}')})"
+    return (
+        f", {default} and the constraints that name it ({', '.join(lines)})" if lines else f" and {default}"
+    )
 
 
 def _test_of(parameter: Parameter) -> str:
@@ -181,8 +193,8 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
     for word in sorted(tested | named):
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
             mend = nearest(word, defined) or (
-                f"; add `{word}: [0, 1]` to `parameters` in {space.spec.path.name}, or write "
-                f"`#define {word} 1` in the source"
+                f"; add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
+                f"{space.spec.path.name}, or write `#define {word} 1` in the source"
             )
             yield Finding(
                 "unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word)

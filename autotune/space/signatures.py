@@ -19,6 +19,8 @@ from autotune.core.text import count_text, hint
 from autotune.space.space import Space
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*$", re.MULTILINE)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+(?:\(([^)\n]*)\))?(.*)$", re.MULTILINE)
+_PASTED = re.compile(r"(\w+)\s*##\s*(?=(\w+))")
 _INTRODUCED = re.compile(r"\b(?:KERNEL|__global__|__kernel|kernel)\b[^;{}]*$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _QUALIFIERS = frozenset(
@@ -60,8 +62,8 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str, str]]:
         plans = [[arguments[name] for name in space.spec.launch[number].arguments] for number in numbers]
         is_python = space.spec.source.suffix == ".py"
         parameters = _python_parameters(code, entry) if is_python else _parameters(code, entry)
-        is_pasted = "##" in code  # a macro may make the name
-        if is_name(entry) and not is_python and not is_pasted and not re.search(rf"\b{entry}\b", code):
+        is_missing = is_name(entry) and not is_python and not re.search(rf"\b{entry}\b", code)
+        if is_missing and not _may_be_pasted(entry, code):
             if kernels := list(_kernels(code)):
                 yield (
                     f"launch[{numbers[0]}].entry",
@@ -182,8 +184,18 @@ def _parameters(code: str, entry: str) -> list[_Parameter] | None:
     return None if None in parameters else [item for item in parameters if item is not None]
 
 
+def _may_be_pasted(entry: str, code: str) -> bool:
+    """Whether a macro may make a kernel's name: of its own parameters, or of parts of the name."""
+    return any(
+        all(part in entry or part in _WORD.findall(parameters) for part in parts)
+        for parameters, body in _MACRO.findall(code)
+        for parts in _PASTED.findall(body)
+    )
+
+
 def _kernels(code: str) -> Iterator[str]:
     """The names of the kernels that a source in C defines without a macro for the whole."""
+    code = _DEFINE.sub("", code)
     for match in re.finditer(r"\b(\w+)\s*\(", code):
         _, rest = _bracketed(code, match.end())
         if rest.lstrip().startswith("{") and _INTRODUCED.search(code[: match.start()]):

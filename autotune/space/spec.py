@@ -263,7 +263,9 @@ def _folders(element: Element) -> tuple[Path, ...]:
 
 
 def _kernel(element: Element) -> str:
-    name = element.identifier()
+    name = element.identifier(
+        "; you choose this name, and files and look-ups have it: it need not be the function's"
+    )
     if name == "device":
         raise element.error("a kernel cannot be called 'device': the cache has a file of that name")
     return name
@@ -359,8 +361,9 @@ def _constraints(
 ) -> tuple[Constraint, ...]:
     """The constraints of the file, then those that the conditions of parameters imply."""
     items = top["constraints"].items() if "constraints" in top else []
+    values = {parameter.name: parameter.values for parameter in parameters}
     implied = (_implied(one, conditions[one.name], names) for one in parameters if one.name in conditions)
-    return (*(Constraint(item.expression(names), item.line) for item in items), *implied)
+    return (*(Constraint(item.expression(names, values), item.line) for item in items), *implied)
 
 
 def _options(element: Element, names: Collection[str]) -> dict[str, dict[str, str]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import yaml
 
 from autotune.core.expression_ops import FUNCTIONS
+from autotune.core.records import Value
 from autotune.core.text import count_text, hint, nearest
 
 _MAX_SHOWN = 40  # letters of a value that a message repeats
@@ -31,17 +32,18 @@ _PLAIN = {
 }
 
 
-def expression_advice(text: str, written: str = "") -> str:
+def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Value]]) -> str:
     """How to mend what is no expression, as the end of a message.
 
     Args:
         text: What YAML makes of it.
-        written: The file from there on, if it is known.
+        written: The file from there on; empty if it is not known.
+        values: The values of names that have a few only.
     """
     if foreign := [letter for letter in text if letter in _PLAIN]:
         plain = "".join(_PLAIN.get(letter, letter) for letter in text)
         return f"; write `{plain}` without the character {foreign[0]!r}"
-    if advice := _call_advice(text):
+    if advice := _call_advice(text, values):
         return advice
     bare = _QUOTED.sub("''", text)
     if mends := [mend for pattern, mend in _OPERATORS if pattern.search(bare)]:
@@ -55,30 +57,38 @@ def expression_advice(text: str, written: str = "") -> str:
     return ""
 
 
-def _call_advice(text: str) -> str:
+def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
     """What to write for a call of what is no function of expressions, as the end of a message."""
     try:
         for node in ast.walk(ast.parse(text, mode="eval")):
-            if advice := _instead_of(node):
+            if advice := _instead_of(node, text, values):
                 return advice
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
         return ""
     return ""
 
 
-def _instead_of(node: ast.AST) -> str:
+def _instead_of(node: ast.AST, text: str, values: Mapping[str, Sequence[Value]]) -> str:
     """What to write for one node that calls such a function, as the end of a message; empty for any other."""
     match node:
         case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
-            return f"; write ceil_div({ast.unparse(above)}, {ast.unparse(below)})"
+            return _with_call(text, node, "ceil_div", (above, below))
         case ast.Call(ast.Attribute(ast.Name(), name)) if name in FUNCTIONS:
-            return f"; write {ast.unparse(ast.Call(ast.Name(name), node.args, []))}"
+            return _with_call(text, node, name, node.args)
         case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
-            return nearest(name, FUNCTIONS) or (
-                f"; expressions know no {name}; if {argument} has names for values, compare it with one "
-                f'of them, such as {argument} == "NAME"'
+            listed = [f'"{one}"' if isinstance(one, str) else str(one) for one in values.get(argument, ())]
+            compared = (
+                f"; compare {argument} with one of its values, {', '.join(listed)}, such as "
+                f"{argument} == {listed[0]}, or remove this constraint"
             )
+            return nearest(name, FUNCTIONS) or f"; expressions know no {name}{compared if listed else ''}"
     return ""
+
+
+def _with_call(text: str, node: ast.AST, name: str, arguments: Sequence[ast.expr]) -> str:
+    """The whole expression with another call for one of its nodes, as the end of a message."""
+    call = f"{name}({', '.join(map(ast.unparse, arguments))})"
+    return f"; write {_in_quotes(text.replace(ast.get_source_segment(text, node) or text, call))}"
 
 
 def colon_advice(texts: Sequence[object]) -> str:
@@ -94,7 +104,9 @@ def colon_advice(texts: Sequence[object]) -> str:
 
 def _in_quotes(text: str) -> str:
     """A text as YAML takes it whole."""
-    return f"'{text}'" if "'" not in text else '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
+    if '"' in text and "'" not in text:
+        return f"'{text}'"
+    return '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
 def name_advice(name: str, text: str, known: Collection[str]) -> str:

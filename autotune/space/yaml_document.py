@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -129,13 +129,15 @@ class Element:
             raise self.error(f"expected a text, found {value!r}")
         return value
 
-    def identifier(self) -> str:
-        """A C identifier in ASCII."""
+    def identifier(self, meaning: str = "") -> str:
+        """A C identifier in ASCII; `meaning` ends the message about any other text."""
         name = self.text()
         if not is_name(name):
             plain = re.sub(r"\W", "_", name, flags=re.ASCII)
             mend = f"; write {plain}" if is_name(plain) else ""
-            raise self.error(f"expected a name of letters, digits and underscores, found {name!r}{mend}")
+            raise self.error(
+                f"expected a name of letters, digits and underscores, found {name!r}{mend}{meaning}"
+            )
         return name
 
     def choice(self, known: Collection[str]) -> str:
@@ -160,8 +162,11 @@ class Element:
             raise self.error(f"expected a whole number, found {value!r}{mend}")
         return value
 
-    def expression(self, known: Collection[str]) -> str:
-        """The text of an expression; one that does not parse or reads other names is an error."""
+    def expression(self, known: Collection[str], values: Mapping[str, Sequence[Value]] | None = None) -> str:
+        """The text of an expression; one that does not parse or reads other names is an error.
+
+        `values` are those of names that have a few only, for messages.
+        """
         if isinstance(self.node, yaml.MappingNode):
             texts = [getattr(node, "value", "") for pair in self.node.value for node in pair]
             raise self.error(f"expected an expression, found a mapping{colon_advice(texts)}")
@@ -169,7 +174,7 @@ class Element:
         try:
             expression = parse(text)
         except ExpressionError as error:
-            raise self.error(f"{error}{expression_advice(text, self._written())}") from None
+            raise self.error(f"{error}{expression_advice(text, self._written(), values or {})}") from None
         if unknown := unknown_names(expression, known):
             name = unknown[0]
             raise self.error(f"unknown name {name!r} in {text!r}{name_advice(name, text, known)}")

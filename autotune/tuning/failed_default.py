@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import portable_names
@@ -34,21 +35,26 @@ def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
     if trial.status is not Status.WRONG_RESULT:
         return str(source), ""
     place = source_place(task.space, text, task.spec.launch[0].entry.partition("<")[0])
+    kernel = f"the kernel at {Path(place).name}"
     mends = list(_other_numbers(task, trial))
     if unwritten := _UNWRITTEN.search(trial.detail):
-        mends = [mend for mend in mends if "sizes[" in mend] or [_left_alone(task, unwritten[1])]
-    elif "expected" in trial.detail and "rounding" not in trial.detail:
+        mends = [mend for mend in mends if "sizes[" in mend] or [_left_alone(task, unwritten[1], kernel)]
+    elif "this may be rounding" in trial.detail:
+        verify = located(task.spec.path, "verify")
+        is_there = verify != located(task.spec.path, "")
+        mends.append(f"{verify} has `verify`" if is_there else f"{task.spec.path.name} has no `verify` yet")
+    elif "expected" in trial.detail:
         reference = f"`reference` in {task.spec.reference.name}"
-        mends.append(f"the kernel and {reference} compute different things: correct the one that is wrong")
+        mends.append(f"{kernel} and {reference} compute different things: correct the one that is wrong")
     return place, "".join(f"; {mend}" for mend in [*mends, "--dump-wrong DIR writes both arrays"])
 
 
-def _left_alone(task: TuningTask, name: str) -> str:
+def _left_alone(task: TuningTask, name: str, kernel: str) -> str:
     """How to mend a space whose kernel leaves an output, or elements of it, as they are."""
     number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
     return (
-        f"correct the index with which {task.spec.source.name} writes {name}; or, if the launch is too "
+        f"correct the index with which {kernel} writes {name}; or, if the launch is too "
         f"small, {located(task.spec.path, grid)}: {grid}; or, if elements are left alone on purpose, "
         f"{located(task.spec.path, role)}: {role}: write inout, and `fill: {{constant: 0}}`"
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.kernel_source import read_source
 from autotune.errors import SpaceError
 from autotune.space import bind, lint_source, load_space, problem_of
 from tests.conftest import ROOT, Folder, run_in_process
@@ -130,7 +131,8 @@ MISTAKES = {
     "a size without a number": (None, None, None, (*SEARCH, "--size", "1000")),
     "a type that the space lacks": (None, None, None, (*SEARCH, "--dtype", "float64")),
     "a strategy of an engine": (None, None, None, (*SEARCH, "--strategy", "genetic_algorithm")),
-    "a GPU that is not here": (None, None, None, (*SEARCH, "--device", "NVIDIA A100")),
+    "a GPU that is not here": (None, None, None, (*SEARCH[:2], "--device", "NVIDIA A100")),
+    "a device given twice": (None, None, None, (*SEARCH, "--device", "NVIDIA A100")),
     "a cache that is not there": (None, None, None, ("best", "axpy", "--cache", "cahce", "-d", "fake")),
 }
 
@@ -162,7 +164,7 @@ def said(case: str, path: Path) -> str:
         space = bind(spec, GPU, problem_of(spec, GPU))
     except SpaceError as error:
         return plain(str(error), path)
-    found = lint_source(space, spec.source.read_text())
+    found = lint_source(space, read_source(spec.source).text)
     return plain("\n".join(map(str, found)), path)
 
 

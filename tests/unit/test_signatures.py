@@ -92,6 +92,12 @@ def test_a_kernel_that_is_not_there_is_told_with_those_that_are(tmp_path):
     assert found.detail == "the source has no kernel finish; did you mean finnish?"
 
 
+@pytest.mark.parametrize(("made", "count"), [("name##sh", 0), ("fin##name", 0), ("a##b", 1), ("name##_2", 1)])
+def test_a_kernel_may_have_a_name_that_a_macro_makes(tmp_path, made, count):
+    macro = f"#define MAKE(name) KERNEL void {made}(GLOBAL DTYPE *x)\n"
+    assert len(findings(tmp_path, macro + REDUCE.format(RIGHT) + "MAKE(i) {}\n")) == count
+
+
 def test_two_launches_may_swap_their_arrays(tmp_path):
     source = REDUCE.format(RIGHT) + FINISH
     text = write_space(tmp_path).read_text()
