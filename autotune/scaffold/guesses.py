@@ -33,7 +33,8 @@ from autotune.scaffold.guessed_parameters import (
     template_macro,
     threads_parameter,
 )
-from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values
+from autotune.scaffold.host_grid import host_grid
+from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
 from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source
 from autotune.scaffold.tiles import is_blocked, rows_of_blocks, size_along, threads_along, tile_of
@@ -101,7 +102,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     names = _size_names(kernel, {parameter.name for parameter in parameters})
     roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(kernel, roles, names)
-    grid = _grid(kernel.body, block, axes, names, tuned)
+    grid = _grid(kernel, source, block, axes, names, parameters)
     values = {parameter.name: parameter.values for parameter in parameters}
     checks = verify_sizes(names, grid, block, values, checked=is_checked(kernel.body) and not is_roomy)
     bounds = _index_bounds(kernel, source, grid, block, names, values)
@@ -180,7 +181,7 @@ def _index_bounds(
     values: Mapping[str, tuple[Value, ...]],
 ) -> IndexBounds:
     """What bounds the indices of a kernel, with its macros and small functions written out."""
-    numbers = {name: text for name, text in source.definitions.items() if name not in values}
+    numbers = {name: text for name, text in source.constants.items() if name not in values}
     for item in kernel.arguments:
         if not item.is_pointer and "int" in item.dtype and item.name not in names:
             numbers[item.name] = number_value(item, kernel, names, grid)
@@ -243,7 +244,7 @@ def _block(
 ) -> tuple[str, ...]:
     """The declared block if a launch plan can read it, else what names with an axis or indices show."""
     names = frozenset(macro.name for macro in macros)
-    numbers = {name: text for name, text in source.definitions.items() if name not in names}
+    numbers = {name: text for name, text in source.constants.items() if name not in names}
     reader = LaunchShape((), (), names, frozenset(), numbers)
     bounds = [reader.bound(part) for part in kernel.block]
     declared = tuple(reader.text(bound) for bound in bounds if bound is not None)
@@ -282,21 +283,44 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 
 
 def _grid(
-    body: str, block: Sequence[str], axes: Sequence[str], names: Sequence[str], macros: Sequence[Macro]
+    kernel: FoundKernel,
+    source: Source,
+    block: Sequence[str],
+    axes: Sequence[str],
+    names: Sequence[str],
+    parameters: Sequence[GuessedParameter],
 ) -> tuple[str, ...]:
-    """Blocks along each axis, so that threads cover every element.
+    """Blocks along each axis: the host's, unless they leave out a parameter that the kernel's own have."""
+    tuned = dict.fromkeys(parameter.name for parameter in parameters)
+    fixed = {name: text for name, text in source.constants.items() if name not in tuned}
+    shown = _shown_grid(with_constants(kernel.body, fixed), block, axes, names, tuned)
+    if kernel.launch is None:
+        return shown
+    arguments = [argument.name for argument in kernel.arguments]
+    grid = host_grid(kernel.launch, arguments, block, {*names, *tuned}, fixed)
+    words = set(WORD.findall(" ".join(grid)))
+    needed = set(WORD.findall(" ".join(shown))) & tuned.keys()
+    return _without_ones(grid) if words & {*names} and needed <= words else shown
 
-    What the source says of tiles and sizes comes first, names second.
-    """
+
+def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:
+    """A grid without its last axes that have one block."""
+    used = [number for number, extent in enumerate(grid) if number == 0 or extent != "1"]
+    return tuple(grid[: used[-1] + 1])
+
+
+def _shown_grid(
+    body: str, block: Sequence[str], axes: Sequence[str], names: Sequence[str], known: Collection[str]
+) -> tuple[str, ...]:
+    """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
     along = {axis: size_along(axis, body, names) for axis in axes}
     left = [name for name in names if name not in along.values()] or names
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
     others = [name for name in left if name != across] or [across]
-    known = {macro.name for macro in macros}
     tiles = {axis: tile_of(axis, body, block, known, along[axis]) for axis in axes}
     blocked = [axis for axis in axes if is_blocked(axis, body)] or axes
     placed = set(WORD.findall(" ".join(tiles.values())))
-    work = {axis_of(macro.name) or "x": macro.name for macro in macros if _is_work(macro.name, body)}
+    work = {axis_of(name) or "x": name for name in known if _is_work(name, body)}
     grid = []
     for number, axis in enumerate(axes):
         if axis not in blocked or (rows := rows_of_blocks(axis, body, names)):
@@ -313,9 +337,7 @@ def _grid(
             per_block = tiles[axis] or (threads if work.get(axis) in placed else usual)
         count = along[axis] or size
         grid.append(f"ceil_div({count}, {per_block})" if per_block != "1" else count)
-    while len(grid) > 1 and grid[-1] == "1":
-        grid.pop()
-    return tuple(grid)
+    return _without_ones(grid)
 
 
 def _is_work(name: str, body: str) -> bool:

@@ -1,8 +1,9 @@
-"""Read from a program's host code how it launches a kernel: template arguments and blocks."""
+"""Read from a program's host code how it launches a kernel: template arguments, grid and block."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.scaffold.brackets import closing, split_arguments
@@ -10,10 +11,17 @@ from autotune.scaffold.brackets import closing, split_arguments
 
 @dataclass(frozen=True)
 class HostLaunch:
-    """Template arguments and threads of a block along each axis, as the host writes them."""
+    """Template arguments, extents of the grid and the block, and arguments, as the host writes them.
+
+    `variables` are what the host's variables were set to last before the launch, `code` is all of its text.
+    """
 
     template: tuple[str, ...]
+    grid: tuple[str, ...]
     block: tuple[str, ...]
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+    code: str
 
 
 def host_launches(kernel: str, host: str) -> list[HostLaunch]:
@@ -23,8 +31,11 @@ def host_launches(kernel: str, host: str) -> list[HostLaunch]:
         end = host.find(">>>", match.end())
         configuration = split_arguments(host[match.end() : end])
         if end > 0 and len(configuration) > 1:
-            block = (*_extents(configuration[1], host), "1", "1")[:3]
-            found.append(HostLaunch(split_arguments(match[1] or ""), block))
+            grid, block = ((*_extents(text, host), "1", "1")[:3] for text in configuration[:2])
+            opening = host.find("(", end)
+            arguments = split_arguments(host[opening + 1 : closing(host, opening)]) if opening > 0 else ()
+            template, variables = split_arguments(match[1] or ""), _variables(host[: match.start()])
+            found.append(HostLaunch(template, grid, block, arguments, variables, host))
     return found
 
 
@@ -35,3 +46,13 @@ def _extents(block: str, host: str) -> tuple[str, ...]:
     if declared or re.match(r"dim3\s*\(", block):
         return split_arguments(text[start + 1 : closing(text, start)])
     return (block,)
+
+
+def _variables(before: str) -> dict[str, str]:
+    """What each variable was set to last; a variable that is also changed in place has no known value."""
+    found = {}
+    for part in (part for text in re.split("[;{}]", before) for part in split_arguments(text)):
+        if match := re.search(r"(?<![\w.>])(\w+) ?=(?!=) ?([^=]+)$", part):
+            found[match[1]] = match[2]
+    changed = re.findall(r"(\w+)\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)(\w+)", before)
+    return {name: text for name, text in found.items() if not any(name in names for names in changed)}

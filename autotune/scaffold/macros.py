@@ -24,6 +24,13 @@ _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\d+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
 _COMPARED = re.compile(r"(?:[(&|!,?:=]|\b(?:el)?if|\breturn)\s*\b([A-Za-z_]\w*)\s*[=!]=\s*(\w+)")
+_DECLARED = re.compile(
+    r"(?:\bconstexpr|^(?:static[ \t]+)?const)[ \t]+(?:static[ \t]+|const[ \t]+)*"
+    r"(?:unsigned(?:[ \t]+int)?|int|long|size_t|u?int\d+_t|auto)[ \t]+(\w+)[ \t]*=[ \t]*([\w \t+*/()-]+);",
+    re.MULTILINE,
+)
+_PRODUCT = re.compile(r"\(?\s*\w+(?:\s*\*\s*\w+)*\s*\)?")
+_DEPTH = 4  # of constants, one in another
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _QUALIFIERS = frozenset(
@@ -142,6 +149,19 @@ def defined_meanings(code: str) -> dict[str, list[str]]:
         if not match[2]:
             meanings.setdefault(match[1], []).append(match[3].strip())
     return meanings
+
+
+def declared_constants(code: str) -> dict[str, str]:
+    """What each constant of a source stands for: `constexpr int BINS = 256`."""
+    return {match[1]: match[2].strip() for match in _DECLARED.finditer(code)}
+
+
+def with_constants(body: str, constants: Mapping[str, str]) -> str:
+    """A kernel's body with the values of constants, numbers and products, in place of their names."""
+    products = {name: text for name, text in constants.items() if _PRODUCT.fullmatch(text)}
+    for _ in range(_DEPTH if products else 0):
+        body = WORD.sub(lambda word: products.get(word[0], word[0]), body)
+    return body
 
 
 def expand_qualifiers(meanings: Mapping[str, Sequence[str]], plain: str) -> str:

@@ -18,6 +18,7 @@ from autotune.scaffold.macros import (
     TEMPLATE,
     WORD,
     Macro,
+    declared_constants,
     defined_meanings,
     expand_introducers,
     expand_qualifiers,
@@ -96,8 +97,7 @@ class FoundKernel:
     """A kernel: its name, its entry in a launch plan, its arguments and its body's text.
 
     The block has three extents, or one if only its number of threads is declared, or none; the host gives it
-    to a kernel that does not ask for it. `template` has the
-    numbers that a template takes, `types` the types that the source leaves to its user, with guesses.
+    to a kernel that does not ask for it. `template` has its numbers, `types` guesses for unknown types.
     """
 
     name: str
@@ -108,6 +108,7 @@ class FoundKernel:
     template: tuple[TemplateParameter, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     place: int = 0  # in the source's text
+    launch: HostLaunch | None = None  # by the host's code
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ class Source:
     text: str
     code: str
     definitions: Mapping[str, str]
+
+    @property
+    def constants(self) -> Mapping[str, str]:
+        """What macros and declared constants stand for."""
+        return {**declared_constants(self.code), **self.definitions}
 
 
 def read_kernels(
@@ -210,6 +216,7 @@ def _kernel(
         body,
         tuple(item for item in template if item.kind != "type"),
         {word: types.stand_in(word) for word in unknown} | _replaced_types(dialect, arguments),
+        launch=launches[0] if launches else None,
     )
 
 

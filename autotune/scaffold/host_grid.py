@@ -1,0 +1,110 @@
+"""Write the grid that a host launches as a launch plan does: sizes, parameters and `ceil_div`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.scaffold.extents import inlined
+from autotune.scaffold.host_launches import HostLaunch
+from autotune.scaffold.macros import expand_calls
+from autotune.scaffold.shapes import expression_tree
+
+_DEPTH = 12  # of variables, one in another
+_FUNCTIONS = ("min", "max")
+
+
+class _Unreadable(Exception):
+    """A part of the host's formula that a launch plan cannot have."""
+
+
+def host_grid(
+    launch: HostLaunch,
+    parameters: Sequence[str],
+    block: Sequence[str],
+    known: Collection[str],
+    constants: Mapping[str, str],
+) -> tuple[str, ...]:
+    """The extents of a host's grid; empty if one of them needs what a launch plan does not know.
+
+    Args:
+        launch: The launch.
+        parameters: Names of the kernel's parameters, in the order of the launch's arguments.
+        block: The extents of the block in the launch plan.
+        known: Sizes and parameters of the space.
+        constants: What the source's macros and constants stand for.
+    """
+    names = {here: there for here, there in zip(launch.arguments, parameters, strict=False) if there in known}
+    pairs = zip(launch.block, block, strict=False)
+    names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
+    names |= {name: name for name in known if name not in launch.variables}
+    reader = _Reader(launch.code, names, block, {**constants, **launch.variables})
+    try:
+        return tuple(ast.unparse(reader.read(reader.tree(extent), _DEPTH)) for extent in launch.grid)
+    except _Unreadable:
+        return ()
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the host's formulas as a launch plan has them."""
+
+    code: str  # whose macros and small functions the formulas may call
+    names: Mapping[str, str]  # what a name of the host is called in the launch plan
+    block: Sequence[str]
+    formulas: Mapping[str, str]
+
+    def tree(self, formula: str) -> ast.expr:
+        tree = expression_tree(inlined(expand_calls(self.code, formula), self.code).replace("std::", ""))
+        if tree is None:
+            raise _Unreadable(formula)
+        return tree
+
+    def read(self, node: ast.expr, depth: int) -> ast.expr:
+        """What a launch plan has in place of a part of the host's formula."""
+        match node:
+            case ast.Constant(value=int()):
+                return node
+            case ast.Name(id=name) if name in self.names:
+                return self.tree(self.names[name])
+            case ast.Attribute(attr="x" | "y" | "z" as axis):  # of the dim3 that is the block
+                return self.tree([*self.block, "1", "1"]["xyz".index(axis)])
+            case ast.Name(id=name) if name in self.formulas and depth:
+                return self.read(self.tree(self.formulas[name]), depth - 1)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return _quotient(self.read(left, depth), self.read(right, depth))
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as operator, right=right):
+                return ast.BinOp(self.read(left, depth), operator, self.read(right, depth))
+            case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FUNCTIONS:
+                return ast.Call(ast.Name(name), [self.read(item, depth) for item in arguments], [])
+        raise _Unreadable(ast.unparse(node))
+
+
+def _quotient(left: ast.expr, right: ast.expr) -> ast.expr:
+    """A division of integers; one of `a + b - 1` by b is rounded up."""
+    terms, constant = _terms(left)
+    texts, divisor = [ast.unparse(term) for term in terms], ast.unparse(right)
+    is_rounded_up = False
+    if isinstance(right, ast.Constant) and isinstance(right.value, int):
+        is_rounded_up = constant == right.value - 1
+    elif divisor in texts:
+        del terms[texts.index(divisor)]
+        is_rounded_up = constant == -1
+    if is_rounded_up and len(terms) == 1:
+        return ast.Call(ast.Name("ceil_div"), [terms[0], right], [])
+    return ast.BinOp(left, ast.FloorDiv(), right)
+
+
+def _terms(node: ast.expr) -> tuple[list[ast.expr], int]:
+    """The terms of a sum, and the number that is added to them."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return [], number
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            (terms, number), (others, other) = _terms(left), _terms(right)
+            return terms + others, number + other
+        case ast.BinOp(left=left, op=ast.Sub(), right=ast.Constant(value=int(number))):
+            terms, other = _terms(left)
+            return terms, other - number
+    return [node], 0
