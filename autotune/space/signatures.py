@@ -1,18 +1,18 @@
 """The arguments of launches against the parameters that the kernels have in the source.
 
-A kernel is judged only where its parameters can be read without a compiler: one definition, no preprocessor
-directive between the brackets, no template.
+A kernel is judged only where its parameters can be read without a compiler: no preprocessor directive and no
+macro between the brackets. Of several definitions of one name, as overloads are, one that fits is enough.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
-from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
 from autotune.core.text import count_text, hint
@@ -27,7 +27,7 @@ _QUALIFIERS = frozenset(
     (
         *("const", "volatile", "restrict", "__restrict__", "__restrict", "RESTRICT", "register", "struct"),
         *("__global", "global", "GLOBAL", "__constant", "constant", "CONSTANT", "__private", "private"),
-        "__grid_constant__",
+        *("__grid_constant__", "std"),
     )
 )
 _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
@@ -56,36 +56,46 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str, str]]:
     """
     if space.spec.dialect == TRITON:  # checked when the space is read
         return
-    arguments = {argument.name: argument for argument in space.spec.arguments}
+    is_python = space.spec.source.suffix == ".py"
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
-        numbers = [number for number, step in enumerate(space.spec.launch) if step.entry == entry]
-        plans = [[arguments[name] for name in space.spec.launch[number].arguments] for number in numbers]
-        is_python = space.spec.source.suffix == ".py"
-        parameters = _python_parameters(code, entry) if is_python else _parameters(code, entry)
-        is_missing = is_name(entry) and not is_python and not re.search(rf"\b{entry}\b", code)
-        if is_missing and not _may_be_pasted(entry, code):
+        number = next(number for number, step in enumerate(space.spec.launch) if step.entry == entry)
+        name = _own_name(entry)
+        is_own = not is_python and "::" not in entry  # a namespace may be one of a library
+        if is_own and not re.search(rf"\b{name}\b", code) and not _may_be_pasted(name, code):
             if kernels := list(_kernels(code)):
-                yield (
-                    f"launch[{numbers[0]}].entry",
-                    f"the source has no kernel {entry}{hint(entry, kernels)}",
-                    entry,
-                )
+                yield f"launch[{number}].entry", f"the source has no kernel {name}{hint(name, kernels)}", name
             continue
-        if parameters is None:
-            continue
-        if not is_python and (hidden := _hidden(space, entry, parameters, plans[0])):
-            yield *hidden, entry
-            continue
-        orders = [_wrong_order(entry, parameters, passed) for passed in plans]
-        found = [_wrong_count(entry, parameters, passed, arguments) for passed in plans]
-        if all(orders):  # a second launch may swap two arrays
-            found = orders
-        if wrong := [(number, what) for number, what in zip(numbers, found, strict=True) if what]:
-            number, what = wrong[0]
-            yield f"launch[{number}].arguments", what, entry
-        elif not is_python:
-            types = [_wrong_types(space, entry, parameters, passed) for passed in plans]
-            yield from [(*one, entry) for one in types if one][:1]
+        definitions = _python_definitions(code, entry) if is_python else _definitions(code, entry)
+        found = [_misfit(space, entry, parameters) for parameters in definitions]
+        if found and None not in found:  # one of several overloads is meant
+            yield next((*one, name) for one in found if one)
+
+
+def _misfit(space: Space, entry: str, parameters: Sequence[_Parameter]) -> tuple[str, str] | None:
+    """What in the launches of a kernel does not fit one definition of it, and how; None if all does."""
+    arguments = {argument.name: argument for argument in space.spec.arguments}
+    numbers = [number for number, step in enumerate(space.spec.launch) if step.entry == entry]
+    plans = [[arguments[name] for name in space.spec.launch[number].arguments] for number in numbers]
+    name = _own_name(entry)
+    is_python = space.spec.source.suffix == ".py"
+    if not is_python and (hidden := _hidden(space, name, parameters, plans[0])):
+        return hidden
+    orders = [_wrong_order(name, parameters, passed) for passed in plans]
+    found = [_wrong_count(name, parameters, passed, arguments) for passed in plans]
+    if all(orders):  # a second launch may swap two arrays
+        found = orders
+    for number, what in zip(numbers, found, strict=True):
+        if what:
+            return f"launch[{number}].arguments", what
+    if is_python:
+        return None
+    types = [_wrong_types(space, name, parameters, passed) for passed in plans]
+    return next(filter(None, types), None)
+
+
+def _own_name(entry: str) -> str:
+    """The name of a kernel without its namespace and template arguments."""
+    return re.split(r"[<(]", entry)[0].strip().rpartition("::")[2]
 
 
 def _hidden(
@@ -162,26 +172,58 @@ def _wrong_type(parameter: _Parameter, argument: ArgumentSpec, dtype: str, probl
     return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else what
 
 
-def _parameters(code: str, entry: str) -> list[_Parameter] | None:
-    """The parameters of a kernel in C; None if they cannot be read."""
-    if not is_name(entry):
-        return None
+def _definitions(code: str, entry: str) -> list[list[_Parameter]]:
+    """The parameters of each definition in C that an entry may mean; none if one of them cannot be read."""
     code = _DEFINE.sub("", code)
-    lists = []
-    for match in re.finditer(rf"[\w)]\s+{entry}\s*\(", code):
+    is_template = "<" in entry
+    given = _split(entry.partition("<")[2].rpartition(">")[0])
+    found, kernels = [], []
+    for match in re.finditer(rf"[\w)]\s+{_own_name(entry)}\s*\(", code):
         inside, rest = _bracketed(code, match.end())
-        if re.match(r"\s*\{", rest):
-            lists.append((code[: match.start()], inside))
-    if len(lists) != 1 or "#" in lists[0][1]:
-        return None
-    before, inside = lists[0]
-    if re.search(r"\btemplate\s*<[^;{}]*$", before):
-        return None
-    texts = [" ".join(text.split()) for text in inside.split(",")]
-    if texts in ([""], ["void"]):
+        template = re.search(r"\btemplate\s*<([^;{}]*)$", code[: match.start()])
+        if not re.match(r"\s*\{", rest) or is_template != bool(template):
+            continue
+        declared = _split(_bracketed(template[1], 0, "<>")[0]) if template else []
+        bound = dict(zip_longest(map(_declared_name, declared), given[: len(declared)], fillvalue=""))
+        found.append(_parameters(inside, bound))
+        if _INTRODUCED.search(code[: match.start() + 1]):
+            kernels.append(found[-1])
+    chosen = kernels or found  # a function of the host may have the kernel's name
+    return [] if None in chosen else [one for one in chosen if one is not None]
+
+
+def _parameters(inside: str, bound: Mapping[str, str]) -> list[_Parameter] | None:
+    """The parameters in a kernel's brackets; None if they cannot be read.
+
+    Args:
+        inside: What is between the brackets.
+        bound: The arguments of the template by its parameters; empty for an argument that is not given.
+    """
+    texts = [" ".join(text.split()) for text in _split(inside)]
+    if texts in ([], ["void"]):
         return []
-    parameters = [_parameter(text) for text in texts]
-    return None if None in parameters else [item for item in parameters if item is not None]
+    parameters = [_parameter(text, bound) for text in texts]
+    known = [one for one in parameters if one is not None]
+    return known if "#" not in inside and len(known) == len(parameters) else None
+
+
+def _split(text: str) -> list[str]:
+    """The items of a list, where a comma between brackets separates nothing."""
+    items = [""]
+    depth = 0
+    for letter in text:
+        depth += (letter in "(<[{") - (letter in ")>]}")
+        if letter == "," and not depth:
+            items.append("")
+        else:
+            items[-1] += letter
+    return [item.strip() for item in items] if text.strip() else []
+
+
+def _declared_name(text: str) -> str:
+    """The name that a parameter declares, of a template or a kernel; empty without one."""
+    words: list[str] = _WORD.findall(text.partition("=")[0])
+    return words[-1] if words else ""
 
 
 def _may_be_pasted(entry: str, code: str) -> bool:
@@ -202,31 +244,39 @@ def _kernels(code: str) -> Iterator[str]:
             yield match[1]
 
 
-def _bracketed(code: str, start: int) -> tuple[str, str]:
+def _bracketed(code: str, start: int, kind: str = "()") -> tuple[str, str]:
     """The text up to the bracket that closes an open one, and the text after it."""
     depth = 1
     for position in range(start, len(code)):
-        depth += (code[position] == "(") - (code[position] == ")")
+        depth += (code[position] == kind[0]) - (code[position] == kind[1])
         if depth == 0:
             return code[start:position], code[position + 1 :]
     return code[start:], ""
 
 
-def _parameter(text: str) -> _Parameter | None:
-    """One parameter; None for a text that is not a type and a name, such as a macro."""
-    words = [word for word in _WORD.findall(text) if word not in _QUALIFIERS]
-    if len(words) < 2 or any(letter in text for letter in "()<>:&") or set(words) & {*_NOT_ENTRIES}:
+def _parameter(text: str, bound: Mapping[str, str]) -> _Parameter | None:
+    """One parameter; None for a text that is not a type and a name, such as a macro.
+
+    `bound` is that of `_parameters`.
+    """
+    declared = text.partition("=")[0]
+    outer = re.sub(r"<.*>", "", declared)
+    words = [word for word in _WORD.findall(outer) if word not in _QUALIFIERS]
+    if len(words) < 2 or any(letter in outer for letter in "()<>&.") or set(words) & {*_NOT_ENTRIES}:
         return None
-    return _Parameter(words[-1], text, " ".join(words[:-1]), "*" in text or "[" in text)
+    kind = " ".join(words[:-1])
+    kind = bound.get(kind, kind) if outer == declared else ""  # a class template is of no known type
+    return _Parameter(words[-1], text, kind, "*" in outer or "[" in outer)
 
 
-def _python_parameters(code: str, entry: str) -> list[_Parameter] | None:
-    """The parameters of a function of a Python source after grid and block; None if they cannot be read."""
+def _python_definitions(code: str, entry: str) -> list[list[_Parameter]]:
+    """The parameters of a function of a Python source after grid and block; none if they cannot be read."""
     try:
         tree = ast.parse(code)
     except SyntaxError:
-        return None
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == entry and node.args.vararg is None:
-            return [_Parameter(one.arg, one.arg, "", is_pointer=False) for one in node.args.args[2:]]
-    return None
+        return []
+    return [
+        [_Parameter(one.arg, one.arg, "", is_pointer=False) for one in node.args.args[2:]]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == entry and node.args.vararg is None
+    ][:1]

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.space import bind, lint_source, load_space, problem_of
-from tests.space_example import GPU, write_space
+from tests.space_example import GPU, YAML, write_space
 
 FINISH = "KERNEL void finish(GLOBAL const DTYPE *partial, GLOBAL DTYPE *sum)\n{\n}\n"
 REDUCE = "KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1) reduce({})\n{{\n}}\n"
@@ -49,6 +49,28 @@ NOT_JUDGED = {
     "a macro": "ARGUMENTS",
     "a directive": "GLOBAL DTYPE *x\n#if BLOCK_SIZE > 64\n, int more\n#endif\n",
 }
+CPP = YAML.replace("schema: 1", "schema: 1\ndialect: cuda").replace("[int32, float32]", "[float32, int32]")
+TEMPLATE = "namespace lin {{\ntemplate <typename T, int N = 4>\n__global__ void reduce({})\n{{\n}}\n}}\n"
+GENERIC = "const T *__restrict__ x, T *partial, int n"
+IN_CPP = {  # the source, and what is said about it; None if it fits
+    "a template": (TEMPLATE.format(GENERIC), None),
+    "types of other templates": (
+        TEMPLATE.format("array<T, N> *x, typename U<T>::type *partial, std::int32_t n"),
+        None,
+    ),
+    "a number with a default": (TEMPLATE.format("T *x, T *partial, int n = N"), None),
+    "one overload": (TEMPLATE.format("T *x") + TEMPLATE.format(GENERIC), None),
+    "a function of the host": (TEMPLATE.format(GENERIC) + "void reduce(int a)\n{\n}\n", None),
+    "no overload": (
+        TEMPLATE.format("T *x") + TEMPLATE.format("T *x, T *y"),
+        "reduce takes (x) in the source",
+    ),
+    "one too few": (TEMPLATE.format("T *x, T *partial"), "2 parameters and 3 arguments, n is too much"),
+    "another order": (TEMPLATE.format("T *partial, const T *x, int n"), "write [partial, x, n]"),
+    "a wider number": (TEMPLATE.format("T *x, T *partial, std::size_t n"), "write dtype: uint64"),
+    "the type of the template": (TEMPLATE.format("T *x, T *partial, T n"), "passes the number n of int32"),
+    "a number for an array": (TEMPLATE.format("T *x, T *partial, array<T, N> *n"), "the number n of int32"),
+}
 
 
 def findings(folder, source, text=None):
@@ -73,6 +95,22 @@ def test_what_fits_or_cannot_be_read_is_not_found(tmp_path, case):
     assert not findings(tmp_path, REDUCE.format(NOT_JUDGED[case]) + FINISH)
 
 
+@pytest.mark.parametrize("case", IN_CPP)
+def test_templates_in_namespaces_are_judged_too(tmp_path, case):
+    source, words = IN_CPP[case]
+    text = CPP.replace("entry: reduce,", 'entry: "lin::reduce<DTYPE, VECTOR>",')
+    found = findings(tmp_path, source + FINISH, text)
+    assert [words in item.detail for item in found] == ([True] if words else [])
+
+
+def test_a_plain_kernel_in_a_namespace_is_judged(tmp_path):
+    source = f"namespace lin {{\n{REDUCE.format('int a')}}}\n{FINISH}"
+    (found,) = findings(tmp_path, source, CPP.replace("entry: reduce,", "entry: lin::reduce,"))
+    assert found.detail.startswith(
+        "reduce takes (a) in the source, but the launch plan passes (x, partial, n)"
+    )
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -80,9 +118,9 @@ def test_what_fits_or_cannot_be_read_is_not_found(tmp_path, case):
         f"{REDUCE.format('int a')}{REDUCE.format(RIGHT)}",
         'extern "C" template <int N> __global__ void reduce(int a) {}\n',
     ],
-    ids=["a call", "two definitions", "a template"],
+    ids=["a call", "one definition of two fits", "a template"],
 )
-def test_what_is_no_single_definition_is_not_judged(tmp_path, source):
+def test_what_may_not_be_the_kernel_is_not_judged(tmp_path, source):
     assert not findings(tmp_path, source + FINISH)
 
 
