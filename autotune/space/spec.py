@@ -264,7 +264,7 @@ def _folders(element: Element) -> tuple[Path, ...]:
 
 def _kernel(element: Element) -> str:
     name = element.identifier(
-        "; you choose this name, and files and look-ups have it: it need not be the function's"
+        "; you choose this name: files and look-ups use it, and it need not be the function's"
     )
     if name == "device":
         raise element.error("a kernel cannot be called 'device': the cache has a file of that name")
