@@ -21,9 +21,10 @@ _HOST_TYPE = re.compile(
     r"[io]?f?stream)\b|\bcuda(?:Event|Stream|Graph|Array)_t\b|\bFILE\b|\bthrust::(?:device|host)_vector\b"
 )
 _HOST_VARIABLE = re.compile(
-    r"\s*(?:static\s+|unsigned\s+|signed\s+)*(?:int|long|float|double|char|bool|size_t)\s+\*?\s*\w+(?:\s*\[\w*\])*"
-    r"(?:\s*=[^;{}]*)?"
+    r"\s*(?:static\s+|unsigned\s+|signed\s+)*(?:int|long|float|double|char|bool|size_t)[\s*]+\w+(?:\s*\[\w*\])*"
+    r"(?:\s*,\s*\**\s*\w+(?:\s*\[\w*\])*)*(?:\s*=[^;{}]*)?"
 )
+_PROTOTYPE = re.compile(r"\s*(?:static\s+|inline\s+)*\w[\w:]*(?:\s+\w+)*[\s*&]+\w+\s*\([^;{}=]*\)\s*")
 _INSTANCE = re.compile(r"\s*template\s+(?!<)(?![^;]*__global__)")
 _ALIGNED = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*\)\s*")
 _FUNCTION = re.compile(r"\)\s*(?:const|noexcept)?\s*$")
@@ -41,8 +42,10 @@ def device_part(source: str) -> str:
         position = found.end()
         head = masked[begin : found.start()]
         if found[0] != "{":
-            is_host = "=" not in head and _HOST_TYPE.search(head)
-            if found[0] == ";" and (is_host or _HOST_VARIABLE.fullmatch(head) or _INSTANCE.match(head)):
+            is_host = "=" not in head and _HOST_TYPE.search(head) is not None
+            is_host |= bool(_HOST_VARIABLE.fullmatch(head) or _INSTANCE.match(head))
+            is_host |= bool(_PROTOTYPE.fullmatch(head) and not for_device.search(head))
+            if found[0] == ";" and is_host:
                 kept[begin:position] = _blank(source[begin:position])
             begin = position
         elif re.search(r"\bnamespace\b|\bextern\s*$", head) and "(" not in head:

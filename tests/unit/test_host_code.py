@@ -9,6 +9,11 @@ using namespace std;
 struct __align__(8) Pair { int a, b; };
 struct Job { std::vector<int> rows; };
 std::vector<int> all;
+void run(int count, char **texts);
+static double random_number();
+int rows, columns;
+int** walls;
+__device__ int later(int x);
 namespace inner {
 DEVICE int twice(int x) { return 2 * x; }
 template <class T> void show(T x) { if (x) { cout << "}"; } }
@@ -31,11 +36,22 @@ int main(int count, char **texts)
 def test_functions_and_types_for_the_host_are_gone_and_lines_stay():
     left = device_part(SOURCE)
     assert left.count("\n") == SOURCE.count("\n")
-    for word in ("Job", "all", "show", "kernel<<<", "puts", "int main"):
+    for word in (
+        "Job",
+        "all",
+        "run(",
+        "random_",
+        "columns",
+        "walls",
+        "show",
+        "kernel<<<",
+        "puts",
+        "int main",
+    ):
         assert word not in left, word
     lines = left.split("\n")
     for number, line in enumerate(SOURCE.split("\n")):
-        if any(word in line for word in ("#", "Pair", "twice", "table", "name =", "using")):
+        if any(word in line for word in ("#", "Pair", "twice", "table", "name =", "using", "later")):
             assert lines[number] == line
 
 
