@@ -24,7 +24,9 @@ _HOST_VARIABLE = re.compile(
     r"\s*(?:static\s+|unsigned\s+|signed\s+)*(?:int|long|float|double|char|bool|size_t)[\s*]+\w+(?:\s*\[\w*\])*"
     r"(?:\s*,\s*\**\s*\w+(?:\s*\[\w*\])*)*(?:\s*=[^;{}]*)?"
 )
-_PROTOTYPE = re.compile(r"\s*(?:static\s+|inline\s+)*\w[\w:]*(?:\s+\w+)*[\s*&]+\w+\s*\([^;{}=]*\)\s*")
+_PROTOTYPE = re.compile(
+    r"\s*(?!typedef\b)(?:static\s+|inline\s+)*\w[\w:]*(?:\s+\w+)*[\s*&]+\w+\s*\([^;{}=]*\)\s*"
+)
 _INSTANCE = re.compile(r"\s*template\s+(?!<)(?![^;]*__global__)")
 _ALIGNED = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*\)\s*")
 _FUNCTION = re.compile(r"\)\s*(?:const|noexcept)?\s*$")

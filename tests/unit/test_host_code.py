@@ -14,6 +14,7 @@ static double random_number();
 int rows, columns;
 int** walls;
 __device__ int later(int x);
+typedef int (*later_t)(int);
 namespace inner {
 DEVICE int twice(int x) { return 2 * x; }
 template <class T> void show(T x) { if (x) { cout << "}"; } }
