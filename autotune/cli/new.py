@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -86,7 +87,11 @@ def _name(path: Path) -> str:
 
 def _new_files(*files: Path) -> tuple[Path, ...]:
     if taken := [str(file) for file in files if file.exists()]:
-        raise InputError(f"{' and '.join(taken)}: there already, and never overwritten; move it away first")
+        folders = "-r " if any(file.is_dir() for file in files) else ""
+        raise InputError(
+            f"{' and '.join(taken)}: there already, and never overwritten; to start anew: "
+            f"rm {folders}{shlex.join(taken)}"
+        )
     return files
 
 

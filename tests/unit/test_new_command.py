@@ -101,6 +101,7 @@ def test_nothing_is_ever_overwritten(folder, taken):
     before = folder.files()
     done = folder.run("new", "blend.cu")
     assert done.returncode == 2 and f"{taken}: there already" in done.stderr
+    assert f"to start anew: rm {taken}\n" in done.stderr
     assert folder.files() == before
 
 
