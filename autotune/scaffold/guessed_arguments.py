@@ -72,7 +72,7 @@ def array_shape(
     if len(layouts) == 1:
         return layouts[0], "shape guessed from its index"
     is_histogram = is_scattered(array, body)
-    bound = bins(array, body, source.definitions, {*names, *values}) if is_histogram else ""
+    bound = bins(array, body, source.constants, {*names, *values}) if is_histogram else ""
     bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
     if not bound:
         reached, is_complete = bounds.of_array(array)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
@@ -17,6 +17,7 @@ BLOCK = re.compile(
     re.IGNORECASE,
 )
 WORK = re.compile(r".*per_(thread|item|work_?item|lane).*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
+_MAX_THREADS = 1024  # of a block
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
 
@@ -46,7 +47,13 @@ def choice_of_constants(item: TemplateParameter) -> GuessedParameter:
 
 
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that the name and the use of a macro suggest."""
+    """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
+    found = _suggested(macro, axes)
+    is_flag = set(found.values) <= {False, True}
+    return found if found.remark or is_flag else replace(found, remark="values guessed")
+
+
+def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.names:
         prefix = len(macro.name) + 1
         choices = tuple(name[prefix:].lower() for name in macro.names)
@@ -62,6 +69,8 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.test == "if" and macro.default and len(macro.numbers) > 1:
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
         return GuessedParameter(macro.name, values, int(macro.default), "the numbers it is compared with")
+    if macro.default is not None and macro.listed:
+        return GuessedParameter(macro.name, macro.listed, int(macro.default), "the values of its comment")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:
@@ -91,12 +100,17 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
 
 
 def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
-    """The default of the source, among the values that the name suggests, else half and twice the default."""
-    usual = parameter_of(Macro(name, None, (), (), ""), axes).values
-    if len(usual) == 1 and default > 1:
-        usual = (default // 2, default * 2)
-    elif len(usual) == 1:
+    """The default of the source, among what its name suggests and what is usual up to twice the default."""
+    usual = _suggested(Macro(name, None, (), (), ""), axes).values
+    if len(usual) == 1 and default < 2:
         usual = (1, 2, 4) if default and not is_tested else (0, 1)
+    elif usual[0] == 1 and default >= int(usual[-1]):
+        is_power = default & (default - 1) == 0
+        powers = [2**exponent for exponent in range((2 * default).bit_length())]
+        named = usual if len(usual) > 1 else ()
+        usual = (*named, *(powers if is_power else (default // 2, default * 2)))
+    elif BLOCK.fullmatch(name) and len(axes) == 1:
+        usual = (*usual, _MAX_THREADS)
     if usual == (False, True) and default in (0, 1):  # which 0 and 1 equal, too
         return GuessedParameter(name, (False, True), bool(default))
     values = sorted({int(value) for value in (*usual, default)} - ({0} if default else set()))

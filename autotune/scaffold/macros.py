@@ -20,6 +20,8 @@ _GROUP = re.compile(  # defaults that one macro of the user switches off togethe
     r"[ \t]*#[ \t]*(?:endif|else)\b",
     re.MULTILINE,
 )
+_COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
+_LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^\n]*)$", re.MULTILINE)
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\d+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
@@ -51,7 +53,7 @@ class Macro:
 
     `default` is its value if the user does not define it. `names` are the undefined constants and `numbers`
     the numbers that it is compared with. `test` is how the preprocessor tests it: "if" its value, "ifdef" its
-    definition only, "" not at all.
+    definition only, "" not at all. `listed` are the values in a comment behind its default.
     """
 
     name: str
@@ -59,14 +61,21 @@ class Macro:
     names: tuple[str, ...]
     numbers: tuple[int, ...]
     test: str
+    listed: tuple[int, ...] = ()
 
 
 def find_macros(
-    code: str, plain: str, taken: Collection[str], types: Collection[str], undefined: Collection[str] = ()
+    text: str,
+    code: str,
+    plain: str,
+    taken: Collection[str],
+    types: Collection[str],
+    undefined: Collection[str] = (),
 ) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
 
     Args:
+        text: The source.
         code: The source without comments and strings.
         plain: The code without preprocessor directives.
         taken: Names that mean something else, such as arguments.
@@ -75,6 +84,7 @@ def find_macros(
     """
     defaults = {name: value.strip() for name, value in (*_GUARDED.findall(code), *_defaults_together(code))}
     defined = {match[1]: match[3] for match in DEFINITION.finditer(code) if match[1] not in defaults}
+    listed = {name: _listed_values(default, comment) for name, default, comment in _COMMENTED.findall(text)}
     tests = _tests(code, defaults)
     compared: dict[str, list[str]] = {}
     for left, right in _COMPARED.findall(code):
@@ -108,7 +118,17 @@ def find_macros(
             yield Macro(word, usual, (), (), "")
             continue
         test = tests.get(word) or ("if" if _is_condition(word, plain) else "")
-        yield Macro(word, defaults.get(word), tuple(names), tuple(sorted(numbers)), test)
+        default, values = defaults.get(word), listed.get(word, ())
+        yield Macro(word, default, tuple(names), tuple(sorted(numbers)), test, values)
+
+
+def _listed_values(default: str, comment: str) -> tuple[int, ...]:
+    """The values that a comment lists, if the default is one of them: `(1, 2, 4, 8)`."""
+    for found in _LIST.findall(comment):
+        values = tuple(map(int, re.findall(r"\d+", found)))
+        if int(default) in values:
+            return tuple(dict.fromkeys(values))
+    return ()
 
 
 def _defaults_together(code: str) -> Iterator[tuple[str, str]]:

@@ -172,7 +172,7 @@ def read_kernels(
             taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
             taken |= {word for kernel in kernels for word in kernel.types} | types.structures.keys()
             taken.update(dialect_words if dialect == "portable" else ())
-            macros = tuple(find_macros(code, plain, taken, SCALARS, undefined))
+            macros = tuple(find_macros(text, code, plain, taken, SCALARS, undefined))
             return Source(dialect, kernels, macros, code, plain, definitions)
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "

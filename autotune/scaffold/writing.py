@@ -195,7 +195,7 @@ def _ending(guess: Guess) -> list[str]:
         tolerance = "rtol: 1e-2, atol: 1e-3"
     return [
         f"verify: {{{tolerance}}}  # how far from the reference a right result may be",
-        f"work: {{bytes: {_bytes(guess)}}}  # what the problem has to move, for GB/s; flops: for GFLOP/s",
+        f"work: {{bytes: {_bytes(guess)}}}  # from the guessed shapes above, for GB/s; flops: for GFLOP/s",
     ]
 
 

@@ -27,7 +27,7 @@ def test_defaults_that_one_macro_switches_off_are_parameters():
     )
     assert found == {
         "kernel_tuner": (True, (True,)),  # defined, so that the values of the others hold
-        "block_size_x": (16, (16, 32, 64, 128, 256, 512)),
+        "block_size_x": (16, (16, 32, 64, 128, 256, 512, 1024)),
         "order": (3, (1, 3, 6)),
     }
 
