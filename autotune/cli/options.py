@@ -145,27 +145,11 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
     add_data(parser)
 
 
-class Once(argparse.Action):
-    """An option that may be given once, by either of its names."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, used: Any = None
-    ) -> None:
-        """Store the value; raise InputError if there is one already."""
-        if (before := getattr(namespace, self.dest)) is not None:
-            names = " and ".join(self.option_strings)
-            raise InputError(
-                f"{used} {values}: {names} are one option, and {before} is given already; leave one out"
-            )
-        setattr(namespace, self.dest, values)
-
-
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add the device of this machine."""
     parser.add_argument(
         "-d",
         "--device",
-        action=Once,
         help="a backend, a device such as opencl:0, its name or slug (default: the first GPU, else the CPU)",
     )
 

@@ -132,7 +132,6 @@ MISTAKES = {
     "a type that the space lacks": (None, None, None, (*SEARCH, "--dtype", "float64")),
     "a strategy of an engine": (None, None, None, (*SEARCH, "--strategy", "genetic_algorithm")),
     "a GPU that is not here": (None, None, None, (*SEARCH[:2], "--device", "NVIDIA A100")),
-    "a device given twice": (None, None, None, (*SEARCH, "--device", "NVIDIA A100")),
     "a cache that is not there": (None, None, None, ("best", "axpy", "--cache", "cahce", "-d", "fake")),
 }
 
