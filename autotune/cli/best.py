@@ -20,7 +20,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d",
         "--device",
-        action=opt.Once,
         help="opencl:0, a name or a slug, also of a device without results (default: as for search)",
     )
     opt.add_problem(parser)
