@@ -40,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Describe the space, or say whether one configuration is valid."""
+    from autotune.evaluation.reference_check import check_reference
     from autotune.space import constraint_report, lint
     from autotune.tuning.task import count_space
 
@@ -48,7 +49,7 @@ def run(parsed: argparse.Namespace) -> None:
         _explain(space, opt.config(",".join(parsed.config), space.spec), parsed.json)
         return
     constraints = constraint_report(space)
-    findings = lint(space, source.text, constraints)
+    findings = (*lint(space, source.text, constraints), *check_reference(space, source))
     if parsed.report:
         from autotune.report.page import write_page
         from autotune.report.space_page import space_html

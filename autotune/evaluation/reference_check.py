@@ -1,0 +1,72 @@
+"""One run of a space's reference before any search, at the smallest of the sizes to verify."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.compilers.kernel_source import SourceText
+from autotune.errors import BrokenReference, ChildFailed, ChildRaised, ExpressionError
+from autotune.evaluation.inputs import prepare
+from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.hardware.architectures import NOT_HERE
+from autotune.processes.child import Child
+from autotune.space import Finding, Space
+from autotune.space.arguments import INPUTS
+
+_TIMEOUT_S = 5.0
+_ON_DEVICE = re.compile(r"\b(?:cupy|torch|jax|cuda)\b")  # what a reference that needs a device imports
+
+
+def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
+    """What a search would report about the reference, found without a device; at most one finding.
+
+    Nothing is reported where the inputs are stored or made by a function, where the reference needs a device
+    that is not here, or where it takes more than a few seconds.
+
+    Args:
+        space: The bound space.
+        source: The kernel's source.
+    """
+    path = space.spec.reference
+    fills = {item.fill.kind for item in space.spec.arguments if item.fill is not None}
+    problem = _smallest(space, source)
+    if problem is None or fills & {"file", INPUTS} or not path.is_file():
+        return ()
+    if space.device.driver == NOT_HERE and _ON_DEVICE.search(path.read_text(errors="replace")):
+        return ()
+    child = Child(int)
+    try:
+        child.call(_prepare, problem, path, timeout_s=_TIMEOUT_S)
+    except ChildRaised as error:
+        if error.kind == BrokenReference.__name__:
+            place, _, detail = error.message.partition(": ")
+            return (Finding("reference", path.name, detail, place),)
+    except ChildFailed:  # too slow, or too large for this machine
+        pass
+    finally:
+        child.kill()
+    return ()
+
+
+def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:
+    """The default configuration's problem at the smallest sizes to verify; None where it has none.
+
+    Sizes of 1 come last, because many a wrong shape is right for them.
+    """
+    found = sorted(space.spec.verify_sizes, key=lambda one: (1 in one.values(), math.prod(one.values())))
+    if not found:
+        return None
+    problem = replace(space.problem, sizes={**space.problem.sizes, **found[0]})
+    maker = InstanceMaker(space, source, space.spec.dialect, compiler="")
+    try:
+        return maker.problem_instance(space.spec.default, problem)
+    except ExpressionError:
+        return None
+
+
+def _prepare(_state: object, problem: ProblemInstance, reference: Path) -> None:
+    prepare(problem, reference)
