@@ -76,6 +76,8 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.numbers and max(macro.numbers) > 1:
         values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
         return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
+    if macro.test == "switch":
+        return GuessedParameter(macro.name, (True,), True, "leaves out the source's own values of others")
     if macro.test == "ifdef":
         return GuessedParameter(
             macro.name, (True,), True, "always defined: write `#if` for `#ifdef`, then [false, true]"
@@ -102,6 +104,8 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
 def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
     """The default of the source, among what its name suggests and what is usual up to twice the default."""
     usual = _suggested(Macro(name, None, (), (), ""), axes).values
+    if len(usual) == 1 and default > _MAX_THREADS:
+        return GuessedParameter(name, (default,), default, "a size of the problem? list values to tune it")
     if len(usual) == 1 and default < 2:
         usual = (1, 2, 4) if default and not is_tested else (0, 1)
     elif usual[0] == 1 and default >= int(usual[-1]):

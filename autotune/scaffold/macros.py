@@ -53,7 +53,8 @@ class Macro:
 
     `default` is its value if the user does not define it. `names` are the undefined constants and `numbers`
     the numbers that it is compared with. `test` is how the preprocessor tests it: "if" its value, "ifdef" its
-    definition only, "" not at all. `listed` are the values in a comment behind its default.
+    definition only, "switch" to leave out the defaults of others, "" not at all. `listed` are the values in a
+    comment behind its default.
     """
 
     name: str
@@ -82,7 +83,9 @@ def find_macros(
         types: Names of types, by which variables are recognised.
         undefined: Words that a compiler does not know.
     """
-    defaults = {name: value.strip() for name, value in (*_GUARDED.findall(code), *_defaults_together(code))}
+    groups = _defaults_together(code)
+    together = [pair for found in groups.values() for pair in found]
+    defaults = {name: value.strip() for name, value in (*_GUARDED.findall(code), *together)}
     defined = {match[1]: match[3] for match in DEFINITION.finditer(code) if match[1] not in defaults}
     listed = {name: _listed_values(default, comment) for name, default, comment in _COMMENTED.findall(text)}
     tests = _tests(code, defaults)
@@ -117,7 +120,7 @@ def find_macros(
         if usual := _replaced(word, code):
             yield Macro(word, usual, (), (), "")
             continue
-        test = tests.get(word) or ("if" if _is_condition(word, plain) else "")
+        test = "switch" if word in groups else tests.get(word) or ("if" if _is_condition(word, plain) else "")
         default, values = defaults.get(word), listed.get(word, ())
         yield Macro(word, default, tuple(names), tuple(sorted(numbers)), test, values)
 
@@ -131,12 +134,14 @@ def _listed_values(default: str, comment: str) -> tuple[int, ...]:
     return ()
 
 
-def _defaults_together(code: str) -> Iterator[tuple[str, str]]:
-    """The definitions of every group that holds unless the user defines a macro: `#ifndef TUNED`."""
+def _defaults_together(code: str) -> dict[str, list[tuple[str, str]]]:
+    """The definitions that hold unless the user defines a macro, `#ifndef TUNED`, by that macro."""
+    groups: dict[str, list[tuple[str, str]]] = {}
     for switch, lines in _GROUP.findall(code):
         found = [(match[1], match[3]) for match in DEFINITION.finditer(lines) if not match[2]]
         if len(found) > 1 and switch not in dict(found):  # as in the guard of a header
-            yield from found
+            groups.setdefault(switch, []).extend(found)
+    return groups
 
 
 def wanted_values(code: str, place: int) -> dict[str, int]:

@@ -21,15 +21,17 @@ def test_defaults_that_one_macro_switches_off_are_parameters():
         #ifndef kernel_tuner
           #define block_size_x 16
           #define order 3
+          #define grid_width 4096
         #endif
         #define twice (2 * order)
-        __global__ void fill(float *y) { y[blockIdx.x * block_size_x + threadIdx.x] = twice; }
+        __global__ void fill(float *y) { y[blockIdx.x * block_size_x + threadIdx.x] = twice * grid_width; }
         """
     )
     assert found == {
         "kernel_tuner": (True, (True,)),  # defined, so that the values of the others hold
         "block_size_x": (16, (16, 32, 64, 128, 256, 512, 1024)),
         "order": (3, (1, 3, 6)),
+        "grid_width": (4096, (4096,)),  # a size of the problem
     }
 
 
