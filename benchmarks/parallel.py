@@ -107,7 +107,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.tuning.task import Target, bind_target
 
     class Quarters(Unobserved):
-        """Notes CPU time and memory after each quarter of the trials."""
+        """Notes and prints CPU time and memory after each quarter of the trials."""
 
         def __init__(self) -> None:
             self.count = 0
@@ -118,6 +118,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
             done = self.count - warm
             if done >= 0 and done * 4 // parsed.trials == len(self.notes):
                 self.notes.append((time.process_time(), _memory_bytes()))
+                tell_quarter(self.notes, parsed.trials)
 
     quarters = Quarters()
     with cluster_of(parsed.devices, parsed.processes) as (cluster, others):
@@ -134,6 +135,17 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     tell(parsed, trials, seconds, quarters.notes, theirs_s)
 
 
+def tell_quarter(notes: list[tuple[float, int]], trials: int) -> None:
+    """Print a row for the latest quarter."""
+    if len(notes) == 1:
+        print("| trials | CPU per trial | memory |\n|---|---|---|", flush=True)
+        return
+    (before_s, _), (after_s, memory_bytes) = notes[-2:]
+    cpu_ms = (after_s - before_s) / (trials / 4) * 1e3
+    share = 25 * (len(notes) - 1)
+    print(f"| {share}% | {cpu_ms:.2f} ms | {memory_bytes / 1e6:.1f} MB |", flush=True)
+
+
 def tell(
     parsed: argparse.Namespace,
     trials: list[Any],
@@ -141,20 +153,15 @@ def tell(
     notes: list[tuple[float, int]],
     theirs_s: list[float],
 ) -> None:
-    """Print the figures."""
+    """Print the figures of the whole search."""
     cost_s = sum(trial.cost_s for trial in trials)
     devices, count = len({trial.device for trial in trials}), len(trials)
     processes = f"{parsed.processes} processes" if parsed.processes else "threads"
-    print(f"{devices} devices in {processes}, engine {parsed.engine}: {count} trials in {seconds:.0f} s")
-    print(f"busy {cost_s / (seconds * devices):.1%}, mean trial {cost_s / count * 1e3:.1f} ms")
-    print("| trials | CPU per trial | memory |\n|---|---|---|")
-    quarters = zip(notes, notes[1:], (25, 50, 75, 100), strict=False)
-    for (before_s, _), (after_s, memory_bytes), share in quarters:
-        cpu_ms = (after_s - before_s) / (count / 4) * 1e3
-        print(f"| {share}% | {cpu_ms:.2f} ms | {memory_bytes / 1e6:.1f} MB |")
+    print(f"\n{devices} devices in {processes}, engine {parsed.engine}: {count} trials in {seconds:.0f} s")
     (first_s, first_bytes), (last_s, last_bytes) = notes[0], notes[-1]
-    grown = (last_bytes - first_bytes) / count
-    print(f"| all | {(last_s - first_s) / count * 1e3:.2f} ms | {grown:.0f} bytes per trial |")
+    print(f"searching process: {(last_s - first_s) / count * 1e3:.2f} ms of CPU time and ", end="")
+    print(f"{(last_bytes - first_bytes) / count:.0f} bytes per trial")
+    print(f"busy {cost_s / (seconds * devices):.1%}, mean trial {cost_s / count * 1e3:.1f} ms")
     if theirs_s:
         scheduler_s, *workers_s = theirs_s
         print(f"CPU per trial: scheduler {scheduler_s / count * 1e3:.2f} ms, ", end="")
