@@ -70,8 +70,10 @@ class MissingExtra(AutotuneError):
     """An optional package is not installed; the message says what to install."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
-        target = package if extra is None else f"'autotune-kernels[{extra}]'"
-        super().__init__(f"{package} is not installed; it comes with: pip install {target}")
+        how = (
+            f"pip install {package}" if extra is None else f"pip install '.[{extra}]' in a clone of autotune"
+        )
+        super().__init__(f"{package} is not installed; it comes with: {how}")
 
 
 class SetupError(AutotuneError):
