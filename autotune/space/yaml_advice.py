@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -76,12 +77,16 @@ def _instead_of(node: ast.AST, text: str, values: Mapping[str, Sequence[Value]])
         case ast.Call(ast.Attribute(ast.Name(), name)) if name in FUNCTIONS:
             return _with_call(text, node, name, node.args)
         case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
+            is_misspelt = not hasattr(builtins, name)  # `int` is not meant to be `min`
+            if is_misspelt and (near := nearest(name, FUNCTIONS)):
+                return near
             listed = [f'"{one}"' if isinstance(one, str) else str(one) for one in values.get(argument, ())]
-            compared = (
-                f"; compare {argument} with one of its values, {', '.join(listed)}, such as "
-                f"{argument} == {listed[0]}, or remove this constraint"
+            if not listed:
+                return f"; expressions know no {name}"
+            return (
+                f"; expressions know no {name}; compare {argument} with one of its values, "
+                f"{', '.join(listed)}, such as {argument} == {listed[0]}, or remove this constraint"
             )
-            return nearest(name, FUNCTIONS) or f"; expressions know no {name}{compared if listed else ''}"
     return ""
 
 

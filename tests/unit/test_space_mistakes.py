@@ -264,6 +264,7 @@ BAD_EDITS = [
         "grid: [1, 1, 1, 1]",
         "32: launch[0].grid: expected at most three dimensions, found 4",
     ),
+    ("grid: [BLOCKS]", "grid: [int(n)]", "; expressions know no int"),
     ("grid: [BLOCKS]", "grid: [ceil_div(n, 2)]", 'in quotes: write "ceil_div(n, 2)"'),
     (
         "when: BLOCKS > 1",
