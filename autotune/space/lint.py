@@ -145,7 +145,10 @@ def _unlisted_values(space: Space) -> Iterator[Finding]:
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     """Parameters that nothing but constraints reads."""
-    used = set(_WORD.findall(code)).union(*(parse(text).names for text in _expressions(space.spec)))
+    used = set(_WORD.findall(code)).union(
+        *(parse(text).names for text in _expressions(space.spec)),
+        *(_WORD.findall(step.entry) for step in space.spec.launch),  # template arguments
+    )
     for parameter in space.parameters:
         if parameter.name not in used:
             places = "the source, the launch plan, an argument, an option or a derived name"

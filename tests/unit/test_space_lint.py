@@ -95,6 +95,13 @@ def test_a_parameter_that_only_constraints_read_is_unused(tmp_path):
     assert findings(bound(tmp_path, text), SOURCE) == EXPECTED | {("unused_parameter", "UNROLL")}
 
 
+def test_a_parameter_that_a_template_argument_reads_is_used(tmp_path):
+    text = YAML.replace("schema: 1", "schema: 1\ndialect: cuda").replace("--use_fast_math: UNROLL", "-G: 1")
+    text = text.replace("{entry: reduce,", '{entry: "reduce<DTYPE, (bool)UNROLL>",')
+    found = findings(bound(tmp_path, text), f"{SOURCE}void reduce(); void finish();")
+    assert found == EXPECTED
+
+
 def test_a_python_source_has_python_comments(tmp_path):
     text = YAML.replace("source: reduce.cu", "source: reduce.py")
     source = "# ALGORITHM\ndef reduce(grid, block, x, partial, n):\n    return VECTOR\n"
