@@ -76,6 +76,8 @@ def run(parsed: argparse.Namespace) -> None:
             else:
                 _write(texts, "w")
     emit(findings(made, space, reference))
+    if not complaint and made.source.dialect == "cuda" and _has_nvrtc():
+        emit(f"good  the default compiles for {_ARCHITECTURE}")
     emit(said)
     emit(next_steps(made, space, reference, can_run=can_run))
 
@@ -353,7 +355,8 @@ def _checked(space: Path, *, can_run: bool) -> str:
 def findings(made: Scaffold, space: Path, reference: Path) -> str:
     """Say which kernels, arguments and macros were found, and what was written."""
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
-    lines = [f"{called}: dialect {made.source.dialect}; the space is for {made.kernel.entry}", "", "argument"]
+    chosen = f"; the space is for {made.kernel.entry}" if len(made.source.kernels) > 1 else ""
+    lines = [f"{called}: dialect {made.source.dialect}{chosen}", "", "argument"]
     for item in made.guess.arguments:
         what = f"{item.role.value} [{', '.join(item.shape)}]" if item.role is not None else f"= {item.value}"
         lines.append(f"  {item.argument.text:<40} {what}")

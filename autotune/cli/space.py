@@ -92,7 +92,8 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         (str(item.line), _share(item.removes_alone, space.cartesian), _number(item.appear_without), item.text)
         for item in constraints
     ]
-    out.print(table(("line", "removes alone", "valid without it", "constraint"), effects))
+    if effects:
+        out.print(table(("line", "removes alone", "valid without it", "constraint"), effects))
     out.print("\nno findings" if not findings else "")
     if findings:
         rows = [(item.kind, item.subject, item.placed) for item in findings]

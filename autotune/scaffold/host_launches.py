@@ -14,6 +14,7 @@ class HostLaunch:
     """Template arguments, extents of the grid and the block, and arguments, as the host writes them.
 
     `variables` are what the host's variables were set to last before the launch, `code` is all of its text.
+    A template argument that the launching function's own template declares is its default there.
     """
 
     template: tuple[str, ...]
@@ -34,9 +35,17 @@ def host_launches(kernel: str, host: str) -> list[HostLaunch]:
             grid, block = ((*_extents(text, host), "1", "1")[:3] for text in configuration[:2])
             opening = host.find("(", end)
             arguments = split_arguments(host[opening + 1 : closing(host, opening)]) if opening > 0 else ()
-            template, variables = split_arguments(match[1] or ""), _variables(host[: match.start()])
+            variables, defaults = _variables(host[: match.start()]), _defaults(host[: match.start()])
+            template = tuple(defaults.get(item, item) for item in split_arguments(match[1] or ""))
             found.append(HostLaunch(template, grid, block, arguments, variables, host))
     return found
+
+
+def _defaults(before: str) -> dict[str, str]:
+    """The defaults of the last template before a launch, which is that of the function that launches."""
+    lists = re.findall(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*\{", before)
+    declared = [part.partition("=") for part in split_arguments(lists[-1] if lists else "")]
+    return {name.split()[-1]: default.strip() for name, _, default in declared if default.strip()}
 
 
 def _extents(block: str, host: str) -> tuple[str, ...]:

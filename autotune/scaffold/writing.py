@@ -110,13 +110,7 @@ def _parameters(guess: Guess) -> list[str]:
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.fixed_macros:
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; list values to tune it")
-    lines += ["constraints:", f"  - {_threads(guess)} <= device.max_threads_per_block"]
     return [*lines, *_flow("default: {", (_chosen(item) for item in guess.parameters), "}")]
-
-
-def _threads(guess: Guess) -> str:
-    factors = [part if part.isidentifier() or part.isdigit() else f"({part})" for part in guess.block]
-    return " * ".join(factor for factor in factors if factor != "1") or "1"
 
 
 def _chosen(parameter: GuessedParameter) -> str:
@@ -193,8 +187,9 @@ def _ending(guess: Guess) -> list[str]:
         tolerance = "rtol: 1e-5, atol: 1e-6"
     elif "float16" in results or "bfloat16" in results:
         tolerance = "rtol: 1e-2, atol: 1e-3"
+    sums = "" if exact or guess.reference else "; for sums of n terms, write `error: accumulate(n)`"
     return [
-        f"verify: {{{tolerance}}}  # how far from the reference a right result may be",
+        f"verify: {{{tolerance}}}  # how far from the reference a right result may be{sums}",
         f"work: {{bytes: {_bytes(guess)}}}  # from the guessed shapes above, for GB/s; flops: for GFLOP/s",
     ]
 

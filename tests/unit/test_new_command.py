@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from autotune.cli.new import _has_nvrtc
+
 PORTABLE = """\
 #include "portable.h"
 
@@ -77,6 +79,19 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text,
     said = done.stdout.splitlines()[-len(steps) - 1]
     assert said.startswith("good  the space has ") and " valid configuration" in said
     assert ("; the default took " in said) is ("autotune search" in steps[-1])
+
+
+def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    one = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N; }\n"
+    (folder.path / "zero.cu").write_text(one)
+    (folder.path / "two.cu").write_text(one + one.replace("zero", "other"))
+    done = folder.run("new", "zero.cu")
+    assert done.stdout.splitlines()[0] == "zero: dialect cuda"
+    assert ("good  the default compiles for sm_90" in done.stdout) is _has_nvrtc()
+    assert folder.run("new", "two.cu").stdout.startswith("zero, other: dialect cuda; the space is for zero\n")
+    found = json.loads(folder.run("space", "zero.yaml", "--device", "sm_90", "--json").stdout)
+    assert "idle_constraint" not in [one["kind"] for one in found["findings"]]
 
 
 def test_a_default_that_fails_is_told(folder):

@@ -111,3 +111,25 @@ def test_a_grid_is_what_the_program_launches(host, expected):
         "#define DIV_UP(a, b) (((a) + (b) - 1) / (b))\nint cdiv(int a, int b) { return (a + b - 1) / b; }"
     )
     assert grid(STRIDED, f"{functions}\nvoid run() {{ {host} }}") == (expected,)
+
+
+TEMPLATE = """
+    template <typename T, int BLOCK, int ROWS>
+    __global__ void rows_of(T *x, int n)
+    {
+        for (int r = 0; r < ROWS; r++)
+            if ((blockIdx.x * ROWS + r) * BLOCK + threadIdx.x < n)
+                x[(blockIdx.x * ROWS + r) * BLOCK + threadIdx.x] += 1;
+    }
+    template <typename T, int BLOCK = 256, int ROWS = 4>
+    void launch(T *x, int n, void *stream = nullptr)
+    {
+        rows_of<T, BLOCK, ROWS><<<n, BLOCK>>>(x, n);
+    }
+"""
+
+
+def test_defaults_of_the_launching_template_are_those_of_the_kernel():
+    made = scaffold("k.cuh", "k", TEMPLATE, "", host=TEMPLATE)
+    assert made.kernel.entry == "rows_of<DTYPE, BLOCK, ROWS>"
+    assert {item.name: item.default for item in made.guess.parameters} == {"BLOCK": 256, "ROWS": 4}
