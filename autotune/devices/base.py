@@ -23,6 +23,7 @@ from autotune.devices.element_types import numpy_dtype
 from autotune.errors import LaunchError
 
 Bytes = NDArray[np.uint8]
+Indices = NDArray[np.int64]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
 Offsets = tuple[int, int]  # bytes from the starts of a target and a source
@@ -75,9 +76,8 @@ class HostComparisonMixin:
                 self.read(buffer, data.size, data)
         return (time.perf_counter() - began) * 1e3
 
-    def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
+    def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
         """Copy the array to the host up to the last of the elements."""
-        indices = self.read(places, 8 * count).view(np.int64)
         content = self.read(buffer, (int(indices.max(initial=-1)) + 1) * item_bytes)
         return content.reshape(-1, item_bytes)[indices].reshape(-1)
 
@@ -157,8 +157,8 @@ class Device(Protocol):
         """Compare arrays in device memory by the rule of `array_compare`; None for those that agree."""
         ...
 
-    def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
-        """Copy elements of a buffer to the host: those at `places`, a buffer of `count` indices in int64."""
+    def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
+        """Copy the elements of a buffer at these indices to the host, one after the other."""
         ...
 
     def load(self, binary: Binary) -> Program:

@@ -20,7 +20,7 @@ from autotune.devices.array_compare import (
     difference_of,
     special_bits,
 )
-from autotune.devices.base import Arguments, Buffer, Bytes, HostedRun, Program, host_difference
+from autotune.devices.base import Arguments, Buffer, Bytes, HostedRun, Indices, Program, host_difference
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
@@ -70,7 +70,7 @@ class CudaDeviceBase(CudaMemory):
             size: thread.submit(_compiled_comparer, info.architecture, size) for size in (4, 8, 2, 1)
         }
         self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
-        self._gathers: dict[tuple[Buffer, Buffer], tuple[KernelLaunch, Buffer]] = {}
+        self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: Buffer = None
         self._max_results = 0
         self._flush: Buffer = None
@@ -153,18 +153,32 @@ class CudaDeviceBase(CudaMemory):
         words = self.read(self._results, size_bytes).view(np.uint64).tolist()
         return [difference_of(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
-    def gather(self, buffer: Buffer, places: Buffer, count: int, item_bytes: int) -> Bytes:
-        """Gather the elements on the GPU, then copy them to the host in one piece."""
-        key = (buffer, places)
-        if key not in self._gathers:
-            found = self.allocate(count * item_bytes)
-            self._gathers[key] = self._gathering(buffer, places, count, item_bytes, found), found
-        launch, found = self._gathers[key]
+    def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
+        """Gather the elements on the GPU, then copy them to the host in one piece.
+
+        The indices are copied there anew, because a kernel may have written over them meanwhile.
+        """
+        if not indices.size:
+            return np.empty(0, np.uint8)
+        size_bytes = indices.size * item_bytes
+        memory, room_bytes = self._gathering
+        if room_bytes < indices.nbytes + size_bytes:
+            room_bytes = indices.nbytes + size_bytes
+            memory = self.allocate(room_bytes)
+            self._gathering = memory, room_bytes
+        found = self.region(memory, indices.nbytes, size_bytes)
+        self.write(memory, indices.view(np.uint8))
+        word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
+        words = item_bytes // word_bytes
+        count = indices.size * words
+        values = (buffer, memory, np.uint64(words), np.uint64(count), found)
+        step = Launch("gather", (-(-count // 256), 1, 1), (256, 1, 1), 0, _GATHER_ARGUMENTS)
+        arguments = dict(zip(_GATHER_ARGUMENTS, values, strict=True))
         try:
-            launch()
+            self._prepared(self._comparer(word_bytes), step, arguments, self.stream)()
         except DriverError as error:
             raise classified(error) from None
-        return self.read(found, count * item_bytes)
+        return self.read(found, size_bytes)
 
     def flush_cache(self) -> None:
         """Read four times the size of the L2; this also keeps the GPU busy while the next run is queued.
@@ -179,10 +193,9 @@ class CudaDeviceBase(CudaMemory):
         self._enqueue_comparison(ArrayComparison(self._flush, self._flush, "uint32", size_bytes // 4), 0)
 
     def forget(self) -> None:
-        """Drop the latest graph and the launches that are kept, which refer to buffers."""
+        """Drop the latest graph and the launches of comparisons, which refer to buffers."""
         self._graph = self._graph_of = None
         self._comparisons.clear()
-        self._gathers.clear()
 
     def conditions(self) -> Mapping[str, Value]:
         """What NVML reports, and the ratio of read times with flushed and with warm caches."""
@@ -265,17 +278,6 @@ class CudaDeviceBase(CudaMemory):
         step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS)
         program = self._comparer(element_bytes(comparison.dtype))
         return program, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
-
-    def _gathering(
-        self, buffer: Buffer, places: Buffer, count: int, item_bytes: int, found: Buffer
-    ) -> KernelLaunch:
-        """The launch that gathers elements as words of a size for which there is a kernel."""
-        word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
-        words = item_bytes // word_bytes
-        values = (buffer, places, np.uint64(words), np.uint64(count * words), found)
-        step = Launch("gather", (-(-count * words // 256), 1, 1), (256, 1, 1), 0, _GATHER_ARGUMENTS)
-        arguments = dict(zip(_GATHER_ARGUMENTS, values, strict=True))
-        return self._prepared(self._comparer(word_bytes), step, arguments, self.stream)
 
     def _comparer(self, item_bytes: int) -> Program:
         """The kernels `compare` and `gather` for elements of this size."""

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
-from autotune.devices.base import Arguments, Buffer, Bytes, Device, LocalMemory, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, Device, Indices, LocalMemory, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
 from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
-from autotune.evaluation.sampling import Indices, sample_indices
+from autotune.evaluation.sampling import sample_indices
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
@@ -71,8 +71,6 @@ class GuardedBuffer:
             device.write(self._device_magnitude, _as_bytes(magnitude))
         if expected is not None and expected.size < self.count:
             self.sample, expected = sample_indices(array, seed), None
-            self._places: Buffer = device.allocate(self.sample.nbytes)
-            device.write(self._places, _as_bytes(self.sample))
         self._expected_bytes = None if expected is None else _as_bytes(expected)
         self._expected = None if expected is None else self._image(_as_bytes(expected))
         self._wrong = self._wrong_content() if array.role == "out" else None
@@ -179,7 +177,7 @@ class GuardedBuffer:
             return np.arange(first, first + count), *self.values(first, count)
         assert self._sampled is not None
         inside = (self.sample >= first) & (self.sample < first + count)
-        found = self._device.gather(self.region, self._places, self.sample.size, self.item_bytes)
+        found = self._device.gather(self.region, self.sample, self.item_bytes)
         return self.sample[inside], found.view(self.dtype)[inside], self._sampled[inside]
 
     def are_unwritten(self, found: NDArray[Any]) -> bool:

@@ -84,11 +84,13 @@ class CompilerPool:
     def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
         child = self._idle.get()
-        compiled, child = self._attempt(child, *what)
-        if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
-            # not in the next idle one: what killed this one may have killed them all
+        try:
             compiled, child = self._attempt(child, *what)
-        self._idle.put(child)
+            if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
+                # not in the next idle one: what killed this one may have killed them all
+                compiled, child = self._attempt(child, *what)
+        finally:
+            self._idle.put(child)
         return compiled
 
     def _attempt(self, child: Child, *what: Any) -> tuple[Compilation, Child]:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
+from autotune.devices.base import Indices
 from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import BrokenReference
-from autotune.evaluation.sampling import Indices, sample_indices, takes_indices
+from autotune.evaluation.sampling import sample_indices, takes_indices
 from autotune.evaluation.work_item import Array
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # that a file may have

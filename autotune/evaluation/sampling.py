@@ -9,16 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from autotune.devices.base import Indices
 from autotune.evaluation.work_item import Array
 
 # A change of these changes samples, so raise the version in `kept_results`, too.
 MAX_WHOLE = 2**14  # elements; smaller outputs are compared in full
 _SAMPLE = 1024  # elements of larger ones
 _ENDS = 32  # of these at either end
-
-Indices = NDArray[np.int64]
 
 
 def takes_indices(reference: Callable[..., Any]) -> bool:
