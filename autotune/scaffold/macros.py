@@ -128,9 +128,9 @@ def find_macros(
 def _listed_values(default: str, comment: str) -> tuple[int, ...]:
     """The values that a comment lists, if the default is one of them: `(1, 2, 4, 8)`."""
     for found in _LIST.findall(comment):
-        values = tuple(map(int, re.findall(r"\d+", found)))
-        if int(default) in values:
-            return tuple(dict.fromkeys(values))
+        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", found))))
+        if int(default) in values and len(values) > 1:
+            return values
     return ()
 
 

@@ -12,7 +12,7 @@ from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 
-_BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
+_BLOCKS = re.compile(r"ceil_div\((\w+), ((?:[^()]|\([^()]*\))*)\)")
 _CHECK = re.compile(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b")
 _LARGEST_BLOCK = 1024  # threads
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
@@ -65,7 +65,7 @@ def _largest_tiles(
     """What the largest block of each size covers, over the configurations that a device can launch."""
     found: dict[str, int] = {}
     threads = [parse(part) for part in block]
-    for match in filter(None, map(_BLOCKS.fullmatch, grid)):
+    for match in filter(None, map(_BLOCKS.search, grid)):
         tile = parse(match[2])
         read = {name for part in (tile, *threads) for name in part.names} & values.keys()
         for chosen in product(*(values[name] for name in read)):

@@ -54,6 +54,7 @@ def test_values_are_those_of_a_comment_or_reach_twice_the_default_and_are_marked
         ("/* 6|12 */", (6, 12)),
         ("// of 1, 2 rows", (3, 6, 12)),  # without the default: they are no values of it
         ("// see pages 6, 7.5", (3, 6, 12)),
+        ("// 6 or 6", (3, 6, 12)),
     ],
 )
 def test_a_comment_lists_values_if_the_default_is_among_them(comment, expected):
@@ -133,3 +134,10 @@ def test_defaults_of_the_launching_template_are_those_of_the_kernel():
     made = scaffold("k.cuh", "k", TEMPLATE, "", host=TEMPLATE)
     assert made.kernel.entry == "rows_of<DTYPE, BLOCK, ROWS>"
     assert {item.name: item.default for item in made.guess.parameters} == {"BLOCK": 256, "ROWS": 4}
+
+
+def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
+    host = "void run() { scale<<<std::min((n + threads - 1) / threads, 4), threads>>>(d_x, n); }"
+    made = scaffold("kernel.cu", "kernel", STRIDED, "", host=host).guess
+    assert made.grid == ("min(ceil_div(count, BLOCK_SIZE), 4)",)
+    assert made.verify_sizes == ((1,), (1023,), (1024,), (1025,))
