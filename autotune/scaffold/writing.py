@@ -165,7 +165,7 @@ def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
     lines = [
         "launch:",
         f"  - entry: {entry}",
-        f"    grid: [{grid}]  # blocks: is every element covered?",
+        f"    grid: [{grid}]  # blocks: is every element covered, and once?",
         f"    block: [{', '.join(guess.block)}]  # threads",
         f"    arguments: [{names}]",
     ]
