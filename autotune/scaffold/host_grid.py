@@ -38,7 +38,8 @@ def host_grid(
     names = {here: there for here, there in zip(launch.arguments, parameters, strict=False) if there in known}
     pairs = zip(launch.block, block, strict=False)
     names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
-    names |= {name: name for name in known if name not in launch.variables}
+    own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
+    names |= {name: name for name in known if name not in own}
     reader = _Reader(launch.code, names, block, {**constants, **launch.variables})
     try:
         return tuple(ast.unparse(reader.read(reader.tree(extent), _DEPTH)) for extent in launch.grid)

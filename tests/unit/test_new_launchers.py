@@ -136,6 +136,12 @@ def test_defaults_of_the_launching_template_are_those_of_the_kernel():
     assert {item.name: item.default for item in made.guess.parameters} == {"BLOCK": 256, "ROWS": 4}
 
 
+def test_template_arguments_in_the_grid_of_a_launching_template_are_parameters():
+    host = TEMPLATE.replace("<<<n,", "<<<(n - 1) / (BLOCK * ROWS) + 1,")
+    made = scaffold("k.cuh", "k", TEMPLATE, "", host=host)
+    assert made.guess.grid == ("(n - 1) // (BLOCK * ROWS) + 1",)
+
+
 def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
     host = "void run() { scale<<<std::min((n + threads - 1) / threads, 4), threads>>>(d_x, n); }"
     made = scaffold("kernel.cu", "kernel", STRIDED, "", host=host).guess
