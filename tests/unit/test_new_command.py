@@ -1,10 +1,14 @@
 """`autotune new`, as a user runs it: the files can be searched, and nothing is overwritten."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from autotune.cli.new import _has_nvrtc
+from autotune.cli.new import _has_nvrtc, findings
+from autotune.scaffold import scaffold
+from autotune.space import constraint_report
+from autotune.tuning.task import Target, count_space
 
 PORTABLE = """\
 #include "portable.h"
@@ -83,15 +87,15 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text,
 
 def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    one = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N; }\n"
-    (folder.path / "zero.cu").write_text(one)
-    (folder.path / "two.cu").write_text(one + one.replace("zero", "other"))
+    text = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N; }\n"
+    (folder.path / "zero.cu").write_text(text)
     done = folder.run("new", "zero.cu")
     assert done.stdout.splitlines()[0] == "zero: dialect cuda"
     assert ("good  the default compiles for sm_90" in done.stdout) is _has_nvrtc()
-    assert folder.run("new", "two.cu").stdout.startswith("zero, other: dialect cuda; the space is for zero\n")
-    found = json.loads(folder.run("space", "zero.yaml", "--device", "sm_90", "--json").stdout)
-    assert "idle_constraint" not in [one["kind"] for one in found["findings"]]
+    space, _ = count_space(Target(folder.path / "zero.yaml", "sm_90"))
+    assert not constraint_report(space)
+    two = scaffold("two.cu", "two", text + text.replace("zero", "other"), "")
+    assert findings(two, Path(), Path()).startswith("zero, other: dialect cuda; the space is for zero\n")
 
 
 def test_a_default_that_fails_is_told(folder):
