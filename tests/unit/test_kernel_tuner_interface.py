@@ -21,6 +21,7 @@ from autotune.kernel_tuner.interface import _options
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import read_parameters, read_restrictions
 from autotune.kernel_tuner.request import read_request
+from autotune.tuning import stored_checks
 
 SIZE = 1000
 ADD = """
@@ -32,8 +33,10 @@ __kernel void vector_add(__global float *c, __global const float *a, __global co
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path, monkeypatch):
+def in_a_folder_of_its_own_without_a_host_compiler(tmp_path, monkeypatch):
+    """g++'s sanitizers take most of the time of such small searches, and have tests of their own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(stored_checks, "find_host_sanitizer", lambda: None)
 
 
 def arguments():
