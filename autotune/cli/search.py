@@ -188,18 +188,21 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.cluster import open_each_model
     from autotune.tuning.each_model import search_each_model
 
+    def show(result: Result) -> None:
+        if not parsed.json:
+            emit(wrapped(result_text(result)) + "\n")
+
     with (
         opt.progress(parsed) as progress,
         open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters,
     ):
-        results, failures = search_each_model(opt.target(parsed), options, progress, clusters)
+        results, failures = search_each_model(opt.target(parsed), options, progress, clusters, show)
     if parsed.json:
         emit([result_json(result) for result in results])
     elif results:
         from autotune.analysis.compare import compare, select
         from autotune.serving.device_records import device_records
 
-        emit(wrapped("\n\n".join(map(result_text, results)) + "\n"))
         task = results[0].task
         found = device_records(task.spec.kernel, results[0].cache_file.parents[1])
         selected = select(found, task.space.problem.sizes, task.space.problem.dtype)

@@ -120,8 +120,8 @@ class CompilerPool:
         with self._lock:
             if self._closing:
                 return child
+            fresh = self._start()  # if that fails, the next compilation tries again
             self._children.remove(child)
-            fresh = self._start()
             self._children.add(fresh)
             return fresh
 

@@ -28,6 +28,7 @@ MAX_ITEMS = 100
 MIN_UNDER_WAY = 8
 _PATIENCE_S = 5.0  # without an event, before the fleet is checked
 _SMOOTHING = 0.3
+_Task = list[tuple[Running, WorkItem]]
 _MEASURING = Stage("measuring on several devices")
 
 
@@ -41,8 +42,8 @@ class ParallelEvaluator(Evaluator):
         self._waiting: deque[Config] = deque()  # to be compiled
         self._compiling: dict[Future[Compilation], Ready] = {}
         self._compiled: deque[Ready] = deque()  # to be run
-        self._outgoing: list[tuple[Running, WorkItem]] = []  # the next task
-        self._running: dict[distributed.Future, list[Running]] = {}
+        self._outgoing: _Task = []  # the next one
+        self._running: dict[distributed.Future, _Task] = {}
         self._twins: dict[RunKey, list[Ready]] = {}  # of what runs: the same binary and launches
         self._cost_s = MIN_TASK_S  # of a work item, on average
         self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
@@ -92,7 +93,7 @@ class ParallelEvaluator(Evaluator):
         """Keep compilers and devices busy, and record what has ended."""
         try:
             self._step(limit_s)
-        finally:
+        finally:  # what has ended is written whatever happens; that it cannot be is the worse news
             self._report()
 
     def _step(self, limit_s: float | None) -> None:
@@ -135,10 +136,13 @@ class ParallelEvaluator(Evaluator):
             self._submit(ready, ready.compilation.result())
         task, self._outgoing = self._outgoing, []
         if task:
-            future = self._fleet.submit([item for _, item in task], self._item_timeout_s)
-            self._running[future] = [running for running, _ in task]
-            future.add_done_callback(self._events.put)
-            self._on_stage(_MEASURING)
+            self._send(task)
+
+    def _send(self, task: _Task) -> None:
+        future = self._fleet.submit([item for _, item in task], self._item_timeout_s)
+        self._running[future] = task
+        future.add_done_callback(self._events.put)
+        self._on_stage(_MEASURING)
 
     def _run(self, running: Running, item: WorkItem) -> None:
         """Put it into the next task, unless the same binary and launches run already."""
@@ -166,9 +170,11 @@ class ParallelEvaluator(Evaluator):
                 done.append(event)
         for future, results in zip(done, self._fleet.results(done), strict=True):
             task = self._running.pop(future)
-            for running, evaluated in zip(
-                task, results or [Evaluated(LOST, "", 0.0)] * len(task), strict=True
-            ):
+            if results is None and len(task) > 1:
+                for one in task:  # which of them costs its worker will show
+                    self._send([one])
+                continue
+            for (running, _), evaluated in zip(task, results or [Evaluated(LOST, "", 0.0)], strict=True):
                 self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
                 self._compiled.extendleft(self._twins.pop(running.key))
                 self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
@@ -180,6 +186,7 @@ class ParallelEvaluator(Evaluator):
         self._compiled.clear()
         while self._running:
             self._take_events()
+            self._report()
         self._compiled.clear()
         self._under_way.clear()
         raise BudgetSpent

@@ -185,7 +185,7 @@ class Processes:
         task, options = self._task, self._options
         pool = CompilerPool(
             compiler_opener(task.address, task.device, task.spec.compiler),
-            workers=options.workers or _compiler_processes(task.device.kind),
+            workers=options.workers or compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",
@@ -340,7 +340,7 @@ def _sanitizer(task: TuningTask, variables: dict[str, str]) -> Sanitizer | None:
     return Sanitizer(program, task.address, task.spec.reference, variables) if program else None
 
 
-def _compiler_processes(kind: str) -> int:
+def compiler_processes(kind: str) -> int:
     """One per core; with a GPU, two cores are left to the worker and to this process."""
     cores = len(os.sched_getaffinity(0))
     return cores if kind == "cpu" else max(1, cores - 2)

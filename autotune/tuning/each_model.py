@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
-from os import sched_getaffinity
 from threading import Lock
 from typing import overload
 
@@ -19,7 +18,7 @@ from autotune.hardware.names import traits_of
 from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
 from autotune.tuning.cluster import Cluster
-from autotune.tuning.context import Observer
+from autotune.tuning.context import Observer, Unobserved, compiler_processes
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import source_name
@@ -28,7 +27,11 @@ from autotune.tuning.tuner import choose_engine, search, sources_of
 
 
 def search_each_model(
-    target: Target, options: Options, observer: Observer, clusters: Sequence[Cluster]
+    target: Target,
+    options: Options,
+    observer: Observer,
+    clusters: Sequence[Cluster],
+    on_result: Callable[[Result], None],
 ) -> tuple[list[Result], list[str]]:
     """Search for all models; returns the results, and why searches for others failed.
 
@@ -37,42 +40,73 @@ def search_each_model(
         options: How to search; the budget is that of each model.
         observer: Receives the events of all searches.
         clusters: One for each model.
+        on_result: Called when a search has ended.
     """
     failures: list[str] = []
     runs: list[_Run] = []
-    lock = Lock()
+    shared = _SharedObserver(observer)
     for cluster in clusters:
         try:
             task = bind_target(target, observer.stage, (cluster.address, cluster.info))
-            runs.append(_Run(task, cluster, observer, lock, runs))
+            runs.append(_Run(task, cluster, shared, runs))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
-    cores = options.workers or len(sched_getaffinity(0))
-    own = replace(options, workers=max(1, cores // max(1, len(runs))))
+    results: list[Result] = []
+    unexpected: Exception | None = None
     threads = ThreadPoolExecutor(max(1, len(runs)), thread_name_prefix="search")
     try:
-        searches = [threads.submit(run.search, own) for run in runs]
-        results = []
-        for run, one in zip(runs, searches, strict=True):
+        searches = {threads.submit(run.search, _share(options, run.task, len(runs))): run for run in runs}
+        for ended in as_completed(searches):
             try:
-                results.append(one.result())
+                results.append(ended.result())
+                on_result(results[-1])
             except AutotuneError as error:
-                failures.append(f"{run.task.device.name}: {error}")
+                failures.append(f"{searches[ended].task.device.name}: {error}")
+            except Exception as error:  # noqa: BLE001 - the other searches go on to their results
+                unexpected = error
     finally:
+        shared.close()
         threads.shutdown(wait=False)  # interrupted, they end once the cluster is closed
+    if unexpected is not None:
+        raise unexpected
     return results, failures
+
+
+def _share(options: Options, task: TuningTask, searches: int) -> Options:
+    """The options of one of several searches, which share the compilers."""
+    workers = options.workers or compiler_processes(task.device.kind)
+    return replace(options, workers=max(1, workers // searches))
+
+
+class _SharedObserver:
+    """An observer that several threads may call, until it is closed."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer: Observer = observer
+        self._lock = Lock()
+
+    def call(self, tell: Callable[[Observer], None]) -> None:
+        """Pass on one event."""
+        with self._lock:
+            tell(self._observer)
+
+    def close(self) -> None:
+        """Ignore all further events."""
+        with self._lock:
+            self._observer = Unobserved()
 
 
 class _Run:
     """The search for one model, and an observer of it that passes on what concerns the user."""
 
     def __init__(
-        self, task: TuningTask, cluster: Cluster, observer: Observer, lock: Lock, runs: Sequence[_Run]
+        self, task: TuningTask, cluster: Cluster, observer: _SharedObserver, runs: Sequence[_Run]
     ) -> None:
         self.task = task
         self._stage = Stage("starting")
         self._cluster = cluster
-        self._observer, self._lock = observer, lock  # the lock is of the observer and of all times
+        self._observer = observer
+        self._lock = Lock()  # of the times
         self._runs = runs
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf
@@ -94,8 +128,7 @@ class _Run:
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """As `Observer.started`; the observer does not count, because several searches run."""
-        with self._lock:
-            self._observer.started(task, None, journal, note)
+        self._observer.call(lambda observer: observer.started(task, None, journal, note))
 
     def tried(self, trial: Trial) -> None:
         """Keep the result for the other searches."""
@@ -110,8 +143,8 @@ class _Run:
         self._show()
 
     def _show(self) -> None:
-        with self._lock:
-            self._observer.stage(Stage("; ".join(map(str, self._runs))))
+        shown = Stage("; ".join(map(str, self._runs)))
+        self._observer.call(lambda observer: observer.stage(shown))
 
     def __str__(self) -> str:
         best = "" if math.isinf(self._best_ms) else f", best {self._best_ms:.4g} ms"
@@ -119,8 +152,7 @@ class _Run:
 
     def warn(self, text: str) -> None:
         """Say which model a warning is about."""
-        with self._lock:
-            self._observer.warn(f"{self.task.device.name}: {text}")
+        self._observer.call(lambda observer: observer.warn(f"{self.task.device.name}: {text}"))
 
     def last_round(self, count: int) -> None:
         """Show it as a stage."""

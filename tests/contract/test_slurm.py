@@ -72,8 +72,7 @@ def slurm():
             process = subprocess.Popen(
                 [FOUND[program], *arguments], env=os.environ | environment, stdout=log, stderr=log
             )
-            opened.callback(process.wait)
-            opened.callback(process.terminate)
+            opened.callback(stop, process)
             if program == "munged":
                 wait_until(lambda: (folder / "munge.socket").exists(), folder)
         asked = ["sinfo", "--noheader", "--format=%T"]
@@ -87,6 +86,15 @@ def slurm():
             folder,
         )
         yield environment
+
+
+def stop(process):
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_ports(count):

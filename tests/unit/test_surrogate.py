@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.searchers.base import SourceResults, StoppingEstimate
 from autotune.searchers.surrogate import SurrogateSearch, stopping_estimate
+from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
 from autotune.searchers.surrogate.gaussian_process import (
@@ -177,6 +179,21 @@ def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):
     assert best_after(space, SurrogateSearch(), here, 10) > 1.1
     for misled in ([opposite], [alike, opposite]):
         assert best_after(space, SurrogateSearch(misled), here, 60) < 1.05
+
+
+def test_blas_has_one_thread_until_the_last_of_several_searches_has_ended():
+    def threads():
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        at_first = threads()
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        second.__exit__(None, None, None)
+        assert threads() == at_first
 
 
 def test_a_source_that_grows_during_the_search_is_learnt_from(space):

@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from autotune.core.records import Config
 from autotune.searchers.base import Evaluate, SourceResults, stream
 from autotune.searchers.exhaustive import evaluate_rows
+from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
@@ -52,7 +52,7 @@ class SurrogateSearch:
         if len(space) <= DESIGN:
             evaluate_rows(space, rng.permutation(len(space)), evaluate)
             return
-        with threadpool_limits(1, user_api="blas"):  # on matrices this small, threads wait for each other
+        with one_blas_thread():
             run = _Run(space, evaluate, self._sources, self._batch, rng)
             run.search(stop_when_unlikely=self._stop_when_unlikely)
 

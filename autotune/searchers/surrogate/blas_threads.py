@@ -1,0 +1,31 @@
+"""Limits BLAS to one thread while any search models: on matrices this small, threads wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from threadpoolctl import threadpool_limits
+
+_lock = Lock()
+_users = 0  # searches at this time: the limit is of the process, and theirs may overlap
+_limit: threadpool_limits | None = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold the limit; the last of several searches at the same time takes it off."""
+    global _users, _limit
+    with _lock:
+        if not _users:
+            _limit = threadpool_limits(1, user_api="blas")
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users and _limit is not None:
+                _limit.restore_original_limits()
+                _limit = None
