@@ -38,7 +38,7 @@ from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, w
 from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source
 from autotune.scaffold.tiles import is_blocked, rows_of_blocks, size_along, threads_along, tile_of
-from autotune.scaffold.verify_sizes import is_checked, verify_sizes
+from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
 
 _SIZE = re.compile(
     r"n|m|k|[nmk]_?\w|w|h|d|len(gth)?|count|num_?\w*|n_\w+|\w*size|width|height|depth|rows?|col(umn)?s?|dim\w*|"
@@ -104,7 +104,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     reference = reference_body(kernel, roles, names)
     grid = _grid(kernel, source, block, axes, names, parameters)
     values = {parameter.name: parameter.values for parameter in parameters}
-    checks = verify_sizes(names, grid, block, values, checked=is_checked(kernel.body) and not is_roomy)
+    checks = _checks(kernel, names, grid, block, values, is_roomy=is_roomy)
     bounds = _index_bounds(kernel, source, grid, block, names, values)
     shapes = {
         item.name: array_shape(item, kernel, source, names, axes, values, bounds)
@@ -143,6 +143,21 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         shared_bytes=_shared_bytes(kernel, block),
         reference=reference,
     )
+
+
+def _checks(
+    kernel: FoundKernel,
+    names: Sequence[str],
+    grid: Sequence[str],
+    block: Sequence[str],
+    values: Mapping[str, tuple[Value, ...]],
+    *,
+    is_roomy: bool,
+) -> tuple[tuple[int, ...], ...]:
+    """The sizes to verify, as the bounds checks and the loops of a kernel need them."""
+    is_safe = is_checked(kernel.body) and not is_roomy
+    strided = strided_sizes(kernel.body, block)
+    return verify_sizes(names, grid, block, values, checked=is_safe, strided=strided)
 
 
 def _parameters(

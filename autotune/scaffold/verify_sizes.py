@@ -1,9 +1,12 @@
-"""Choose the sizes to verify: 1, then those around the largest tiles, where a bounds check fails first."""
+"""Choose the sizes to verify: 1, then those around the largest tiles, where a bounds check fails first.
+
+A size that a block strides over, as in a sum, is once so large that the largest block takes several steps.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
@@ -14,6 +17,10 @@ from autotune.errors import ExpressionError
 
 _BLOCKS = re.compile(r"ceil_div\((\w+), ((?:[^()]|\([^()]*\))*)\)")
 _CHECK = re.compile(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b")
+_STRIDED = re.compile(
+    r"\bfor\s*\([^;]*\b(?:threadIdx|THREAD_INDEX|get_local_id)\b[^;]*;\s*\w+\s*<\s*(\w+)\s*;"
+    r"\s*\w+\s*\+=\s*(\w+(?:\.x)?)\s*\)"
+)
 _LARGEST_BLOCK = 1024  # threads
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
@@ -23,6 +30,11 @@ def is_checked(body: str) -> bool:
     return _CHECK.search(body) is not None
 
 
+def strided_sizes(body: str, block: Sequence[str]) -> frozenset[str]:
+    """What the loops of a kernel end at whose threads step by a block."""
+    return frozenset(end for end, step in _STRIDED.findall(body) if step in (*block, "blockDim.x"))
+
+
 def verify_sizes(
     names: Sequence[str],
     grid: Sequence[str],
@@ -30,6 +42,7 @@ def verify_sizes(
     values: Mapping[str, tuple[Value, ...]],
     *,
     checked: bool,
+    strided: Collection[str] = (),
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
@@ -39,13 +52,19 @@ def verify_sizes(
         block: Threads along each axis.
         values: The values of each parameter.
         checked: Whether the kernel checks bounds; if not, only extents that fill all blocks are chosen.
+        strided: The sizes that a block strides over.
     """
     tiles = _largest_tiles(grid, block, values)
     if not checked:
         return (_differing([tiles.get(name, _WHOLE_TILE) for name in names], [0] * len(names)),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
-    return (1,) * len(names), *(_differing(chosen, each) for each in edges)
+    several = tuple(
+        2 * _LARGEST_BLOCK + 1 if name in strided else extent
+        for name, extent in zip(names, _differing(chosen, edges[-1]), strict=True)
+    )
+    around = [_differing(chosen, each) for each in edges]
+    return (1,) * len(names), *around, *([several] if several not in around else [])
 
 
 def _differing(tiles: Sequence[int], edges: Sequence[int]) -> tuple[int, ...]:
