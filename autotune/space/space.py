@@ -145,8 +145,14 @@ class Space:
             positions[_typed(config[name])]
             for name, positions in zip(self._names, self._positions, strict=True)
         ]
-        steps = np.abs(self.rows.astype(np.int64) - wanted)
-        return self.config(int(np.lexsort((steps.sum(axis=1), np.count_nonzero(steps, axis=1)))[0]))
+        farthest = sum(len(parameter.values) for parameter in self.parameters)
+        found = []
+        for start in range(0, len(self.rows), _ROWS_PER_BATCH):  # wide copies of all rows take gigabytes
+            steps = np.abs(self.rows[start : start + _ROWS_PER_BATCH].astype(np.int64) - wanted)
+            distances = farthest * np.count_nonzero(steps, axis=1) + steps.sum(axis=1)
+            row = int(distances.argmin())
+            found.append((int(distances[row]), start + row))
+        return self.config(min(found)[1])
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
         """The reasons why a configuration is invalid, one sentence each; none for a valid one.
