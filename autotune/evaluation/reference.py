@@ -8,7 +8,7 @@ import inspect
 import math
 import textwrap
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -175,22 +175,31 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
 
 def place(function: Callable[..., Any]) -> str:
     """Where a function is defined: `FILE:LINE`, or its name where it has no source."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     return getattr(function, "__qualname__", repr(function)) if code is None else _line(code)
 
 
 def _returning(function: Callable[..., Any]) -> str:
     """Where a function returns, `FILE:LINE`, with its only return statement; else as `place` has it."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     try:
         lines, first = inspect.getsourcelines(function)
-        nodes = ast.walk(ast.parse(textwrap.dedent("".join(lines))))
+        defined, *_ = ast.parse(textwrap.dedent("".join(lines))).body
     except (OSError, TypeError, SyntaxError):
         return place(function)
-    found = [node.lineno - 1 for node in nodes if isinstance(node, ast.Return)]
+    found = [node.lineno - 1 for node in _returns(defined)]
     if code is None or len(found) != 1:
         return place(function)
     return f"{code.co_filename}:{first + found[0]}: `{lines[found[0]].strip()}`"
+
+
+def _returns(node: ast.AST) -> Iterator[ast.Return]:
+    """The return statements of a function, without those of functions inside it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return):
+            yield child
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _returns(child)
 
 
 def _line(code: Any) -> str:

@@ -1,5 +1,7 @@
 """What is wrong with a reference file is said in one line: file, line, what was expected, what to do."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,10 @@ CASES = {
     ),
     "and what to do": ('inputs["x"][0] = 1', "inputs are read-only: change a copy"),
     "no return": ('y = inputs["x"]', ":4: reference() returned None, as a function without `return` does; "),
+    "no return but a helper's": (
+        "def double(x):\n        return 2 * x\n\n    double(1)",
+        ":4: reference() returned None",
+    ),
     "what to return": ('y = inputs["x"]', 'end it with `return {"y": ...}`, a dict of arrays'),
     "no dict": ('return inputs["x"]', "`: reference() returned ndarray; end it with `return {"),
     "where it returns": ('return inputs["x"]', ':5: `return inputs["x"]`: reference() returned'),
@@ -89,6 +95,18 @@ def test_a_file_without_a_usable_reference_is_told(tmp_path, text, words):
     with pytest.raises(BrokenReference) as error:
         run()
     assert str(error.value).startswith(f"{path}{words}")
+
+
+def wrapped(function):
+    return functools.wraps(function)(lambda *given: function(*given))
+
+
+def test_a_decorated_reference_is_told_with_its_own_file_and_line(tmp_path):
+    text = f"from {__name__} import wrapped\n\n\n@wrapped\ndef reference(inputs, sizes):\n    return 1\n"
+    path, run = _run(tmp_path, text)
+    with pytest.raises(BrokenReference) as error:
+        run()
+    assert str(error.value).startswith(f"{path}:6: `return 1`: reference() returned int")
 
 
 def test_flat_results_and_numbers_stand_for_arrays_of_as_many_elements(tmp_path):
