@@ -36,12 +36,17 @@ _NOT_ENTRIES = ("__local", "local", "image2d_t", "sampler_t")
 
 @dataclass(frozen=True)
 class _Parameter:
-    """One parameter of a kernel; `kind` is its type without qualifiers."""
+    """One parameter of a kernel.
+
+    `kind` is its type without qualifiers. `bound` says what the entry gives for a type of the template, such
+    as ` with T = float`.
+    """
 
     name: str
     text: str
     kind: str
     is_pointer: bool
+    bound: str = ""
 
 
 def mismatches(space: Space, code: str) -> Iterator[tuple[str, str, str]]:
@@ -149,8 +154,8 @@ def _wrong_types(
             names = [one.name for one in space.spec.arguments]
             mend = f"; write dtype: {known}" if is_alike else ""
             return f"arguments[{names.index(argument.name)}].dtype", (
-                f"parameter {number} of {entry} is `{parameter.text}` in the source, but the launch plan "
-                f"passes {wrong}{mend}"
+                f"parameter {number} of {entry} is `{parameter.text}`{parameter.bound} in the source, "
+                f"but the launch plan passes {wrong}{mend}"
             )
     return None
 
@@ -264,9 +269,10 @@ def _parameter(text: str, bound: Mapping[str, str]) -> _Parameter | None:
     words = [word for word in _WORD.findall(outer) if word not in _QUALIFIERS]
     if len(words) < 2 or any(letter in outer for letter in "()<>&.") or set(words) & {*_NOT_ENTRIES}:
         return None
-    kind = " ".join(words[:-1])
-    kind = bound.get(kind, kind) if outer == declared else ""  # a class template is of no known type
-    return _Parameter(words[-1], text, kind, "*" in outer or "[" in outer)
+    written = " ".join(words[:-1])
+    kind = bound.get(written, written) if outer == declared else ""  # a class template is of no known type
+    given = f" with {written} = {kind}" if kind not in ("", written) else ""
+    return _Parameter(words[-1], text, kind, "*" in outer or "[" in outer, given)
 
 
 def _python_definitions(code: str, entry: str) -> list[list[_Parameter]]:

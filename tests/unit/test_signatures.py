@@ -69,6 +69,10 @@ IN_CPP = {  # the source, and what is said about it; None if it fits
     "another order": (TEMPLATE.format("T *partial, const T *x, int n"), "write [partial, x, n]"),
     "a wider number": (TEMPLATE.format("T *x, T *partial, std::size_t n"), "write dtype: uint64"),
     "the type of the template": (TEMPLATE.format("T *x, T *partial, T n"), "passes the number n of int32"),
+    "its argument": (
+        TEMPLATE.format("T *x, T *partial, T n"),
+        "3 of reduce is `T n` with T = DTYPE in the source",
+    ),
     "a number for an array": (TEMPLATE.format("T *x, T *partial, array<T, N> *n"), "the number n of int32"),
 }
 
