@@ -13,6 +13,7 @@ from autotune.core.text import hint
 from autotune.errors import ExpressionError
 from autotune.space.yaml_document import Element
 
+_ANY_VALID = "values that satisfy the constraints"
 _MAX_TRIED = 10_000  # combinations, for the values that a message offers
 
 
@@ -50,15 +51,15 @@ def read_config(
         values[name] = value
     if missing := [name for name in domains if name not in values]:
         whole = completed(values, parameters, constraints)
-        first = ", ".join(f"{name}: {whole[name]}" for name in missing)
-        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}; add {first}")
+        added = ", ".join(f"{name}: {whole[name]}" for name in missing) if whole else _ANY_VALID
+        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}; add {added}")
     return Config({name: values[name] for name in domains})
 
 
 def completed(
     values: Mapping[str, Value], parameters: Iterable[Parameter], constraints: Iterable[str]
-) -> dict[str, Value]:
-    """Values for all parameters; they satisfy the constraints that read parameters only, if any do."""
+) -> dict[str, Value] | None:
+    """Values for all parameters that satisfy the constraints on parameters alone; None if none are found."""
     domains = {item.name: (values[item.name],) if item.name in values else item.values for item in parameters}
     rules = []
     for text in constraints:
@@ -66,8 +67,7 @@ def completed(
             rules.append(parse(text))
     rules = [rule for rule in rules if rule.names <= {*domains}]
     choices = (dict(zip(domains, choice, strict=True)) for choice in product(*domains.values()))
-    first = {name: domain[0] for name, domain in domains.items()}
-    return next((one for one in islice(choices, _MAX_TRIED) if all(rule.holds(one) for rule in rules)), first)
+    return next((one for one in islice(choices, _MAX_TRIED) if all(rule.holds(one) for rule in rules)), None)
 
 
 def read_landmarks(

@@ -201,7 +201,8 @@ def _examples(root: Element) -> dict[str, str]:
         if "parameters" in entries and "default" not in entries:
             constraints = entries["constraints"].items() if "constraints" in entries else []
             rules = (str(constraint.value()) for constraint in constraints)
-            whole = completed({}, read_parameters(entries["parameters"], ()), rules)
+            parameters = read_parameters(entries["parameters"], ())
+            whole = completed({}, parameters, rules) or {parameter.name: "..." for parameter in parameters}
             values = ", ".join(f"{name}: {value}" for name, value in whole.items())
     return {**_EXAMPLES, "default": f"{{{values}}}"}
 

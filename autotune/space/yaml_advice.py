@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 import yaml
 
 from autotune.core.expression_ops import FUNCTIONS
+from autotune.core.expressions import parse
 from autotune.core.records import Value
 from autotune.core.text import count_text, hint, nearest
+from autotune.errors import ExpressionError
 
 _MAX_SHOWN = 40  # letters of a value that a message repeats
 # What other languages write, and what it is here; found outside quotes.
@@ -59,23 +61,23 @@ def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Val
 
 
 def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
-    """What to write for a call of what is no function of expressions, as the end of a message."""
+    """What to write for calls of what is no function of expressions, as the end of a message."""
     try:
         for node in ast.walk(ast.parse(text, mode="eval")):
-            if advice := _instead_of(node, text, values):
+            if advice := _instead_of(node, values):
                 return advice
+        if (mended := _with_own_calls(text)) != text:
+            return f"; write {_in_quotes(parse(mended).text)}"
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
+        return ""
+    except ExpressionError:  # of another call that expressions lack
         return ""
     return ""
 
 
-def _instead_of(node: ast.AST, text: str, values: Mapping[str, Sequence[Value]]) -> str:
-    """What to write for one node that calls such a function, as the end of a message; empty for any other."""
+def _instead_of(node: ast.AST, values: Mapping[str, Sequence[Value]]) -> str:
+    """What to write for a call of an unknown function, as the end of a message; empty for any other node."""
     match node:
-        case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
-            return _with_call(text, node, "ceil_div", (above, below))
-        case ast.Call(ast.Attribute(ast.Name(), name)) if name in FUNCTIONS:
-            return _with_call(text, node, name, node.args)
         case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
             is_misspelt = not hasattr(builtins, name)  # `int` is not meant to be `min`
             if is_misspelt and (near := nearest(name, FUNCTIONS)):
@@ -90,10 +92,19 @@ def _instead_of(node: ast.AST, text: str, values: Mapping[str, Sequence[Value]])
     return ""
 
 
-def _with_call(text: str, node: ast.AST, name: str, arguments: Sequence[ast.expr]) -> str:
-    """The whole expression with another call for one of its nodes, as the end of a message."""
-    call = f"{name}({', '.join(map(ast.unparse, arguments))})"
-    return f"; write {_in_quotes(text.replace(ast.get_source_segment(text, node) or text, call))}"
+def _with_own_calls(text: str) -> str:
+    """An expression with the functions of expressions for those of modules, such as math.ceil."""
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
+                name, arguments = "ceil_div", [above, below]
+            case ast.Call(ast.Attribute(ast.Name(), name), arguments) if name in FUNCTIONS:
+                pass
+            case _:
+                continue
+        call = f"{name}({', '.join(map(ast.unparse, arguments))})"
+        return _with_own_calls(text.replace(ast.get_source_segment(text, node) or text, call))
+    return text
 
 
 def colon_advice(texts: Sequence[object]) -> str:
@@ -159,14 +170,19 @@ def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int
 
 def _closed(text: str, opened: str) -> str:
     """A line whose only open bracket is closed at its end; empty if it has none, or several."""
-    entry = re.sub(r"\s+#.*", "", text.strip()).rstrip(",")
+    entry = _without_comment(text).rstrip(",")
     closing = {"[": "]", "{": "}"}[opened]
     return entry + closing if entry.count(opened) == entry.count(closing) + 1 else ""
 
 
+def _without_comment(text: str) -> str:
+    """A line without its indentation and its comment; a # in quotes begins none."""
+    return re.sub(rf"({_QUOTED.pattern})|\s+#.*", r"\1", text.strip())
+
+
 def _quoted_value(text: str) -> str:
     """A line's entry with its whole value in quotes."""
-    entry = re.sub(r"\s+#.*", "", text.strip())
+    entry = _without_comment(text)
     begin, value = re.fullmatch(r"((?:- +)?(?:\w+: +)?)(.*)", entry).groups()  # type: ignore[union-attr]
     return f"{begin}{_in_quotes(value)}"
 

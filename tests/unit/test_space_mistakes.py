@@ -6,6 +6,7 @@ from autotune.errors import InputError, SpaceError
 from autotune.space import load_space
 from tests.space_example import YAML, write_space
 
+DEFAULT = "default: {ALGORITHM: tree, BLOCK_SIZE: 64, VECTOR: 1, UNROLL: false}\n"
 BAD_EDITS = [
     # structure
     ("schema: 1\n", "", "reduce.yaml:1: missing key: schema"),
@@ -146,6 +147,8 @@ BAD_EDITS = [
         "[tree, warp-shuffle]",
         "11: parameters.ALGORITHM[1]: expected a name of letters, digits",
     ),
+    ("[tree, shuffle]", '["tree #1", 3 # none', '; write `ALGORITHM: ["tree #1", 3]`'),
+    ("[tree, shuffle]", '"tree #1" 3', """; write `ALGORITHM: '"tree #1" 3'`"""),
     ("[tree, shuffle]", "[tree, Tree]", "ALGORITHM[1]: the macro ALGORITHM_TREE would be defined twice"),
     ("  VECTOR: [1, 2]", "  ALGORITHM_TREE: [1]", "the macro ALGORITHM_TREE would be defined twice"),
     ("  VECTOR: [1, 2]", "  DTYPE_INT32: [1]", "13: parameters.DTYPE_INT32: the macro DTYPE_INT32 would be"),
@@ -264,6 +267,11 @@ BAD_EDITS = [
         "grid: [1, 1, 1, 1]",
         "32: launch[0].grid: expected at most three dimensions, found 4",
     ),
+    (
+        "grid: [BLOCKS]",
+        'grid: ["math.ceil(n / 2) * math.ceil(math.floor(n / 4) / 3)"]',
+        '; write "ceil_div(n, 2) * ceil_div(floor(n / 4), 3)"',
+    ),
     ("grid: [BLOCKS]", "grid: [int(n)]", "; expressions know no int"),
     ("grid: [BLOCKS]", "grid: [ceil_div(n, 2)]", 'in quotes: write "ceil_div(n, 2)"'),
     (
@@ -316,6 +324,33 @@ def test_a_file_that_is_not_a_space_is_reported_in_one_line(tmp_path, content, m
 def test_a_path_that_cannot_be_read_is_refused(tmp_path, name, reason):
     with pytest.raises(InputError, match=f"cannot be read: {reason}"):
         load_space(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "BLOCK_SIZE: 64, VECTOR: 1",
+            "VECTOR: 1",
+            "missing: BLOCK_SIZE; add values that satisfy the constraints",
+        ),
+        (DEFAULT, "", "default: {ALGORITHM: ..., BLOCK_SIZE: ..., VECTOR: ..., UNROLL: ...}"),
+    ],
+)
+def test_values_that_no_constraint_allows_are_not_offered(tmp_path, old, new, message):
+    text = YAML.replace("constraints:\n", "constraints:\n  - BLOCK_SIZE % VECTOR == 1\n", 1)
+    with pytest.raises(SpaceError) as caught:
+        load_space(write_space(tmp_path, text.replace(old, new, 1)))
+    assert message in str(caught.value)
+
+
+def test_a_mend_that_leaves_an_unknown_function_is_not_offered(tmp_path):
+    path = write_space(
+        tmp_path, YAML.replace("grid: [BLOCKS]", "grid: [math.ceil(n / 2) * math.isqrt(n)]", 1)
+    )
+    with pytest.raises(SpaceError, match="only these may be called") as caught:
+        load_space(path)
+    assert "; write " not in str(caught.value)
 
 
 def test_a_long_expression_with_an_unknown_function_is_a_mistake_like_any_other(tmp_path):
