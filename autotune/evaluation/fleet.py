@@ -9,7 +9,7 @@ import itertools
 import pickle
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -219,4 +219,5 @@ def open_fleet(client: distributed.Client, setting: HostSetting) -> Iterator[Fle
         yield Fleet(client, setting)
     finally:
         if client.status == "running":
-            client.unregister_worker_plugin(setting.name)
+            with suppress(ValueError, OSError):  # a scheduler that was started again does not know the search
+                client.unregister_worker_plugin(setting.name)

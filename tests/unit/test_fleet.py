@@ -1,9 +1,11 @@
 """One search with several devices: who measures what, and what the journal says of it."""
 
 import json
+from functools import partial
 
 import pytest
 
+from autotune.devices import Address
 from autotune.errors import SetupError
 from autotune.evaluation.journal import read_trials
 from autotune.tuning import task
@@ -81,3 +83,21 @@ def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", "--json")
     assert json.loads(done.stdout)["config"] == {"A": 5, "B": 0}
     assert "fake:1 disagrees with" in done.stderr and "there the best takes 3 ms" in done.stderr
+
+
+def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
+    import distributed
+
+    from autotune.evaluation.device_host import HostSetting
+    from autotune.evaluation.fleet import open_fleet
+
+    reference = folder.path / "reference.py"
+    setting = HostSetting("s", "r", partial(list, [Address("fake", 0)]), reference, (), {str(reference): b""})
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(n_workers=1, **options) as cluster,
+        distributed.Client(cluster) as client,
+        open_fleet(client, setting) as fleet,
+    ):
+        assert len(fleet.devices) == 1
+        client.unregister_worker_plugin(setting.name)  # as if it had been started again
