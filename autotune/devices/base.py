@@ -40,15 +40,15 @@ Arguments = Mapping[str, Buffer | np.generic | LocalMemory]  # of a launch, by n
 
 
 @dataclass(frozen=True)
-class HostedRun:
-    """Launches whose inputs come from the host and whose results go back there, in order, on one stream.
+class PipelinedRun:
+    """Copies to the device, launches, and copies to the host, one after the other on one stream.
 
     Attributes:
-        launches: What runs; the streams of the steps do not count.
-        arguments: Of the launches, by name.
-        inputs: Buffers, and what is copied to them first.
-        results: Buffers, and the host memory that they are copied to last.
-        stream: Runs of different numbers may overlap.
+        launches: The steps to run, all on this run's stream.
+        arguments: The arguments of the launches, by name.
+        inputs: Pairs of a buffer and the host memory that is copied to it before the launches.
+        results: Pairs of a buffer and the host memory that it is copied to after the launches.
+        stream: The number of the stream, from 1; runs on different streams may overlap.
     """
 
     launches: Sequence[Launch]
@@ -65,7 +65,7 @@ class HostComparisonMixin:
     write: Callable[[Buffer, Bytes], None]
     run: Callable[..., float]
 
-    def run_hosted(self, program: Program, runs: Sequence[HostedRun]) -> float:
+    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
         """Take turns: there is one queue."""
         began = time.perf_counter()
         for one in runs:
@@ -194,10 +194,14 @@ class Device(Protocol):
         """
         ...
 
-    def run_hosted(self, program: Program, runs: Sequence[HostedRun]) -> float:
+    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
         """Run launches with their copies from and to the host; return the time of all in ms.
 
         Copies overlap with other streams' work where the host's memory is pinned and the device can.
+
+        Args:
+            program: A loaded binary, for all runs.
+            runs: What to queue, in this order.
         """
         ...
 

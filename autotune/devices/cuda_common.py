@@ -20,7 +20,7 @@ from autotune.devices.array_compare import (
     difference_of,
     special_bits,
 )
-from autotune.devices.base import Arguments, Buffer, Bytes, HostedRun, Indices, Program, host_difference
+from autotune.devices.base import Arguments, Buffer, Bytes, Indices, PipelinedRun, Program, host_difference
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
@@ -110,7 +110,7 @@ class CudaDeviceBase(CudaMemory):
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None
 
-    def run_hosted(self, program: Program, runs: Sequence[HostedRun]) -> float:
+    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
         """Queue everything, each run on its stream; time it between two events of the device's stream."""
         streams = SideStreams(self.stream)
         try:

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from autotune.core.trials import Binary, Failure, Status
-from autotune.devices.base import HostedRun
+from autotune.devices.base import PipelinedRun
 from autotune.errors import LaunchError
 from autotune.evaluation.buffers import PAGE_BYTES, GuardedBuffer, ProblemBuffers
 from autotune.evaluation.device_process import DeviceState
@@ -28,8 +28,8 @@ def pieces_ms(
 ) -> float | Failure:
     """Time `count` calls of a problem, each with pinned host memory of its own, in ms: the best of three.
 
-    Calls of different streams, each with device memory of its own, may overlap. What the last call of a
-    stream computes is checked.
+    Calls of different streams, each with device memory of its own, may overlap. What the last call of each
+    stream computes and copies to the host is checked.
 
     Args:
         state: The device process.
@@ -39,13 +39,34 @@ def pieces_ms(
         given: The arrays that are copied to the device before the launches.
         back: Those that are copied to the host after them.
     """
-    if any(array.symbol for array in problem.arrays):
-        return Failure(Status.LAUNCH_ERROR, "a variable of the program cannot differ between streams")
-    sets = [ProblemBuffers(state.device, state.data(problem)) for _ in range(min(count, MAX_STREAMS))]
+    for array in problem.arrays:
+        if array.symbol:
+            return Failure(Status.LAUNCH_ERROR, f"{array.symbol}: streams cannot have a variable each")
+        if array.role == "inout" and array.name in problem.used and array.name not in given:
+            return Failure(
+                Status.LAUNCH_ERROR, f"{array.name}: every call changes it, and no call begins with it"
+            )
+    try:
+        return _pieces_ms(state, binary, problem, count, given, back)
+    except LaunchError as error:
+        return Failure(Status.LAUNCH_ERROR, str(error))
+    finally:
+        state.device.forget()
+
+
+def _pieces_ms(
+    state: DeviceState,
+    binary: Binary,
+    problem: ProblemInstance,
+    count: int,
+    given: Collection[str],
+    back: Collection[str],
+) -> float | Failure:
+    device, data = state.device, state.data(problem)
+    sets = [ProblemBuffers(device, data) for _ in range(min(count, MAX_STREAMS))]
     arrays = [buffers.guarded_buffers(problem) for buffers in sets]
     host = np.zeros(count * sum(map(_host_bytes, arrays[0])), np.uint8)  # one array: it is pinned at once
     parts = iter(np.split(host, np.cumsum([_host_bytes(one) for one in arrays[0]] * count)[:-1]))
-    inputs = state.data(problem).inputs
     program = state.program(binary)
     runs = []
     for number in range(count):
@@ -55,9 +76,9 @@ def pieces_ms(
             for one, part in zip(arrays[stream], islice(parts, len(arrays[stream])), strict=True)
         }
         for name in given:
-            copies[name][1][:] = np.ascontiguousarray(inputs[name]).reshape(-1).view(np.uint8)
+            copies[name][1][:] = np.ascontiguousarray(data.inputs[name]).reshape(-1).view(np.uint8)
         runs.append(
-            HostedRun(
+            PipelinedRun(
                 problem.launches,
                 sets[stream].arguments(program, problem),
                 [copies[name] for name in given],
@@ -65,16 +86,14 @@ def pieces_ms(
                 1 + stream,
             )
         )
-    try:
-        with state.device.pinned(host):
-            time_ms = min(state.device.run_hosted(program, runs) for _ in range(_RUNS))
-        if all(one.check(problem, guarded) for one, guarded in zip(sets, arrays, strict=True)):
-            return time_ms
+    with device.pinned(host):
+        time_ms = min(device.run_pipelined(program, runs) for _ in range(_RUNS))
+    if not all(one.check(problem, guarded) for one, guarded in zip(sets, arrays, strict=True)):
         return Failure(Status.WRONG_RESULT, "a piece computes something else than the reference")
-    except LaunchError as error:
-        return Failure(Status.LAUNCH_ERROR, str(error))
-    finally:
-        state.device.forget()
+    for run in runs[-len(sets) :]:
+        if not all(np.array_equal(device.read(buffer, part.size), part) for buffer, part in run.results):
+            return Failure(Status.WRONG_RESULT, "a result on the host is not the one on the device")
+    return time_ms
 
 
 def _host_bytes(guarded: GuardedBuffer) -> int:
