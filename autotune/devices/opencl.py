@@ -69,7 +69,7 @@ class OpenCLCompiler:
         """The binary of a source, and its log."""
         if self._header is not None:
             with suppress(cl.RuntimeError):
-                return self._run(self._header.prepended(source), [*options, f"-D{GUARD}"])
+                return self._run(self._header.prepended(source, options), [*options, f"-D{GUARD}"])
         try:
             return self._run(source, options)
         except cl.RuntimeError as error:
