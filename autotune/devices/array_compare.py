@@ -1,4 +1,4 @@
-"""The rule by which two arrays are equal, in numpy and as a CUDA kernel; and a kernel that gathers elements.
+"""The rule by which two arrays are equal, in numpy and as a CUDA kernel; a kernel that gathers elements.
 
 Elements agree if they are equal or within the tolerance. NaN differs from everything; equal infinities agree.
 """
@@ -106,9 +106,7 @@ def differing(
 def cuda_source(item_bytes: int) -> str:
     """The same rule as a CUDA kernel `compare` for elements of this size.
 
-    A second kernel, `gather`, copies elements of some words each, which are at `places` in an array.
-
-    The parameter `kind` is the type's index in KINDS, `special` is `special_bits` of the type, `gap` is the
+    Its parameter `kind` is the type's index in KINDS, `special` is `special_bits` of the type, `gap` is the
     number of elements to skip after the first `ends`, and `result` is what `difference_of` reads. Elements
     that are equal bit by bit, nearly all, take the short way. Each thread loads four elements at a time, to
     use the memory's full bandwidth.
@@ -118,6 +116,14 @@ def cuda_source(item_bytes: int) -> str:
     return f"typedef {C_TYPES[f'uint{8 * item_bytes}']} Bits;\n" + _CUDA.replace(
         "CASES", "".join(cases)
     ).replace("BFLOAT16", str(KINDS.index("bfloat16")))
+
+
+def gather_source(word_bytes: int) -> str:
+    """A CUDA kernel `gather` that copies the elements at `places` in an array, which have some words each.
+
+    It is apart from the comparison, which every search waits for, and few searches gather.
+    """
+    return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 
 
 def special_bits(dtype: str) -> int:
@@ -195,13 +201,19 @@ extern "C" __global__ void compare(const Bits *actual, const Bits *expected, Cou
         }
     }
 }
+"""
 
-extern "C" __global__ void gather(const Bits *array, const Count *places, Count words, Count count,
-                                  Bits *found)
+
+_GATHER = """
+typedef unsigned long long Count;
+
+extern "C" __global__ void gather(const WORD *array, const Count *places, Count words, Count count,
+                                  WORD *found)
 {
-    const Count stride = (Count)gridDim.x * blockDim.x;
-    for (Count i = (Count)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
-        found[i] = array[places[i / words] * words + i % words];
+    const Count i = (Count)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count)
+        for (Count word = 0; word < words; ++word)
+            found[i * words + word] = array[places[i] * words + word];
 }
 """
 

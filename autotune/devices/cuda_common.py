@@ -18,6 +18,7 @@ from autotune.devices.array_compare import (
     Difference,
     cuda_source,
     difference_of,
+    gather_source,
     special_bits,
 )
 from autotune.devices.base import Arguments, Buffer, Bytes, Indices, PipelinedRun, Program, host_difference
@@ -65,6 +66,7 @@ class CudaDeviceBase(CudaMemory):
         self._graph: DriverGraph | None = None
         self._flush_ratio = 0.0  # 0: not measured yet
         self._comparers: dict[int, Program] = {}
+        self._gatherers: dict[int, Program] = {}
         thread = ThreadPoolExecutor(1)  # compiles while memory is filled
         self._compiling = {
             size: thread.submit(_compiled_comparer, info.architecture, size) for size in (4, 8, 2, 1)
@@ -169,13 +171,12 @@ class CudaDeviceBase(CudaMemory):
         found = self.region(memory, indices.nbytes, size_bytes)
         self.write(memory, indices.view(np.uint8))
         word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
-        words = item_bytes // word_bytes
-        count = indices.size * words
-        values = (buffer, memory, np.uint64(words), np.uint64(count), found)
-        step = Launch("gather", (-(-count // 256), 1, 1), (256, 1, 1), 0, _GATHER_ARGUMENTS)
+        numbers = np.uint64(item_bytes // word_bytes), np.uint64(indices.size)
+        values = (buffer, memory, *numbers, found)
+        step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, _GATHER_ARGUMENTS)
         arguments = dict(zip(_GATHER_ARGUMENTS, values, strict=True))
         try:
-            self._prepared(self._comparer(word_bytes), step, arguments, self.stream)()
+            self._prepared(self._gatherer(word_bytes), step, arguments, self.stream)()
         except DriverError as error:
             raise classified(error) from None
         return self.read(found, size_bytes)
@@ -280,10 +281,17 @@ class CudaDeviceBase(CudaMemory):
         return program, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
 
     def _comparer(self, item_bytes: int) -> Program:
-        """The kernels `compare` and `gather` for elements of this size."""
+        """The kernel `compare` for elements of this size."""
         if item_bytes not in self._comparers:
             self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
         return self._comparers[item_bytes]
+
+    def _gatherer(self, word_bytes: int) -> Program:
+        """The kernel `gather` for words of this size."""
+        if word_bytes not in self._gatherers:
+            compiler = CudaCompiler(self.info.architecture)
+            self._gatherers[word_bytes] = self.load(compiler.compile(gather_source(word_bytes), ()))
+        return self._gatherers[word_bytes]
 
 
 def _passed(value: Buffer | np.generic) -> np.generic | int:
