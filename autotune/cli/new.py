@@ -90,10 +90,9 @@ def _name(path: Path) -> str:
 def _new_files(*files: Path) -> tuple[Path, ...]:
     if taken := [str(file) for file in files if file.exists()]:
         folders = "-r " if any(file.is_dir() for file in files) else ""
-        raise InputError(
-            f"{' and '.join(taken)}: there already, and never overwritten; to start anew: "
-            f"rm {folders}{shlex.join(taken)}"
-        )
+        is_own = any(file.suffix == ".yaml" and file.exists() for file in files)  # the others came with it
+        mend = f"to start anew: rm {folders}{shlex.join(taken)}" if is_own else "move it away first"
+        raise InputError(f"{' and '.join(taken)}: there already, and never overwritten; {mend}")
     return files
 
 

@@ -65,6 +65,7 @@ class _Progress:
                 console=self._console,
                 refresh_per_second=_REFRESHES_PER_S,
                 transient=True,
+                redirect_stdout=sys.stdout.isatty(),  # a file gets what is printed meanwhile
             )
             self._live.start(refresh=True)
         else:

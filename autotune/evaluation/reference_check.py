@@ -17,7 +17,7 @@ from autotune.processes.child import Child
 from autotune.space import Finding, Space
 from autotune.space.arguments import INPUTS
 
-_TIMEOUT_S = 5.0
+_START_TIMEOUT_S, _TIMEOUT_S = 60.0, 5.0
 _ON_DEVICE = re.compile(r"\b(?:cupy|torch|jax|cuda)\b")  # what a reference that needs a device imports
 
 
@@ -40,6 +40,7 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
         return ()
     child = Child(int)
     try:
+        child.call(_start, timeout_s=_START_TIMEOUT_S)
         child.call(_prepare, problem, path, timeout_s=_TIMEOUT_S)
     except ChildRaised as error:
         if error.kind == BrokenReference.__name__:
@@ -66,6 +67,10 @@ def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:
         return maker.problem_instance(space.spec.default, problem)
     except ExpressionError:
         return None
+
+
+def _start(_state: object) -> None:
+    """Do nothing: the imports of this module are done."""
 
 
 def _prepare(_state: object, problem: ProblemInstance, reference: Path) -> None:

@@ -39,7 +39,7 @@ def host_grid(
     pairs = zip(launch.block, block, strict=False)
     names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
     own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
-    names |= {name: name for name in known if name not in own}
+    names = {name: name for name in known if name not in own} | names
     reader = _Reader(launch.code, names, block, {**constants, **launch.variables})
     try:
         return tuple(ast.unparse(reader.read(reader.tree(extent), _DEPTH)) for extent in launch.grid)

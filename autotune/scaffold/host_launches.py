@@ -36,16 +36,28 @@ def host_launches(kernel: str, host: str) -> list[HostLaunch]:
             opening = host.find("(", end)
             arguments = split_arguments(host[opening + 1 : closing(host, opening)]) if opening > 0 else ()
             variables, defaults = _variables(host[: match.start()]), _defaults(host[: match.start()])
-            template = tuple(defaults.get(item, item) for item in split_arguments(match[1] or ""))
+            given = split_arguments(match[1] or "")
+            template = tuple(item if item in variables else defaults.get(item, item) for item in given)
             found.append(HostLaunch(template, grid, block, arguments, variables, host))
     return found
 
 
 def _defaults(before: str) -> dict[str, str]:
-    """The defaults of the last template before a launch, which is that of the function that launches."""
-    lists = re.findall(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*\{", before)
+    """The defaults of the template of the function that launches, in whose body the text ends."""
+    found = re.finditer(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*\{", before)
+    lists = [match[1] for match in found if _is_open(before[match.end() - 1 :])]
     declared = [part.partition("=") for part in split_arguments(lists[-1] if lists else "")]
     return {name.split()[-1]: default.strip() for name, _, default in declared if default.strip()}
+
+
+def _is_open(text: str) -> bool:
+    """Whether the block with which a text begins does not end in it."""
+    depth = 0
+    for bracket in re.findall(r"[{}]", text):
+        depth += 1 if bracket == "{" else -1
+        if depth == 0:
+            return False
+    return True
 
 
 def _extents(block: str, host: str) -> tuple[str, ...]:
@@ -60,6 +72,7 @@ def _extents(block: str, host: str) -> tuple[str, ...]:
 def _variables(before: str) -> dict[str, str]:
     """What each variable was set to last; a variable that is also changed in place has no known value."""
     found = {}
+    before = re.sub(r"\btemplate\s*<[^;{}<>]*>", "", before)
     for part in (part for text in re.split("[;{}]", before) for part in split_arguments(text)):
         if match := re.search(r"(?<![\w.>])(\w+) ?=(?!=) ?([^=]+)$", part):
             found[match[1]] = match[2]

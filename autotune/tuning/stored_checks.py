@@ -206,8 +206,8 @@ def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
 
 
 def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
-    is_possible = _is_c(context) and not context.skips_sanitizer and is_runnable(context.task.source.text)
-    return find_host_sanitizer() if is_possible else None
+    is_asked = _is_c(context) and not context.skips_sanitizer
+    return find_host_sanitizer() if is_asked else None
 
 
 def on_host(
@@ -217,6 +217,8 @@ def on_host(
     host = _host_sanitizer(context)
     if host is None or not instances:
         return {}
+    if not is_runnable(context.task.source.text):
+        return dict.fromkeys(instances, Unchecked("it is in OpenCL C, not in the portable dialect"))
     context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         found = threads.map(lambda one: host.check(one.source, _problems(one)), instances.values())

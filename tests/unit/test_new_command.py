@@ -113,14 +113,18 @@ def test_a_wrong_reference_of_a_new_space_is_noticed(folder):
     assert done.returncode == 1 and "wrong_result: blended[0]" in done.stderr
 
 
-@pytest.mark.parametrize("taken", ["blend.yaml", "blend.py"])
-def test_nothing_is_ever_overwritten(folder, taken):
+@pytest.mark.parametrize(
+    ("taken", "mend"),
+    [("blend.yaml", "to start anew: rm blend.yaml"), ("blend.py", "move it away first")],
+    ids=["a space", "a program of the user's"],
+)
+def test_nothing_is_ever_overwritten(folder, taken, mend):
     (folder.path / "blend.cu").write_text(PORTABLE)
     (folder.path / taken).write_text("mine")
     before = folder.files()
     done = folder.run("new", "blend.cu")
     assert done.returncode == 2 and f"{taken}: there already" in done.stderr
-    assert f"to start anew: rm {taken}\n" in done.stderr
+    assert f"; {mend}\n" in done.stderr
     assert folder.files() == before
 
 

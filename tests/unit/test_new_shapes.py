@@ -5,6 +5,7 @@ import pytest
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.scaffold.extents import inlined
+from autotune.scaffold.host_launches import host_launches
 
 
 def arguments(text, file="kernel.cl"):
@@ -304,3 +305,33 @@ def test_a_function_that_calls_its_namesake_is_left_as_it_is():
         "__device__ float exp(int i) { return exp((float)i); } __device__ int twice(int i) { return 2 * i; }"
     )
     assert inlined("y[twice(twice(i))] = exp(i);", code) == "y[(2 * ((2 * (i))))] = exp(i);"
+
+
+def test_a_launch_that_swaps_names_gives_its_grid_in_those_of_the_kernel():
+    text = """
+    __global__ void scale(float *x, int rows, int columns)
+    {
+        const int i = blockIdx.x * 256 + threadIdx.x;
+        if (i < columns && blockIdx.y < rows) x[blockIdx.y * columns + i] *= 2;
+    }
+    void run(float *x, int rows, int columns)
+    {
+        scale<<<dim3((rows + 255) / 256, columns), 256>>>(x, columns, rows);
+    }
+    """
+    assert 'grid: ["ceil_div(columns, 256)", "rows"]' in scaffold("scale.cu", "scale", text, "").space
+
+
+@pytest.mark.parametrize("before", ["", "template <int BLOCK = 64> int helper() { return BLOCK; }"])
+def test_only_the_launching_template_gives_defaults(before):
+    launches = host_launches(
+        "add",
+        f"""{before}
+        template <typename T, int ITEMS = 4> void run(float *x, int n)
+        {{
+            constexpr int BLOCK = 512;
+            add<BLOCK, ITEMS><<<n / 512, 512>>>(x, n);
+        }}
+        """,
+    )
+    assert [launch.template for launch in launches] == [("BLOCK", "4")]
