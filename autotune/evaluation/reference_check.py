@@ -18,6 +18,7 @@ from autotune.space import Finding, Space
 from autotune.space.arguments import INPUTS
 
 _START_TIMEOUT_S, _TIMEOUT_S = 60.0, 5.0
+_PLACE = re.compile(r"(.*?\.py(?::\d+)?): (.*)", re.DOTALL)  # how the message of a broken reference begins
 _ON_DEVICE = re.compile(r"\b(?:cupy|torch|jax|cuda)\b")  # what a reference that needs a device imports
 
 
@@ -44,7 +45,8 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
         child.call(_prepare, problem, path, timeout_s=_TIMEOUT_S)
     except ChildRaised as error:
         if error.kind == BrokenReference.__name__:
-            place, _, detail = error.message.partition(": ")
+            match = _PLACE.match(error.message)
+            place, detail = match.groups() if match else ("", error.message)
             return (Finding("reference", path.name, detail, place),)
     except ChildFailed:  # too slow, or too large for this machine
         pass

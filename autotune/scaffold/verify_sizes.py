@@ -22,6 +22,7 @@ _STRIDED = re.compile(
     r"\s*\w+\s*\+=\s*(\w+(?:\.x)?)\s*\)"
 )
 _LARGEST_BLOCK = 1024  # threads
+_MAX_ELEMENTS = 2**24  # of an array with all sizes
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
 
@@ -59,12 +60,14 @@ def verify_sizes(
         return (_differing([tiles.get(name, _WHOLE_TILE) for name in names], [0] * len(names)),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
+    counted = set(re.findall(r"\w+", " ".join(grid)))  # with more of these there are more blocks, too
     several = tuple(
-        2 * _LARGEST_BLOCK + 1 if name in strided else extent
+        2 * _LARGEST_BLOCK + 1 if name in strided and name not in counted else extent
         for name, extent in zip(names, _differing(chosen, edges[-1]), strict=True)
     )
     around = [_differing(chosen, each) for each in edges]
-    return (1,) * len(names), *around, *([several] if several not in around else [])
+    is_useful = several not in around and prod(several) <= _MAX_ELEMENTS
+    return (1,) * len(names), *around, *([several] if is_useful else [])
 
 
 def _differing(tiles: Sequence[int], edges: Sequence[int]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
 from typing import overload
@@ -51,25 +51,26 @@ def search_each_model(
             runs.append(_Run(task, cluster, shared, runs))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
-    results: list[Result] = []
+    found: dict[Future[Result], Result] = {}
     unexpected: Exception | None = None
     threads = ThreadPoolExecutor(max(1, len(runs)), thread_name_prefix="search")
     try:
         searches = {threads.submit(run.search, _share(options, run.task, len(runs))): run for run in runs}
         for ended in as_completed(searches):
             try:
-                results.append(ended.result())
-                on_result(results[-1])
+                found[ended] = ended.result()
             except AutotuneError as error:
                 failures.append(f"{searches[ended].task.device.name}: {error}")
             except Exception as error:  # noqa: BLE001 - the other searches go on to their results
-                unexpected = error
+                unexpected = unexpected or error
+            else:
+                on_result(found[ended])
     finally:
         shared.close()
         threads.shutdown(wait=False)  # interrupted, they end once the cluster is closed
     if unexpected is not None:
         raise unexpected
-    return results, failures
+    return [found[ended] for ended in searches if ended in found], failures
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
