@@ -279,6 +279,6 @@ def _start(context: TuningContext, observer: Observer, total: int | None, note: 
 def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
     """Tell the observer what begins, and what looks wrong in the source."""
     task = context.task
-    found = lint_source(task.space, task.source.text)
-    warnings = [f"warning: {finding}" for finding in found]
-    observer.started(task, total, context.journal, "\n".join(filter(None, [*warnings, note])))
+    observer.started(task, total, context.journal, note)
+    for finding in lint_source(task.space, task.source.text):
+        observer.warn(str(finding))
