@@ -44,6 +44,9 @@ class ParallelEvaluator(Evaluator):
         self._compiled: deque[Ready] = deque()  # to be run
         self._outgoing: _Task = []  # the next one
         self._running: dict[distributed.Future, _Task] = {}
+        # items of lost tasks: one at a time is sent again, to see which of them costs its worker
+        self._suspects: deque[_Task] = deque()
+        self._suspect: distributed.Future | None = None
         self._twins: dict[RunKey, list[Ready]] = {}  # of what runs: the same binary and launches
         self._cost_s = MIN_TASK_S  # of a work item, on average
         self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
@@ -104,6 +107,8 @@ class ParallelEvaluator(Evaluator):
             self._compile(self.compile_ahead.begin(self._waiting.popleft()))
         while self._compiled and len(self._running) < self._fleet.slots and not self._may_wait:
             self._send_task()
+        if self._suspects and self._suspect not in self._running:
+            self._suspect = self._send(self._suspects.popleft())
         if self._compiling or self._running:
             self._take_events()
 
@@ -138,11 +143,12 @@ class ParallelEvaluator(Evaluator):
         if task:
             self._send(task)
 
-    def _send(self, task: _Task) -> None:
+    def _send(self, task: _Task) -> distributed.Future:
         future = self._fleet.submit([item for _, item in task], self._item_timeout_s)
         self._running[future] = task
         future.add_done_callback(self._events.put)
         self._on_stage(_MEASURING)
+        return future
 
     def _run(self, running: Running, item: WorkItem) -> None:
         """Put it into the next task, unless the same binary and launches run already."""
@@ -171,8 +177,7 @@ class ParallelEvaluator(Evaluator):
         for future, results in zip(done, self._fleet.results(done), strict=True):
             task = self._running.pop(future)
             if results is None and len(task) > 1:
-                for one in task:  # which of them costs its worker will show
-                    self._send([one])
+                self._suspects.extend([one] for one in task)
                 continue
             for (running, _), evaluated in zip(task, results or [Evaluated(LOST, "", 0.0)], strict=True):
                 self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
@@ -184,6 +189,7 @@ class ParallelEvaluator(Evaluator):
         self._waiting.clear()
         self._compiling.clear()
         self._compiled.clear()
+        self._suspects.clear()
         while self._running:
             self._take_events()
             self._report()
