@@ -96,7 +96,7 @@ class ParallelEvaluator(Evaluator):
         """Keep compilers and devices busy, and record what has ended."""
         try:
             self._step(limit_s)
-        finally:  # what has ended is written whatever happens; that it cannot be is the worse news
+        finally:  # what has ended is written even after an error; a full disk then hides that error
             self._report()
 
     def _step(self, limit_s: float | None) -> None:

@@ -22,6 +22,7 @@ _GROUP = re.compile(  # defaults that one macro of the user switches off togethe
 )
 _COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
 _LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
+_BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^\n]*)$", re.MULTILINE)
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\d+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
@@ -126,8 +127,9 @@ def find_macros(
 
 
 def _listed_values(default: str, comment: str) -> tuple[int, ...]:
-    """The values that a comment lists, if the default is one of them: `(1, 2, 4, 8)`."""
-    for found in _LIST.findall(comment):
+    """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
+    alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
+    for found in [alone[0]] if alone else _BRACKETED.findall(comment):
         values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", found))))
         if int(default) in values and len(values) > 1:
             return values

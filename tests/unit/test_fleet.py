@@ -93,7 +93,7 @@ def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
 
     reference = folder.path / "reference.py"
     setting = HostSetting("s", "r", partial(list, [Address("fake", 0)]), reference, (), {str(reference): b""})
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(n_workers=1, **options) as cluster,
         distributed.Client(cluster) as client,

@@ -1,5 +1,6 @@
 """The parts of the default search: encoding, kernel, posterior, design, candidates, transfer, stopping."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -187,12 +188,10 @@ def test_blas_has_one_thread_until_the_last_of_several_searches_has_ended():
 
     with threadpool_limits(2, user_api="blas"):
         at_first = threads()
-        first, second = one_blas_thread(), one_blas_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert set(threads()) == {1}
-        second.__exit__(None, None, None)
+        with ExitStack() as second:
+            with one_blas_thread():
+                second.enter_context(one_blas_thread())
+            assert set(threads()) == {1}
         assert threads() == at_first
 
 
