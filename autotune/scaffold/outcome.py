@@ -81,7 +81,6 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
     """
     written = [name for name, role in roles.items() if role not in (Role.IN, Role.LOCAL)]
     loops = re.search(r"\b(?:for|while)\b", kernel.body) is not None
-    arrays = {_variable(item.name) for item in kernel.arguments if item.is_pointer}
     results = []
     for name in written:
         stores = re.findall(rf"\b{name}\s*\[([^\[\]]+)\]\s*([-+*]?)=(?!=)\s*([^;]+);", kernel.body)
@@ -92,8 +91,6 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
         if not translated:
             return ()
         changed = f"{_variable(name)} {operator} ({translated})" if operator else translated
-        if not arrays & set(WORD.findall(changed)):  # a number, which has no shape
-            return ()
         results.append(f'"{name}": {changed}')
     if not results or len(results) != len({result.partition(":")[0] for result in results}):
         return ()
