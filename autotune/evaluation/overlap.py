@@ -88,9 +88,8 @@ def _pieces_ms(
         )
     with device.pinned(host):
         time_ms = min(device.run_pipelined(program, runs) for _ in range(_RUNS))
-        for guarded in chain.from_iterable(
-            arrays
-        ):  # else the run that is checked would find its results there
+        # no result of these runs is left for the one that is checked
+        for guarded in chain.from_iterable(arrays):
             guarded.is_pristine = False
             guarded.restore()
         for run in runs:
