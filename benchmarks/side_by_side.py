@@ -1,6 +1,7 @@
 """Searches side by side on one device: how many report a failure of a kernel that has none.
 
     python benchmarks/side_by_side.py [reduce] [--device cuda:0] [--at-once 8] [--searches 200] [--budget 6]
+                                      [--limit-s 300]
 
 The space must have no configuration that fails. Every search has a seed, a journal and a cache of its own.
 What is not "ok" is a false alarm, and so is a search that ends because its default "failed": exits with 1.
@@ -62,13 +63,18 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=8, help="searches at a time (default %(default)s)")
     parser.add_argument("--searches", type=int, default=200, help="in all (default %(default)s)")
     parser.add_argument("--budget", type=int, default=6, help="configurations each (default %(default)s)")
+    parser.add_argument("--limit-s", type=float, default=1e9, help="start no search after this time")
     parsed = parser.parse_args()
     if Path(parsed.space).exists():
         parsed.space = str(Path(parsed.space).resolve())
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(parsed.at_once) as threads:
-        seeds = range(parsed.searches)
-        results = list(threads.map(lambda seed: search(parsed, Path(home), seed), seeds))
+
+        def in_time(seed: int) -> tuple[Counter[str], str] | None:
+            in_vain = time.perf_counter() - began > parsed.limit_s
+            return None if in_vain else search(parsed, Path(home), seed)
+
+        results = [done for done in threads.map(in_time, range(parsed.searches)) if done]
     counts = sum((found for found, _ in results), Counter[str]())
     alarms = sum(any(status != "ok" for status in found) or bool(said) for found, said in results)
     ended = Counter(_pattern(said) for _, said in results if said)
@@ -78,7 +84,7 @@ def main() -> None:
     for said, count in ended.most_common():
         print(f"{count:7}  searches ended: {said}")
     print(
-        f"{alarms} of {parsed.searches} searches with a false alarm, {ended.total()} of them ended by it; "
+        f"{alarms} of {len(results)} searches with a false alarm, {ended.total()} of them ended by it; "
         f"{parsed.at_once} at once, {time.perf_counter() - began:.0f} s"
     )
     sys.exit(1 if alarms else 0)
