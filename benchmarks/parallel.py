@@ -3,7 +3,8 @@
     python benchmarks/parallel.py [--devices 32] [--processes 8] [--trials 2000] [--trial-ms 50]
 
 Scheduler and Dask workers are processes of their own, as with `--cluster tcp://...`; a worker process holds
-several devices. With `--processes 0` they are threads of the searching process, as with `--devices`.
+several devices. With `--processes 0` the searching process starts a worker process for each device, as with
+`--devices`, and is the scheduler itself.
 
 A kernel that only waits makes trials of about the given length. "busy" is the share of the time during which
 the devices had a trial; the linear rate would be 100%. It needs a core for every few devices. CPU times do
@@ -40,7 +41,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--devices", type=int, default=32)
-    parser.add_argument("--processes", type=int, default=8, help="of Dask workers; 0: threads of this")
+    parser.add_argument("--processes", type=int, default=8, help="of Dask workers; 0: as with --devices")
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--trial-ms", type=float, default=50.0)
     parser.add_argument("--engine", default="random")
@@ -156,7 +157,7 @@ def tell(
     """Print the figures of the whole search."""
     cost_s = sum(trial.cost_s for trial in trials)
     devices, count = len({trial.device for trial in trials}), len(trials)
-    processes = f"{parsed.processes} processes" if parsed.processes else "threads"
+    processes = f"{parsed.processes or devices} processes"
     print(f"\n{devices} devices in {processes}, engine {parsed.engine}: {count} trials in {seconds:.0f} s")
     (first_s, first_bytes), (last_s, last_bytes) = notes[0], notes[-1]
     print(f"searching process: {(last_s - first_s) / count * 1e3:.2f} ms of CPU time and ", end="")

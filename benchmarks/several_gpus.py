@@ -3,9 +3,12 @@
     python benchmarks/several_gpus.py [--devices cuda:0,cuda:1] [--reductions N] [--products N]
 
 The reduction of `spaces/reduce.yaml`, in the order of the space, and the matrix product of
-`peers/matmul.yaml`, whose compilation takes most of the time. Every search is a fresh process that keeps no
-binaries. The rate leaves out the first trial, which waits for inputs, references and processes, and the last
-round.
+`peers/matmul.yaml`, whose compilation takes most of the time. Every search is a fresh process. Each space is
+searched twice with one device and with all. First all kernels are compiled, then their binaries are cached:
+the first rate is that of cores and devices together, the second that of the devices.
+
+Trials per second are those of the last nine tenths of the trials. What a search takes once, however many
+trials it has, is given apart: until the first tenth of the trials has ended, and after the last one.
 """
 
 from __future__ import annotations
@@ -16,16 +19,30 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from autotune.core.trials import Budget
+from autotune.core.trials import Budget, Trial
 from autotune.tuning.context import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
 
 ROOT = Path(__file__).parents[1]
+COLUMNS = ("space", "devices", "binaries", "trials", "failed", "until a tenth, s", "trials per s", "then, s")
+
+
+class Clock(Unobserved):
+    """Notes when each trial ended."""
+
+    def __init__(self) -> None:
+        self.ends_s: list[float] = []
+
+    def tried(self, trial: Trial) -> None:
+        """Note the time."""
+        self.ends_s.append(time.perf_counter())
 
 
 def main() -> None:
@@ -34,33 +51,51 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--devices", default="cuda:0,cuda:1")
-    parser.add_argument("--reductions", type=int, default=100_000, help="at most so many trials")
-    parser.add_argument("--products", type=int, default=100_000, help="at most so many trials")
+    parser.add_argument("--reductions", type=int, default=100_000, help="at most so many trials; 0: none")
+    parser.add_argument("--products", type=int, default=100_000, help="at most so many trials; 0: none")
     parser.add_argument("--one", nargs=3, metavar=("SPACE", "BUDGET", "DEVICES"), help=argparse.SUPPRESS)
     parsed = parser.parse_args()
     if parsed.one:
         print(json.dumps(run(*parsed.one)))
         return
-    print(f"{os.cpu_count()} cores")
-    print("| space | devices | trials | failed | s | trials per s | best ms | winner |\n" + "|---" * 8 + "|")
-    spaces = [
-        (ROOT / "spaces" / "reduce.yaml", parsed.reductions),
-        (ROOT / "benchmarks" / "peers" / "matmul.yaml", parsed.products),
-    ]
-    for space, budget in spaces:
-        for devices in (parsed.devices.partition(",")[0], parsed.devices):
-            command = [sys.executable, __file__, "--one", str(space), str(budget), devices]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                sys.exit(done.stderr)
-            row = json.loads(done.stdout.splitlines()[-1])
-            print(f"| {space.stem} | {devices} | " + " | ".join(row) + " |", flush=True)
+    print(f"{os.cpu_count()} cores\n| {' | '.join((*COLUMNS, 'best ms', 'winner'))} |")
+    print("|---" * (len(COLUMNS) + 2) + "|")
+    for path, budget in (
+        ("spaces/reduce.yaml", parsed.reductions),
+        ("benchmarks/peers/matmul.yaml", parsed.products),
+    ):
+        if budget:
+            compare(ROOT / path, budget, parsed.devices)
 
 
-def run(space: str, budget: str, devices: str) -> list[str]:
-    """Search once; the cells of its row."""
-    from autotune.tuning.cluster import local_devices, open_devices
+def compare(space: Path, budget: int, devices: str) -> None:
+    """Search one space with one device and with all, and print a row for each search."""
+    with tempfile.TemporaryDirectory() as folder:
+        for binaries in ("compiled", "cached"):
+            rates = []
+            for used in (devices.partition(",")[0], devices):
+                row = _searched(space, budget, used, f"{folder}/{used}")
+                rates.append(row["rate"])
+                cells = (space.stem, used, binaries, row["trials"], row["failed"])
+                seconds = (f"{row['start_s']:.1f}", f"{row['rate']:.1f}", f"{row['end_s']:.1f}")
+                last = (f"{row['best_ms']:.4f}", row["winner"])
+                print(f"| {' | '.join(map(str, (*cells, *seconds, *last)))} |", flush=True)
+            print(f"{space.stem}, {binaries}: {rates[1] / rates[0]:.2f} times as fast with {devices}")
 
+
+def _searched(space: Path, budget: int, devices: str, cache: str) -> dict[str, Any]:
+    """What `run` returns in a fresh process whose user's cache is in a folder."""
+    command = [sys.executable, __file__, "--one", str(space), str(budget), devices]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": cache})
+    if done.returncode:
+        sys.exit(done.stderr)
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def run(space: str, budget: str, devices: str) -> dict[str, Any]:
+    """Search once; return what a row of the table shows."""
+    clock, began_s = Clock(), time.perf_counter()
     first, *others = devices.split(",")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         options = Options(
@@ -68,18 +103,25 @@ def run(space: str, budget: str, devices: str) -> list[str]:
             budget=Budget(trials=int(budget)),
             journal=Path(folder) / "journal.jsonl",
             cache=Path(folder) / "cache",
-            binary_cache=False,
             sanitizer=False,
         )
-        cluster = opened.enter_context(open_devices(local_devices(devices))) if others else None
-        result = search(bind_target(Target(Path(space), first)), options, Unobserved(), cluster=cluster)
-    count, failed = len(result.trials), sum(trial.time_ms is None for trial in result.trials)
-    seconds = result.search_seconds - result.trials[0].cost_s
-    final = f"{result.final.median_ms:.4f}"
-    return [
-        *(str(count), str(failed), f"{seconds:.1f}", f"{(count - 1) / seconds:.1f}"),
-        *(final, str(result.winner.config)),
-    ]
+        cluster = None
+        if others:
+            from autotune.tuning.cluster import local_devices, open_devices
+
+            cluster = opened.enter_context(open_devices(local_devices(devices)))
+        result = search(bind_target(Target(Path(space), first)), options, clock, cluster=cluster)
+        ended_s = time.perf_counter()
+    tenth, last = clock.ends_s[len(clock.ends_s) // 10], clock.ends_s[-1]
+    return {
+        "trials": len(result.trials),
+        "failed": sum(trial.time_ms is None for trial in result.trials),
+        "start_s": tenth - began_s,
+        "rate": (len(clock.ends_s) - 1 - len(clock.ends_s) // 10) / (last - tenth),
+        "end_s": ended_s - last,
+        "best_ms": result.final.median_ms,
+        "winner": str(result.winner.config),
+    }
 
 
 if __name__ == "__main__":

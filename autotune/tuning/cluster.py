@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,8 +18,10 @@ from typing import Any
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
-from autotune.errors import InputError, MissingExtra, SetupError
+from autotune.errors import ChildTimeout, InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
+from autotune.processes.child import Child
+from autotune.processes.fork_server import preload
 from autotune.tuning.task import find_devices
 
 try:
@@ -30,6 +33,7 @@ except ImportError:
 ALL = "all"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
+MAX_CLOSE_S = 5.0  # of a worker on this machine
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 # what Dask measures and keeps of itself, which would take time and memory from the search
@@ -85,21 +89,39 @@ def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
 
 @contextmanager
 def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Cluster]:
-    """Start a scheduler and a Dask worker for each device in this process."""
+    """Start a scheduler in this process, and a Dask worker in a child process for each device."""
     _be_quiet()
-    with (
-        dask.config.set(_UNWATCHED),
-        distributed.LocalCluster(
-            n_workers=len(devices),
-            memory_limit=0,
-            threads_per_worker=1,
-            processes=False,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield Cluster(client, *devices[0], partial(list[Address], [address for address, _ in devices]))
+    preload((__name__,))
+    workers: list[Child] = []
+    try:
+        with (
+            dask.config.set(_UNWATCHED),
+            distributed.LocalCluster(
+                n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL
+            ) as cluster,
+        ):
+            workers += [Child(_be_worker, cluster.scheduler_address) for _ in devices]
+            with distributed.Client(cluster) as client:
+                client.wait_for_workers(len(devices), timeout=WORKERS_TIMEOUT_S)
+                yield Cluster(
+                    client, *devices[0], partial(list[Address], [address for address, _ in devices])
+                )
+    finally:
+        for worker in workers:  # they end with the scheduler
+            with suppress(ChildTimeout):
+                worker.finish(MAX_CLOSE_S)
+
+
+def _be_worker(scheduler: str) -> None:
+    """Run in a child process: be a Dask worker until the scheduler is gone."""
+    preload(("autotune.evaluation.device_process",))  # for its own child
+
+    async def run() -> None:
+        worker = await distributed.Worker(scheduler, nthreads=1, memory_limit=0)
+        await worker.finished()
+
+    with dask.config.set(_UNWATCHED):
+        asyncio.run(run())
 
 
 @contextmanager
