@@ -9,11 +9,12 @@ is changed. Brute force over millions of configurations ends in neither tool, so
 value, the longest list first, until no call has more than N combinations: the same ones in both.
 
 The clocks of the two tools count differently, and the least of many noisy times flatters its configuration,
-so the two choices are timed again: the script runs once more under Kernel Tuner with these two configurations
-alone, in turns, and "choice" is the median of autotune's over the median of Kernel Tuner's own. The wall
-time of a tool is that of all its calls in the script, with compiling, verifying and autotune's last round.
-CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls of a script after its
-first two get few configurations. The table has a line for each script; what does not run has its reason.
+so the two choices of the first two calls are timed again: the script runs once more under Kernel Tuner with
+these configurations alone, in turns, and "choice" is the median of all runs of autotune's over that of Kernel
+Tuner's own. The wall time of a tool is that of all its calls in the script, with compiling, verifying and
+autotune's last round. CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls
+of a script after its first two get few configurations. The table has a line for each script; what does not
+run has its reason.
 `--replace` changes a text in all scripts and kernels, for both tools: a problem size too large for a CPU.
 Results are added to FILE, so a long list can be run in parts: scripts that FILE has are left out unless they
 are named. The table shows all of them.
@@ -43,7 +44,12 @@ from typing import Any
 TUNERS = ("kernel_tuner", "autotune")
 ROOT = Path(__file__).parents[1]
 CALLS, PICKS = "calls.jsonl", "picks.json"
-ROUNDS = 5  # in which two choices are timed again
+ROUNDS, SAMPLES = 4, 32  # in which two choices are timed again, and runs of each in a round
+# options that search, verify or observe, which have no part in timing two choices
+_NOT_TIMED = (
+    *("strategy", "strategy_options", "cache", "answer", "verify", "observers", "metrics"),
+    *("objective", "objective_higher_is_better"),
+)
 FULL_CALLS, FURTHER = 2, 8  # calls of a script that get all configurations, and how many further ones get
 Call = dict[str, Any]
 _IMPORTS = (
@@ -98,15 +104,18 @@ def deciding(tune_kernel: Callable[..., Any], picks: list[list[dict[str, Any]]])
     def decided(
         kernel_name: str, source: Any, size: Any, arguments: Any, tune_params: Any, *rest: Any, **options: Any
     ) -> Any:
-        pair = next(left)
+        pair = next(left, None)
+        if pair is None:  # the further calls are not decided
+            sys.exit()
         times: list[list[float]] = [[] for _ in pair]
-        for name in ("strategy", "strategy_options", "cache"):
-            options.pop(name, None)
-        for _ in range(ROUNDS):
-            for config, column in zip(pair, times, strict=True):
+        options = {name: value for name, value in options.items() if name not in _NOT_TIMED}
+        options |= {"iterations": SAMPLES, "quiet": True}
+        for number in range(ROUNDS if len(pair) > 1 else 1):
+            order = list(zip(pair, times, strict=True))
+            for config, column in order if number % 2 else reversed(order):
                 params = {name: [config[name]] for name in tune_params}
                 found = tune_kernel(kernel_name, source, size, arguments, params, *rest, **options)
-                column.append(float(found[0][0]["time"]))
+                column.extend(map(float, found[0][0]["times"]))
         with Path(CALLS).open("a") as file:
             file.write(json.dumps({"medians": [median(column) for column in times]}) + "\n")
         return found
@@ -202,8 +211,8 @@ def decisions(found: Mapping[str, Any]) -> list[float]:
 
 
 def picks_of(found: Mapping[str, Any]) -> list[list[Any]]:
-    """The choices of both tools for each call that both made: one where they agree."""
-    pairs = zip(*(found[tuner]["calls"] for tuner in ("autotune", "kernel_tuner")), strict=False)
+    """The choices of both tools for the first calls that both made: one where they agree."""
+    pairs = zip(*(found[tuner]["calls"][:FULL_CALLS] for tuner in ("autotune", "kernel_tuner")), strict=False)
     return [
         [mine["best"]] if mine["best"] == theirs["best"] else [mine["best"], theirs["best"]]
         for mine, theirs in pairs

@@ -302,6 +302,7 @@ class ProblemBuffers:
         self._expected = data.expected
         self._magnitudes = data.magnitudes
         self._guarded: dict[Array, GuardedBuffer] = {}  # in the order of their latest use
+        self.restore_j: dict[tuple[Array, ...], float | None] = {}  # energy of restoring these
 
     def guarded_buffers(self, problem: ProblemInstance) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""

@@ -100,14 +100,18 @@ class Stopwatch:
         """Energy of one run in J, idle power included, from the device's counter; None if it has none.
 
         Runs repeat for `seconds`, without flushing caches. If arrays have to be restored, the energy of
-        restoring is measured for as long and subtracted.
+        restoring is measured for as long, once for the same arrays, and subtracted.
         """
         repeats = 1 if self._restored else max(1, min(1000, round(ENERGY_BATCH_MS / max(run_ms, 1e-3))))
         self._restore_and_run(1)  # so that the first restore has something to do
         whole_j = self._each_j(lambda: self._restore_and_run(repeats), seconds)
-        restore_j = self._each_j(self._restore_alone, seconds) if self._restored else 0.0
+        restore_j: float | None = 0.0
         if self._restored:
-            self._restore_and_run(1)  # the caller checks what a run leaves
+            known, arrays = self._buffers.restore_j, tuple(guarded.array for guarded in self._restored)
+            if arrays not in known:
+                known[arrays] = self._each_j(self._restore_alone, seconds)
+                self._restore_and_run(1)  # the caller checks what a run leaves
+            restore_j = known[arrays]
         if whole_j is None or restore_j is None:
             return None
         return max(whole_j - restore_j, ENERGY_RESOLUTION * whole_j) / repeats

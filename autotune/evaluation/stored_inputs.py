@@ -7,10 +7,11 @@ their content is part of a trial's key. The same holds for the results that a Py
 from __future__ import annotations
 
 import hashlib
-import math
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,7 +31,7 @@ from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS, FilledArgument
 
 TIMEOUT_S = 600.0
-_HASHED_BYTES = 2**24  # per update of a hash
+_CHUNK_BYTES = 2**24  # of arrays that are written and hashed in parallel; the hash depends on it
 _T = TypeVar("_T")
 
 
@@ -132,7 +133,9 @@ class StoredInputs:
         """Store an array; one that a function returns again was stored before."""
         key = (id(values), dtype)
         if key not in self._returned:
-            self._returned[key] = values, _stored(_converted(values, dtype, name), folder / name, dtype)
+            known = self._spec.functions.hashes.get(name, "")
+            array = _converted(values, dtype, name)
+            self._returned[key] = values, _stored(array, folder / name, dtype, known)
         return self._returned[key][1]
 
 
@@ -199,23 +202,50 @@ def _converted(values: Any, dtype: str, name: str) -> NDArray[Any]:
     if not (found.dtype.names == wanted.names if wanted.names else is_number):
         raise SetupError(f"argument {name}: elements of type {found.dtype}; expected {dtype}")
     with np.errstate(all="ignore"):
-        typed = found.astype(wanted)
-    if typed.dtype.kind in "biu" and not np.array_equal(typed, found):
+        typed = found.astype(wanted, copy=False)
+    if typed is not found and typed.dtype.kind in "biu" and not np.array_equal(typed, found):
         raise SetupError(f"argument {name}: has values that {dtype} cannot hold")
     return np.ascontiguousarray(typed).reshape(found.shape)
 
 
-def _stored(values: NDArray[Any], stem: Path, dtype: str) -> StoredArray:
+def _stored(values: NDArray[Any], stem: Path, dtype: str, sha256: str = "") -> StoredArray:
+    """Write an array to a file; its hash is computed unless it is known."""
     path = stem.with_suffix(".npy")
-    np.save(path, values)
-    return StoredArray(str(path), dtype, values.shape, content_sha256(values))
+    _save(path, values)
+    return StoredArray(str(path), dtype, values.shape, sha256 or content_sha256(values))
+
+
+def _save(path: Path, values: NDArray[Any]) -> None:
+    """Save an array as numpy does; one of several chunks is written in parallel."""
+    if values.nbytes <= _CHUNK_BYTES:
+        np.save(path, values)
+        return
+    with path.open("wb+") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
+        # a full disk is an error here; of writes to mapped memory it would kill this process
+        os.posix_fallocate(file.fileno(), file.tell(), values.nbytes)
+        target, source = np.memmap(file, np.uint8, "r+", file.tell(), (values.nbytes,)), _bytes(values)
+    _in_chunks(source, lambda chunk: target.__setitem__(chunk, source[chunk]))
 
 
 def content_sha256(values: NDArray[Any]) -> str:
-    """A hash of element type, shape and elements."""
-    found = hashlib.sha256(repr((values.dtype.str, values.shape)).encode())
-    flat = np.ascontiguousarray(values).reshape(-1)
-    step = max(1, _HASHED_BYTES // values.dtype.itemsize)
-    for start in range(0, math.prod(values.shape), step):
-        found.update(flat[start : start + step].tobytes())
+    """A hash of element type, shape and elements; the chunks of a large array are hashed in parallel."""
+    found, content = hashlib.sha256(repr((values.dtype.str, values.shape)).encode()), _bytes(values)
+    if content.size <= _CHUNK_BYTES:
+        found.update(content.data)
+    else:
+        found.update(
+            b"".join(_in_chunks(content, lambda chunk: hashlib.sha256(content[chunk].data).digest()))
+        )
     return found.hexdigest()[:32]
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _in_chunks(content: NDArray[np.uint8], work: Callable[[slice], _T]) -> list[_T]:
+    """What `work` returns for each chunk, on all cores."""
+    chunks = [slice(start, start + _CHUNK_BYTES) for start in range(0, content.size, _CHUNK_BYTES)]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        return list(threads.map(work, chunks))

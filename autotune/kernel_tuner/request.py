@@ -98,9 +98,11 @@ def read_request(
     source = _sources(kernel_source, rule, defines, dialect, parameters)
     verifier = _verifier(verify, answer, atol, known, parameters, watching)
     expected = {} if verifier else expected_results(answer, known)
+    hashes = {name: content_sha256(array) for name, array in known.arrays.items()}
     functions = Functions(
         reference=lambda _inputs, _sizes: expected,
         inputs=lambda _sizes, _rng: known.arrays,
+        hashes=hashes,
         constraints=(_fits(rule, parameters), *others),
         values=_launch_values(rule, known, parameters),
         source=source,
@@ -125,7 +127,10 @@ def read_request(
         atol=repr(float(atol)),
         functions=functions,
     )
-    contents = _contents(known, answer)
+    contents = [
+        *hashes.values(),
+        *(content_sha256(np.asarray(one)) for one in answer or () if one is not None),
+    ]
     identity = (shown.sha256, parameters.given, known.specs, contents, repr(listed), sizes, atol, defines)
     return Request(
         space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
@@ -167,12 +172,6 @@ def _launch_values(
     """The functions of a configuration that give its launch, and which arguments it takes."""
     values = {name: _of_launch(compute, parameters) for name, compute in rule.values().items()}
     return values | {"passed": _of_launch(lambda params: known.passed.index(known.names(params)), parameters)}
-
-
-def _contents(known: KernelArguments, answer: Sequence[Any] | None) -> list[str]:
-    """The hashes of all arrays that are given."""
-    answers = [np.asarray(value) for value in answer or () if value is not None]
-    return [content_sha256(array) for array in (*known.arrays.values(), *answers)]
 
 
 def _check_kernel(name: str, dialect: str, cmem_args: Mapping[str, Any] | None) -> None:

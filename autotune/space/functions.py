@@ -20,6 +20,7 @@ class Functions:
     Args:
         reference: As in a reference file: takes inputs and sizes, returns outputs by name.
         inputs: As in a reference file: takes sizes, a random generator and the name of the data, if any.
+        hashes: The hash of the content of each array that `inputs` returns, where it is known.
         constraints: Conditions that every valid configuration satisfies.
         values: Functions that compute further names for the launch plan.
         source: Gives the complete source of a configuration.
@@ -29,6 +30,7 @@ class Functions:
 
     reference: Callable[..., Mapping[str, Any]] | None = None
     inputs: Callable[..., Mapping[str, Any]] | None = None
+    hashes: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Callable[[Values], Any], ...] = ()
     values: Mapping[str, Callable[[Values], int]] = field(default_factory=dict)
     source: Callable[[Config], str] | None = None

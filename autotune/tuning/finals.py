@@ -117,8 +117,8 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = math.inf) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
-    If the policy measures energy and no configuration was rejected, their energy is measured last. No round
-    of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
+    If the objective may need energy and no configuration was rejected, their energy is measured last. No
+    round of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
     """
     context.worker.renew()
     last_round = _LastRound(context, trials)
@@ -127,11 +127,16 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     for number in range(len(seeds)):
         last_round.verify(seeds, number)
     measurements = last_round.time(until_s)
-    if context.policy.energy_s > 0 and not last_round.rejected:
+    if context.policy.energy_s > 0 and not last_round.rejected and _decides_by_energy(context):
         measurements = last_round.with_energy(measurements)
     measurements = last_round.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     return Finals({keys[config]: found for config, found in measurements.items()}, last_round.rejected)
+
+
+def _decides_by_energy(context: TuningContext) -> bool:
+    """Whether the objective may read energies, which a search for time can measure as well."""
+    return context.objective is not Objective.TIME or context.scoring.needs_energy
 
 
 def _compile(

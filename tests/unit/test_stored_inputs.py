@@ -8,6 +8,7 @@ import pytest
 from autotune import InputError, best_config
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
+from autotune.evaluation import stored_inputs
 from autotune.evaluation.stored_inputs import StoredInputs, content_sha256
 from autotune.space import load_space
 
@@ -96,6 +97,21 @@ def test_a_file_of_the_right_type_is_not_copied(folder):
     found = stored(folder)["x"]
     assert found.path == str(folder.path / "x.npy")
     assert found.sha256 == content_sha256(values)
+
+
+def test_an_array_of_several_chunks_is_stored_and_hashed_whole(folder, monkeypatch):
+    monkeypatch.setattr(stored_inputs, "_CHUNK_BYTES", 1000)
+    folder.edit(FILL, "fill: {file: x.npy}")
+    values = np.arange(1003)
+    hashes = set()
+    for place in (None, 0, 500, 1002):
+        values[place or 0] += place is not None
+        np.save(folder.path / "x.npy", values)
+        found = stored(folder, sizes={"n": 1003})["x"]  # converted to int32
+        assert np.array_equal(np.load(found.path), values)
+        assert found.sha256 == content_sha256(values.astype(np.int32))
+        hashes.add(found.sha256)
+    assert len(hashes) == 4
 
 
 @pytest.mark.parametrize(
