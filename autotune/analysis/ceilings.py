@@ -51,7 +51,7 @@ from autotune.tuning.tuner import search
 _STEP = 2**14  # array lengths are multiples of it, as kernels/ceilings/memory.cu asks
 _MOVED_BYTES = {"gpu": 2**30, "cpu": 2**27}  # by repeated passes over arrays that fit in a cache
 _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again and again
-_COPIED_BYTES = 2**28
+_COPIED_BYTES = (2**24, 2**26, 2**28)
 _TIMEOUT_S = 60.0
 _REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
@@ -231,5 +231,8 @@ def _waited_s(state: DeviceState, binary: Binary, problem: ProblemInstance) -> f
 def _copied_bytes_per_s(
     state: DeviceState, _binary: Binary, _problem: ProblemInstance, *, pinned: bool, is_back: bool
 ) -> float:
-    """The bandwidth of the best of three copies in one direction."""
-    return _COPIED_BYTES / transfer_ms(state, _COPIED_BYTES, pinned=pinned)[is_back] * 1e3
+    """The bandwidth of copies in one direction, at the size at which it is highest."""
+    return max(
+        size_bytes / transfer_ms(state, size_bytes, pinned=pinned)[is_back] * 1e3
+        for size_bytes in _COPIED_BYTES
+    )

@@ -22,6 +22,7 @@ from autotune.tuning.task import Target, TuningTask, bind_target, served_best
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
 _BASELINES_TIMEOUT_S = 300.0
+_MAX_ON_HOST = 3  # of the default and the landmarks, at the problem's size
 
 
 @dataclass(frozen=True)
@@ -183,24 +184,44 @@ def _contender(name: str, trial: Trial, detail: str) -> Contender:
 
 
 def _on_all_cores(target: Target, options: Options, observer: Observer) -> Contender:
-    """The fastest of the tuned configuration, the default and the landmarks on the host's OpenCL device."""
+    """The fastest of the tuned configuration, the default and the landmarks on the host's OpenCL device.
+
+    At a large size most of them would take minutes. So the default and the landmarks run at the space's own
+    size for a CPU first, and only the fastest there at the problem's.
+    """
     try:
         task = bind_target(target, observer.stage)
-        known = {
-            one.config: f"the landmark {one.name}" for one in task.spec.landmarks if one.config in task.space
-        }
         tuned, how = _served(task, options)
-        known |= {task.spec.default: "the default", tuned: how}
+        ranked = [one for one in _fastest_on_host(target, options, observer) if one in task.space]
+        chosen = list(dict.fromkeys((tuned, *ranked)))
         with _open(task, replace(options, journal=None), observer) as context:
-            observer.started(task, len(known), context.journal)
-            trials = _timed(context, list(known))
+            observer.started(task, len(chosen), context.journal)
+            trials = _timed(context, chosen)
     except AutotuneError as error:
         return Contender(CPU, None, str(error).partition("\n")[0], on_device=False)
     best = min(trials, key=lambda trial: trial.time_ms or 0.0, default=None)
     if best is None:
         return Contender(CPU, None, "no configuration ran", on_device=False)
+    known = {task.spec.default: "the default"}
+    known |= {one.config: f"the landmark {one.name}" for one in task.spec.landmarks} | {tuned: how}
     detail = f"{task.device.compute_units} compute units of {task.device.name}, {known[best.config]}"
     return Contender(CPU, best.time_ms, detail, on_device=False)
+
+
+def _fastest_on_host(target: Target, options: Options, observer: Observer) -> list[Config]:
+    """The fastest of the default and the landmarks at the size that the space has for the host.
+
+    Times of earlier sizes and runs are read from the journal.
+    """
+    task = bind_target(replace(target, sizes={}), observer.stage)
+    known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
+    own = replace(options, journal=default_journal(task, "versus.jsonl"))
+    with open_context(task, own, observer) as context:
+        configs = [config for config in known if config in task.space]
+        observer.started(task, len(configs), context.journal)
+        trials = _timed(context, configs)
+    fastest = sorted(trials, key=lambda trial: trial.time_ms or 0.0)
+    return [trial.config for trial in fastest[:_MAX_ON_HOST]]
 
 
 def _timed(context: TuningContext, configs: Sequence[Config]) -> list[Trial]:

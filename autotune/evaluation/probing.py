@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from statistics import median
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from autotune.errors import LaunchError
 from autotune.evaluation.baselines import elapsed_ms
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.work_item import ProblemInstance
+
+_COPIES = 7  # of which the median counts
 
 
 def variable_after_run(
@@ -35,12 +39,19 @@ def waited_ms(state: DeviceState, binary: Binary, problem: ProblemInstance) -> f
 
 
 def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:
-    """Time to copy so many bytes to the device, and back, in ms: the best of three each.
+    """Time to copy so many bytes to the device, and back, in ms: the median of several after a first one.
 
-    The host's memory is pinned or pageable.
+    The host's memory is pinned or pageable; all of it has been written before.
     """
     device, data = state.device, np.ones(size_bytes, np.uint8)
     buffer = device.allocate(size_bytes)
     with device.pinned(data) if pinned else nullcontext():
-        given = min(elapsed_ms(lambda: device.write(buffer, data)) for _ in range(3))
-        return given, min(elapsed_ms(lambda: device.read(buffer, size_bytes, data)) for _ in range(3))
+        return (
+            _median_ms(lambda: device.write(buffer, data)),
+            _median_ms(lambda: device.read(buffer, size_bytes, data)),
+        )
+
+
+def _median_ms(copy: Callable[[], object]) -> float:
+    copy()
+    return median(elapsed_ms(copy) for _ in range(_COPIES))
