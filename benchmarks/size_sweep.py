@@ -40,10 +40,11 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
-from autotune.tuning.conclusion import conclude
+from autotune.tuning.conclusion import Limits, conclude
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.finals import finalists
 from autotune.tuning.options import Options
+from autotune.tuning.stored_checks import Gaps
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import explore, search
@@ -154,10 +155,11 @@ def search_own(
         explore(context, SurrogateSearch(), options, "")
         best_few = [trial.config for trial in finalists(context.evaluator.trials.values())]
         context.evaluator.admit(best.config, charged=False)
-        checked = dict.fromkeys(context.evaluator.trials, "")  # nothing is kept, so races are not looked for
+        # nothing is kept, so races are not looked for
+        checked = dict.fromkeys(context.evaluator.trials, Gaps())
         root = folder / "own"
         needed = list(dict.fromkeys([*best_few, best.config]))
-        conclude(context, options.seed, root, "own", (), cpu_times(), None, needed, checked)
+        conclude(context, options.seed, root, "own", (), cpu_times(), Limits(), needed, checked)
     entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

@@ -36,7 +36,7 @@ from autotune.space import load_space
 from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import Checked
+from autotune.tuning.stored_checks import Checked, Deadline, Gaps
 from autotune.tuning.task import Target, TuningTask, bind_target, find_device
 from autotune.tuning.tuner import search
 
@@ -97,7 +97,7 @@ def false_alarms(path: Path, device: str, count: int, is_on_host: bool) -> int:
         print(f"{path.stem}: not tried: {error}", flush=True)
         return 0
     found = [item for one in checked for item in one.failures.items()]
-    gaps = [gap for one in checked for gap in one.passed.values() if gap]
+    gaps = [text for one in checked for gap in one.passed.values() if (text := str(gap))]
     for config, failure in found:
         print(f"{path.stem}: FALSE ALARM: {config}: {failure.status.value}: {failure.detail}")
     took_s = time.perf_counter() - began
@@ -111,9 +111,10 @@ def false_alarms(path: Path, device: str, count: int, is_on_host: bool) -> int:
 
 def check_on_host(context: TuningContext, configs: Sequence[Config]) -> Checked:
     """Check configurations only on the CPU."""
-    found = stored_checks.on_host(context, {config: context.maker.make(config) for config in configs})
+    instances = {config: context.maker.make(config) for config in configs}
+    found = stored_checks.on_host(context, instances, Deadline())
     failures = {config: one for config, one in found.items() if isinstance(one, Failure)}
-    gaps = {config: one.reason for config, one in found.items() if isinstance(one, Unchecked)}
+    gaps = {config: Gaps(one.reason) for config, one in found.items() if isinstance(one, Unchecked)}
     return Checked(failures, gaps)
 
 

@@ -18,6 +18,7 @@ from autotune.tuning.finals import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import summary
+from autotune.tuning.stored_checks import late_text
 
 _COSTS = {
     Objective.TIME: "time",
@@ -64,6 +65,7 @@ def result_text(result: Result) -> str:
         *_learnt(result),
         _explored(result.stopping_estimate, result.objective),
         *([f"from    {summary(result.sources)}"] if result.sources else []),
+        *_late(result),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
     ]
     return "\n".join(lines)
@@ -97,6 +99,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "valid_configurations": len(result.task.space),
         "compared": result.compares,
         "uncompared": list(result.uncompared),
+        "checks": result.checks,
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
         "priors": {source.source: len(source.results) for source in result.sources},
@@ -312,6 +315,13 @@ def _uncompared(result: Result) -> list[str]:
         return ["warning no output was compared: the reference returns none, so a wrong kernel can win"]
     names = ", ".join(result.uncompared)
     return [f"warning not compared, because the reference does not return it: {names}"] if names else []
+
+
+def _late(result: Result) -> list[str]:
+    """The checks that `--time` left no time for, and how to make up for them."""
+    if not result.late:
+        return []
+    return [f"checks  {late_text(result.late)}: autotune check {result.task.spec.path} --refresh"]
 
 
 def _failures(result: Result) -> list[str]:

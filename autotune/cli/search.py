@@ -103,7 +103,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         "--time",
         metavar="SECONDS",
         type=opt.seconds,
-        help="time for the search and its last round; without --budget this is the only limit",
+        help="time for the search, its last round and its checks; without --budget this is the only limit",
     )
     group.add_argument(
         "--seed", type=opt.seed, default=Options.seed, help="seed of the search (default %(default)s)"

@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
@@ -87,8 +88,16 @@ class HostSanitizer:
 
     compiler: str
 
-    def check(self, source: str, problems: Sequence[ProblemInstance]) -> Failure | Unchecked | None:
-        """Run a rendered source on the smallest problems; return the first finding, None without one."""
+    def check(
+        self, source: str, problems: Sequence[ProblemInstance], until_s: float = math.inf
+    ) -> Failure | Unchecked | None:
+        """Run a rendered source on the smallest problems; return the first finding, None without one.
+
+        Args:
+            source: The source.
+            problems: What to run it on.
+            until_s: When to end, on the clock of `time.perf_counter`.
+        """
         by_size = sorted(problems, key=_threads)
         fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(_threads, by_size)))
         chosen = by_size[: len(list(fitting))]
@@ -98,23 +107,26 @@ class HostSanitizer:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
             try:
-                return self._check(folder, chosen)
+                return self._check(folder, chosen, until_s)
             except subprocess.TimeoutExpired:
-                return Unchecked(f"ran out of {TIMEOUT_S:g} s")
+                is_late = time.perf_counter() >= until_s
+                return Unchecked("no time was left" if is_late else f"ran out of {TIMEOUT_S:g} s")
 
-    def _check(self, folder: Path, problems: Sequence[ProblemInstance]) -> Failure | Unchecked | None:
+    def _check(
+        self, folder: Path, problems: Sequence[ProblemInstance], until_s: float
+    ) -> Failure | Unchecked | None:
         """The first finding in any build; raises TimeoutExpired."""
         for build in _BUILDS:
             program = folder / build / "kernel"
             program.parent.mkdir()
             words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_left_s(until_s))
             if done.returncode:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             for number in range(len(problems)):
-                found = _run(program, number)
+                found = _run(program, number, until_s)
                 if found is not None:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
@@ -136,14 +148,18 @@ def is_runnable(source: str) -> bool:
     return not _OPENCL.search(source) or _PORTABLE in source
 
 
-def _run(program: Path, number: int) -> Failure | Unchecked | None:
+def _left_s(until_s: float) -> float:
+    return min(TIMEOUT_S, max(0.0, until_s - time.perf_counter()))
+
+
+def _run(program: Path, number: int, until_s: float) -> Failure | Unchecked | None:
     """Run a program on the problem of a number; raises TimeoutExpired."""
     done = subprocess.run(
         [program, str(number)],
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=TIMEOUT_S,
+        timeout=_left_s(until_s),
         cwd=program.parent,
         env=os.environ | _SETTINGS,
     )

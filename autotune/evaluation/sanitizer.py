@@ -7,11 +7,12 @@ without guard zones around the arrays, and without initial values in those that 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,31 +50,46 @@ class Sanitizer:
     reference: Path
     environment: Mapping[str, str]
 
-    def check(self, runs: Sequence[Run], tools: Sequence[str] = TOOLS) -> dict[int, Failure]:
+    def check(
+        self,
+        runs: Sequence[Run],
+        tools: Sequence[str] = TOOLS,
+        until_s: float = math.inf,
+        on_late: Callable[[str], None] = lambda tool: None,
+    ) -> dict[int, Failure]:
         """Run configurations under each tool, and return what is found by their place in `runs`.
 
         A tool that does not work here, or does not end in time, finds nothing. A finding becomes a failed
         launch, so errors of the run are ignored: the sanitizer's exit code and report decide.
+
+        Args:
+            runs: What to run.
+            tools: The tools, which run at the same time.
+            until_s: When they should end, on the clock of `time.perf_counter`.
+            on_late: Is told the tools that did not end in time.
         """
         with ThreadPoolExecutor(len(tools)) as threads:
-            found = threads.map(partial(self._check, runs=runs), tools)
+            found = threads.map(partial(self._check, runs=runs, until_s=until_s, on_late=on_late), tools)
         failures: dict[int, Failure] = {}
         for failures_of_tool in reversed(list(found)):
             failures |= failures_of_tool
         return failures
 
-    def _check(self, tool: str, runs: Sequence[Run]) -> dict[int, Failure]:
+    def _check(
+        self, tool: str, runs: Sequence[Run], until_s: float, on_late: Callable[[str], None]
+    ) -> dict[int, Failure]:
         """What one tool finds: in one process for all, then in one for each where it finds something."""
         try:
-            code, output = self._run(tool, runs)
+            code, output = self._run(tool, runs, until_s)
             if was_killed(code):
-                code, output = self._run(tool, runs)
+                code, output = self._run(tool, runs, until_s)
         except ChildTimeout:
+            on_late(tool)
             return {}
         if code != _FOUND:
             return {}
-        if len(runs) > 1:
-            each = (self._check(tool, [run]) for run in runs)
+        if len(runs) > 1:  # one of them is wrong: whose fault it is may take longer
+            each = (self._check(tool, [run], math.inf, on_late) for run in runs)
             return {place: found[0] for place, found in enumerate(each) if found}
         first = _FIRST_ERROR.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
@@ -82,9 +98,9 @@ class Sanitizer:
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
         return {0: Failure(status, f"compute-sanitizer found: {what}")}
 
-    def _run(self, tool: str, runs: Sequence[Run]) -> tuple[int, str]:
+    def _run(self, tool: str, runs: Sequence[Run], until_s: float) -> tuple[int, str]:
         """Return the sanitizer's exit code and output; raises ChildTimeout."""
-        deadline_s = time.monotonic() + TIMEOUT_S
+        deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
@@ -97,9 +113,9 @@ class Sanitizer:
             with suppress(ChildDied, ChildRaised):
                 for binary, problems in runs:
                     for problem in problems:
-                        left_s = max(0.0, deadline_s - time.monotonic())
+                        left_s = max(0.0, deadline_s - time.perf_counter())
                         child.call(run_bare, binary, problem, timeout_s=left_s)
-            return child.finish(max(0.0, deadline_s - time.monotonic()))
+            return child.finish(max(0.0, deadline_s - time.perf_counter()))
         finally:
             child.kill()
 

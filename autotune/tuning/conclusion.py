@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -38,10 +38,25 @@ from autotune.tuning.finals import (
 )
 from autotune.tuning.groups import compare, leaders
 from autotune.tuning.result import Result
-from autotune.tuning.stored_checks import check_configurations, checks_text
+from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text
 
 MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
 MAX_BESIDE = 3  # finalists beside configurations that take part in any case
+CHECKS_SHARE = 0.1  # of the time limit, for the checks before storing, beside what the last round leaves
+MIN_CHECKS_S = 3.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time for the last round, in seconds."""
+
+    round_s: float | None = None  # None: as long as the search took, or MAX_LAST_ROUND_S
+    checks_s: float = math.inf  # for the checks before storing, beside what the round leaves
+
+
+def checks_time_s(limit_s: float | None) -> float:
+    """Time for the checks before storing, beside what the last round leaves of a time limit."""
+    return math.inf if limit_s is None else max(MIN_CHECKS_S, CHECKS_SHARE * limit_s)
 
 
 def conclude(
@@ -51,9 +66,9 @@ def conclude(
     label: str,
     sources: tuple[SourceResults, ...],
     began: CpuTimes,
-    limit_s: float | None,
+    limits: Limits,
     needed: Sequence[Config] = (),
-    passed: dict[Config, str] | None = None,
+    passed: dict[Config, Gaps] | None = None,
 ) -> Result:
     """Measure the best few again in a last round, and store the winner in the cache.
 
@@ -64,7 +79,7 @@ def conclude(
         label: The engine and its strategy.
         sources: What the search started from.
         began: CPU times at the start.
-        limit_s: Time for the last round; None takes as long as the search took, or MAX_LAST_ROUND_S.
+        limits: Time for the last round and its checks.
         needed: Configurations that take part in the last round, and are stored, in any case.
         passed: Configurations that have passed the checks before storing, each with what could not be
             checked; those that pass here are added.
@@ -74,13 +89,14 @@ def conclude(
         WriteError: The cache cannot be written.
     """
     searched_s = context.evaluator.spent_s
-    until_s = time.perf_counter() + (max(MAX_LAST_ROUND_S, searched_s) if limit_s is None else limit_s)
+    round_s = max(MAX_LAST_ROUND_S, searched_s) if limits.round_s is None else limits.round_s
+    until_s = time.perf_counter() + round_s
     while True:
         cached = _evaluate_cached(context, root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
         known = {} if passed is None else passed
-        measurements = _last_round(context, trials, needed, known, until_s, limit_s is not None)
+        measurements = _last_round(context, trials, needed, known, until_s, limits)
         result = _result(
             context, trials, measurements, known, root, cached, label, sources, searched_s, began, not needed
         )
@@ -106,7 +122,7 @@ def _result(
     context: TuningContext,
     trials: Mapping[Config, Trial],
     measurements: Mapping[str, Measurement],
-    passed: Mapping[Config, str],
+    passed: Mapping[Config, Gaps],
     root: Path,
     cached: Entry | None,
     label: str,
@@ -142,8 +158,9 @@ def _result(
         if key != winner.key and indistinguishable(final, measurement, objective)
     )
     was_served = cached is not None and cached.config == winner.config
+    gaps = [passed.get(config, Gaps()) for config in (winner.config, *ties)]
     if winner.config in passed:
-        checks = checks_text(context, (passed.get(config, "") for config in (winner.config, *ties)))
+        checks = checks_text(context, gaps)
     elif cached is not None and was_served:
         checks = cached.provenance.checks
     else:
@@ -174,6 +191,7 @@ def _result(
         cores_of_others=began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
         checks=checks,
+        late=tuple(dict.fromkeys(name for gap in gaps for name in gap.late)),
     )
 
 
@@ -188,9 +206,9 @@ def _last_round(
     context: TuningContext,
     trials: dict[Config, Trial],
     required: Sequence[Config],
-    passed: dict[Config, str],
+    passed: dict[Config, Gaps],
     until_s: float,
-    is_limited: bool,
+    limits: Limits,
 ) -> Mapping[str, Measurement]:
     """Measure the finalists and the default in turns until none of them fails.
 
@@ -202,9 +220,10 @@ def _last_round(
         required: Configurations that take part if they have a time.
         passed: Those that passed the checks before storing, to which more are added.
         until_s: When it should end, on the clock of `time.perf_counter`.
-        is_limited: Whether fewer may take part, so that it ends in time.
+        limits: With one for the round, fewer may take part, so that it ends in time.
     """
     default = trials[context.task.spec.default]
+    is_limited = limits.round_s is not None
     while True:
         now_s = time.perf_counter()
         if required:  # others than the best few take part
@@ -225,7 +244,12 @@ def _last_round(
             stored = [
                 trial.config for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
             ]
-            checked = check_configurations(context, [config for config in stored if config not in passed])
+            checked = check_configurations(
+                context,
+                [config for config in stored if config not in passed],
+                max(until_s, time.perf_counter()) + limits.checks_s,
+                outcome.late,
+            )
             passed |= checked.passed
             failures = checked.failures
             if not failures:

@@ -31,6 +31,7 @@ from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_sh
 
 MAX_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
+FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 3.0
@@ -47,6 +48,7 @@ class Finals:
 
     measurements: Mapping[str, Measurement]
     rejected: Mapping[Config, Failure]
+    late: tuple[str, ...]  # what no time was left for
 
 
 def by_score(trials: Iterable[Trial]) -> list[Trial]:
@@ -117,21 +119,27 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = math.inf) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
-    If the objective may need energy and no configuration was rejected, their energy is measured last. No
-    round of turns begins after `until_s` on the clock of `time.perf_counter`, once a few are done.
+    If the objective may need energy and no configuration was rejected, their energy is measured last. After
+    `until_s` on the clock of `time.perf_counter`, no fresh inputs are drawn, and no round of turns begins
+    once a few are done.
     """
     context.worker.renew()
     last_round = _LastRound(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     seeds = _seeds(context)
+    late: tuple[str, ...] = ()
     for number in range(len(seeds)):
-        last_round.verify(seeds, number)
+        if number < len(seeds) - 1 and time.perf_counter() > until_s:
+            late = (FRESH_INPUTS,)
+        else:
+            last_round.verify(seeds, number)
     measurements = last_round.time(until_s)
     if context.policy.energy_s > 0 and not last_round.rejected and _decides_by_energy(context):
         measurements = last_round.with_energy(measurements)
     measurements = last_round.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
-    return Finals({keys[config]: found for config, found in measurements.items()}, last_round.rejected)
+    found = {keys[config]: measurement for config, measurement in measurements.items()}
+    return Finals(found, last_round.rejected, late)
 
 
 def _decides_by_energy(context: TuningContext) -> bool:

@@ -18,7 +18,7 @@ from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
 from autotune.tuning.finals import remeasure, winner_and_ties
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import check_configurations, checks_text
+from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text
 from autotune.tuning.task import TuningTask
 
 MAX_RUNNERS_UP = 3
@@ -120,7 +120,7 @@ def _measured(
         The measurements by content key, the fastest with its ties, and what these were checked with;
         `failures` gets what fails.
     """
-    passed: dict[Config, str] = {}
+    passed: dict[Config, Gaps] = {}
     while left := [trial for config, trial in trials.items() if config not in failures]:
         context.observer.last_round(len(left))
         outcome = remeasure(context, left)

@@ -43,6 +43,7 @@ class Result:
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
     checks: str  # what the winner and its ties passed besides verification
+    late: tuple[str, ...]  # the checks of these that no time was left for
 
     @property
     def counts(self) -> Counter[Status]:

@@ -7,11 +7,13 @@ timed and served is always the one without changes. Sanitizers find what no resu
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
@@ -42,31 +44,89 @@ FINDINGS = (*WRONG, Status.CRASHED)
 
 
 @dataclass(frozen=True)
+class Gaps:
+    """What could not be checked of a configuration that passed."""
+
+    on_cpu: str = ""  # why the CPU cannot tell
+    late: tuple[str, ...] = ()  # the checks that no time was left for
+
+    def __str__(self) -> str:
+        on_cpu = f"not checked on the CPU: {self.on_cpu}" if self.on_cpu else ""
+        return "; ".join(filter(None, (on_cpu, late_text(self.late))))
+
+
+@dataclass(frozen=True)
 class Checked:
     """What was found in configurations: why they failed; of those that passed, what could not be checked."""
 
     failures: dict[Config, Failure]
-    passed: dict[Config, str]  # empty where all was
+    passed: dict[Config, Gaps]
 
 
-def check_configurations(context: TuningContext, configs: Sequence[Config]) -> Checked:
-    """Run configurations on other data, often, with other schedules and under sanitizers."""
+@dataclass(frozen=True)
+class Deadline:
+    """When a check should end, on the clock of `time.perf_counter`, and what has had no time."""
+
+    until_s: float = math.inf
+    late: dict[str, None] = field(default_factory=dict)
+
+    def allows(self, *what: str) -> bool:
+        """Whether there is time for parts of a check; notes the parts if there is none."""
+        is_over = time.perf_counter() >= self.until_s
+        if is_over:
+            self.note(*what)
+        return not is_over
+
+    def note(self, *what: str) -> None:
+        """Note what has had no time."""
+        self.late.update(dict.fromkeys(what))
+
+
+_Check = Callable[
+    [TuningContext, Mapping[Config, KernelInstance], Deadline], Mapping[Config, Failure | Unchecked]
+]
+
+
+def check_configurations(
+    context: TuningContext, configs: Sequence[Config], until_s: float = math.inf, late: Iterable[str] = ()
+) -> Checked:
+    """Run configurations on other data, often, with other schedules and under sanitizers.
+
+    Each check may take an equal share of the time that is left. What has begun is ended.
+
+    Args:
+        context: The open run.
+        configs: What to check.
+        until_s: When to end, on the clock of `time.perf_counter`.
+        late: What had no time before.
+    """
     instances = {config: context.maker.make(config) for config in configs}
     failures: dict[Config, Failure] = {}
-    passed = dict.fromkeys(configs, "")
-    for check in (on_other_data, often, with_other_schedules, on_host, sanitized):
-        for config, found in check(context, {one: instances[one] for one in passed}).items():
+    passed = dict.fromkeys(configs, Gaps())
+    missed = dict.fromkeys(late)
+    checks: list[_Check] = [often, with_other_schedules, on_other_data, on_host, sanitized]
+    for number, check in enumerate(checks):
+        now_s = time.perf_counter()
+        deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
+        for config, found in check(context, {one: instances[one] for one in passed}, deadline).items():
             if isinstance(found, Failure):
                 failures[config] = found
                 del passed[config]
             else:
-                passed[config] = f"not checked on the CPU: {found.reason}"
-    for gap, count in Counter(filter(None, passed.values())).items():
+                passed[config] = Gaps(found.reason)
+    passed = {config: replace(gaps, late=tuple(missed)) for config, gaps in passed.items()}
+    for gap, count in Counter(filter(None, map(str, passed.values()))).items():
         context.observer.warn(f"{gap} ({count_text(count, 'configuration')})")
     return Checked(failures, passed)
 
 
-def checks_text(context: TuningContext, gaps: Iterable[str]) -> str:
+def late_text(late: Iterable[str]) -> str:
+    """Say which checks no time was left for; empty without any."""
+    names = ", ".join(late)
+    return f"no time was left for {names}" if names else ""
+
+
+def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
     """What `check_configurations` does on this device, for the provenance of results.
 
     Args:
@@ -75,12 +135,15 @@ def checks_text(context: TuningContext, gaps: Iterable[str]) -> str:
     """
     schedules = f"{len(SCHEDULES)} schedules" if _is_c(context) else "no schedules"
     done = f"data {', '.join(DATA_SETS)}; up to {MAX_RUNS} runs; {schedules}"
-    if context.skips_sanitizer:
-        return f"{done}, --no-sanitizer"
     left = list(gaps)
-    on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(left) else ()
-    tools = (*on_cpu, *(TOOLS if context.sanitizer else ()))
-    return ", ".join([done, *(tools or ["no sanitizer"]), *dict.fromkeys(filter(None, left))])
+    if context.skips_sanitizer:
+        tools: Sequence[str] = ["--no-sanitizer"]
+    else:
+        on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(gap.on_cpu for gap in left) else ()
+        on_gpu = TOOLS if context.sanitizer else ()
+        late = {name for gap in left for name in gap.late}
+        tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
+    return ", ".join([done, *tools, *dict.fromkeys(filter(None, map(str, left)))])
 
 
 def _is_c(context: TuningContext) -> bool:
@@ -121,7 +184,7 @@ def _other_fill(fill: tuple[Value, ...] | None, name: str) -> tuple[Value, ...] 
 
 
 def on_other_data(
-    context: TuningContext, instances: Mapping[Config, KernelInstance]
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure]:
     """The first failure of each configuration on another data set.
 
@@ -136,34 +199,48 @@ def on_other_data(
     for name in sets:
         context.observer.stage(Stage(f"last round: data {name}"))
         unfit: set[str] = set()
-        for config, instance in named.items():
+        for problem, config in _by_size(named, name):
+            sizes = size_text(problem.definition.sizes)
             binary = compilations[config].result()
-            problems = [problem for check in instance.checks if (problem := other_data(check, name))]
-            if not problems or isinstance(binary, Failure) or context.worker.prepare(*problems):
+            if sizes in unfit or config in failures or isinstance(binary, Failure):
                 continue
-            for problem in problems:
-                sizes = size_text(problem.definition.sizes)
-                if sizes in unfit or config in failures:
-                    continue
-                found = context.verify(binary, problem)
-                if isinstance(found, Failure) and config == default.config:
-                    unfit.add(sizes)
-                elif _is_finding(found):
-                    failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
+            if not deadline.allows(f"data {name}"):
+                break
+            found = context.verify(binary, problem)
+            if isinstance(found, Failure) and config == default.config:
+                unfit.add(sizes)
+            elif _is_finding(found):
+                failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
     return failures
+
+
+def _by_size(
+    instances: Mapping[Config, KernelInstance], name: str
+) -> Iterator[tuple[ProblemInstance, Config]]:
+    """The problems with other data, those of a size one after the other: memory holds one at a time."""
+    problems = [
+        (problem, config)
+        for config, instance in instances.items()
+        for check in instance.checks
+        if (problem := other_data(check, name))
+    ]
+    sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
+    yield from sorted(problems, key=lambda pair: sizes.index(size_text(pair[0].definition.sizes)))
 
 
 def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
     return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine
 
 
-def often(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
+def often(
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+) -> dict[Config, Failure]:
     """The first failure of each configuration in many runs at one of the sizes to verify."""
     context.observer.stage(Stage("last round: many runs"))
     failures: dict[Config, Failure] = {}
     for config, instance in instances.items():
         binary = context.pool.compile(instance).result()
-        if isinstance(binary, Failure) or not instance.checks:
+        if isinstance(binary, Failure) or not instance.checks or not deadline.allows("many runs"):
             continue
         problem = instance.checks[len(instance.checks) // 2]
         found = context.run_on(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
@@ -175,7 +252,7 @@ def often(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
 
 
 def with_other_schedules(
-    context: TuningContext, instances: Mapping[Config, KernelInstance]
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure]:
     """The first failure of each configuration with another schedule.
 
@@ -189,10 +266,14 @@ def with_other_schedules(
     failures: dict[Config, Failure] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
         context.observer.stage(Stage("last round: other schedules", done, len(builds)))
+        if not deadline.allows("other schedules"):
+            break
         binary = compilation.result()
         if config in failures or isinstance(binary, Failure):
             continue
         for problem in _problems(instances[config]):
+            if not deadline.allows("other schedules"):
+                break
             found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
             if _is_finding(found):
                 failures[config] = replace(found, detail=f"with schedule {seed}: {found.detail}")
@@ -211,7 +292,7 @@ def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
 
 
 def on_host(
-    context: TuningContext, instances: Mapping[Config, KernelInstance]
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
     """What the sanitizers of the host's compiler find in a kernel that runs on the CPU."""
     host = _host_sanitizer(context)
@@ -220,12 +301,18 @@ def on_host(
     if not is_runnable(context.task.source.text):
         return dict.fromkeys(instances, Unchecked("it is in OpenCL C, not in the portable dialect"))
     context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
+    if not deadline.allows(*HOST_TOOLS):
+        return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        found = threads.map(lambda one: host.check(one.source, _problems(one)), instances.values())
+        found = threads.map(
+            lambda one: host.check(one.source, _problems(one), deadline.until_s), instances.values()
+        )
         return {config: failure for config, failure in zip(instances, found, strict=True) if failure}
 
 
-def sanitized(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
+def sanitized(
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+) -> dict[Config, Failure]:
     """What the sanitizer finds; nothing without one, or at sizes too large for it."""
     configs = [config for config, instance in instances.items() if instance.checks]
     if context.sanitizer is None or not configs:
@@ -239,4 +326,5 @@ def sanitized(context: TuningContext, instances: Mapping[Config, KernelInstance]
         if not isinstance(binary, Failure):
             compiled.append(config)
             runs.append((binary, instances[config].checks))
-    return {compiled[place]: failure for place, failure in context.sanitizer.check(runs).items()}
+    found = context.sanitizer.check(runs, until_s=deadline.until_s, on_late=deadline.note)
+    return {compiled[place]: failure for place, failure in found.items()}

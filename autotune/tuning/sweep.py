@@ -22,7 +22,7 @@ from autotune.serving.cache import check_writable, read_entry, store, writable_r
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.conclusion import conclude
+from autotune.tuning.conclusion import Limits, checks_time_s, conclude
 from autotune.tuning.context import (
     POLICY,
     Observer,
@@ -36,7 +36,7 @@ from autotune.tuning.context import (
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
-from autotune.tuning.stored_checks import check_configurations
+from autotune.tuning.stored_checks import Gaps, check_configurations
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
@@ -138,7 +138,7 @@ def sweep(
             group = _Group(
                 _share(options, len(own)), observer, processes, root, cover(timed, 2 * max_variants)
             )
-            group.check(tasks[min(own)])
+            group.check(tasks[min(own)], checks_time_s(options.budget.seconds))
             for number, task in own.items():
                 group.try_candidates(task, found[number])
             results += [group.conclude(task, found[number]) for number, task in own.items()]
@@ -247,12 +247,13 @@ class _Group:
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
-        self._passed: dict[Config, str] = {}  # the checks before storing, and what could not be checked
+        self._passed: dict[Config, Gaps] = {}  # the checks before storing, and what could not be checked
 
-    def check(self, task: TuningTask) -> None:
-        """Keep the candidates that pass the checks before storing."""
+    def check(self, task: TuningTask, checks_s: float) -> None:
+        """Keep the candidates that pass the checks before storing, which may take `checks_s`."""
         with self._context(task) as context:
-            passed = check_configurations(context, self.candidates).passed
+            until_s = time.perf_counter() + checks_s
+            passed = check_configurations(context, self.candidates, until_s).passed
         self.candidates = list(passed)
         self._passed |= passed
 
@@ -270,7 +271,7 @@ class _Group:
         needed = [config for config in self.candidates if config in task.space]
         with self._context(task) as context:
             context.evaluator(self._configs(task, trials))  # known from the journal
-            rest = (began, self._limit_s, needed, self._passed)
+            rest = (began, Limits(self._limit_s, checks_time_s(self._limit_s)), needed, self._passed)
             return conclude(context, self._seed, self._root, LABEL, (), *rest)
 
     def _configs(self, task: TuningTask, trials: Sequence[Trial]) -> list[Config]:

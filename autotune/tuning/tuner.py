@@ -30,7 +30,7 @@ from autotune.serving.cache import (
     writable_root,
 )
 from autotune.space import lint_source, located
-from autotune.tuning.conclusion import MAX_LAST_ROUND_S, conclude
+from autotune.tuning.conclusion import MAX_LAST_ROUND_S, Limits, checks_time_s, conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
     FULL_POLICY,
@@ -94,27 +94,28 @@ def search(
     with open_context(task, _without_last_round(options), observer, policy, cluster=cluster) as context:
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
         label = f"{engine}:{strategy}" if strategy else engine
-        left_s = _left_s(options, context.evaluator.spent_s)
+        limits = _limits(options, context.evaluator.spent_s)
         used = tuple(sources)
         fleet = context.fleet
         if fleet is None:
-            return conclude(context, options.seed, root, label, used, began, left_s)
+            return conclude(context, options.seed, root, label, used, began, limits)
         from autotune.tuning.several_devices import repeat_last_round
 
         context = replace(context, worker=fleet.worker(fleet.present()[0]))
-        half_s = None if left_s is None else left_s / 2
-        result = conclude(context, options.seed, root, label, used, began, half_s)
+        half_s = None if limits.round_s is None else limits.round_s / 2
+        limits = replace(limits, round_s=half_s)
+        result = conclude(context, options.seed, root, label, used, began, limits)
         repeat_last_round(context, fleet, result, half_s or MAX_LAST_ROUND_S)
         return result
 
 
-def _left_s(options: Options, spent_s: float) -> float | None:
-    """Time for the last round; None where nothing limits it."""
+def _limits(options: Options, spent_s: float) -> Limits:
+    """Time for the last round, after a search that took `spent_s`."""
     if options.budget.seconds is not None:
-        return options.budget.seconds - spent_s
+        return Limits(options.budget.seconds - spent_s, checks_time_s(options.budget.seconds))
     if options.last_round_share is not None:
-        return max(MIN_LAST_ROUND_S, options.last_round_share * spent_s)
-    return None
+        return Limits(max(MIN_LAST_ROUND_S, options.last_round_share * spent_s))
+    return Limits()
 
 
 def explore(

@@ -13,6 +13,8 @@ from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
 from autotune.evaluation.device_process import energy
 from autotune.evaluation.work_item import MeasurementPolicy
+from autotune.serving.cache import read_record
+from autotune.tuning import conclusion
 from autotune.tuning.context import open_context
 from autotune.tuning.finals import (
     MAX_FINALISTS,
@@ -24,6 +26,7 @@ from autotune.tuning.finals import (
     remeasure,
 )
 from autotune.tuning.options import Options
+from autotune.tuning.stored_checks import DATA_SETS
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN
 
@@ -139,6 +142,22 @@ def test_the_last_round_keeps_to_the_time_limit(folder):
     assert {len(found["samples_ms"]) for found in finals.values()} == {MIN_ROUNDS}
     again = folder.search("--time", "2", "--journal", "j.jsonl")
     assert (again["config"], again["time_ms"]) == (result["config"], result["time_ms"])
+
+
+def test_checks_that_no_time_is_left_for_are_left_out_and_told(folder, monkeypatch):
+    """The kernel is slow, so that the last round takes all of the time."""
+    monkeypatch.setattr(conclusion, "MIN_CHECKS_S", 0.0)
+    monkeypatch.setattr(conclusion, "CHECKS_SHARE", 0.0)
+    kernel = (folder.path / "double.py").read_text()
+    folder.write("import time\n" + kernel.replace("    return", "    time.sleep(0.1)\n    return"))
+    done = folder.run("search", "double.yaml", "--device", "fake", "--time", "0.5")
+    assert done.returncode == 0
+    data = ", ".join(f"data {name}" for name in DATA_SETS)
+    missed = f"no time was left for fresh inputs, many runs, {data}"
+    assert f"warning: {missed} (" in done.stderr
+    assert f"checks  {missed}: autotune check double.yaml --refresh" in done.stdout
+    (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
+    assert entry.provenance.checks.endswith(missed)
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
