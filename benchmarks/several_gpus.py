@@ -31,17 +31,22 @@ from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
 
 ROOT = Path(__file__).parents[1]
-COLUMNS = ("space", "devices", "binaries", "trials", "failed", "until a tenth, s", "trials per s", "then, s")
+COLUMNS = (
+    *("space", "devices", "binaries", "trials", "failed", "until a tenth, s", "trials per s", "busy"),
+    *("then, s", "best ms", "winner"),
+)
 
 
 class Clock(Unobserved):
     """Notes when each trial ended."""
 
     def __init__(self) -> None:
+        self.trials: list[Trial] = []
         self.ends_s: list[float] = []
 
     def tried(self, trial: Trial) -> None:
         """Note the time."""
+        self.trials.append(trial)
         self.ends_s.append(time.perf_counter())
 
 
@@ -58,8 +63,7 @@ def main() -> None:
     if parsed.one:
         print(json.dumps(run(*parsed.one)))
         return
-    print(f"{os.cpu_count()} cores\n| {' | '.join((*COLUMNS, 'best ms', 'winner'))} |")
-    print("|---" * (len(COLUMNS) + 2) + "|")
+    print(f"{os.cpu_count()} cores\n| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|")
     for path, budget in (
         ("spaces/reduce.yaml", parsed.reductions),
         ("benchmarks/peers/matmul.yaml", parsed.products),
@@ -77,9 +81,9 @@ def compare(space: Path, budget: int, devices: str) -> None:
                 row = _searched(space, budget, used, f"{folder}/{used}")
                 rates.append(row["rate"])
                 cells = (space.stem, used, binaries, row["trials"], row["failed"])
-                seconds = (f"{row['start_s']:.1f}", f"{row['rate']:.1f}", f"{row['end_s']:.1f}")
-                last = (f"{row['best_ms']:.4f}", row["winner"])
-                print(f"| {' | '.join(map(str, (*cells, *seconds, *last)))} |", flush=True)
+                rate = (f"{row['start_s']:.1f}", f"{row['rate']:.1f}", f"{row['busy']:.0%}")
+                last = (f"{row['end_s']:.1f}", f"{row['best_ms']:.4f}", row["winner"])
+                print(f"| {' | '.join(map(str, (*cells, *rate, *last)))} |", flush=True)
             print(f"{space.stem}, {binaries}: {rates[1] / rates[0]:.2f} times as fast with {devices}")
 
 
@@ -112,13 +116,15 @@ def run(space: str, budget: str, devices: str) -> dict[str, Any]:
             cluster = opened.enter_context(open_devices(local_devices(devices)))
         result = search(bind_target(Target(Path(space), first)), options, clock, cluster=cluster)
         ended_s = time.perf_counter()
-    tenth, last = clock.ends_s[len(clock.ends_s) // 10], clock.ends_s[-1]
+    first_s, *_, last_s = steady = clock.ends_s[len(clock.trials) // 10 :]
+    busy_s = sum(trial.cost_s for trial in clock.trials[-len(steady) + 1 :])
     return {
         "trials": len(result.trials),
         "failed": sum(trial.time_ms is None for trial in result.trials),
-        "start_s": tenth - began_s,
-        "rate": (len(clock.ends_s) - 1 - len(clock.ends_s) // 10) / (last - tenth),
-        "end_s": ended_s - last,
+        "start_s": first_s - began_s,
+        "rate": (len(steady) - 1) / (last_s - first_s),
+        "busy": busy_s / (last_s - first_s) / (1 + len(others)),
+        "end_s": ended_s - last_s,
         "best_ms": result.final.median_ms,
         "winner": str(result.winner.config),
     }
