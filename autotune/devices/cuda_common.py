@@ -117,16 +117,19 @@ class CudaDeviceBase(CudaMemory):
         streams = SideStreams(self.stream)
         try:
             self.start_clock()
-            for one in runs:
-                stream = streams.of(one.stream)
-                for buffer, data in one.inputs:
-                    self.queue_write(buffer, data, stream)
-                for step in one.launches:
-                    self._prepared(program, step, one.arguments, stream)()
-                for buffer, data in one.results:
-                    self.queue_read(buffer, data, stream)
-            streams.join()
-            return self.stop_clock()
+            try:
+                for one in runs:
+                    stream = streams.of(one.stream)
+                    for buffer, data in one.inputs:
+                        self.queue_write(buffer, data, stream)
+                    for step in one.launches:
+                        self._prepared(program, step, one.arguments, stream)()
+                    for buffer, data in one.results:
+                        self.queue_read(buffer, data, stream)
+            finally:  # copies that are queued use the host's memory, also if a launch after them is refused
+                streams.join()
+                time_ms = self.stop_clock()
+            return time_ms
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None
         finally:

@@ -50,6 +50,8 @@ def pieces_ms(
         return _pieces_ms(state, binary, problem, count, given, back)
     except LaunchError as error:
         return Failure(Status.LAUNCH_ERROR, str(error))
+    except MemoryError as error:
+        return Failure(Status.LAUNCH_ERROR, f"{count} calls need more memory than the host has: {error}")
     finally:
         state.device.forget()
 

@@ -10,6 +10,7 @@ from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceState, energy, run_work_item, sample, verify_once
+from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.work_item import (
     Array,
     Incumbent,
@@ -87,6 +88,13 @@ def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(op
     ]
     assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
     assert len({failure.detail for failure in failures}) == 1
+
+
+def test_calls_in_pieces_that_no_memory_holds_are_a_failure(open_state):
+    state = open_state(4 * device_bytes(problem()), problem())
+    assert pieces_ms(state, BINARY, problem(), 2, ["x"], ["y"]) > 0
+    failure = pieces_ms(state, BINARY, problem(), 10**12, ["x"], ["y"])
+    assert failure.status is Status.LAUNCH_ERROR and "memory than the host has" in failure.detail
 
 
 def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves_doubt(open_state):
