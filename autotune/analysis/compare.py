@@ -79,7 +79,6 @@ class KernelComparison:
     Attributes:
         kernel: The kernel's name.
         tuned: The result of each device.
-        cpu_time_ms: Of the best CPU for the same problem.
         flips: The best value on each device, for every parameter whose best values differ.
         agreed: The best value, for every parameter for which it is the same on all devices.
         matrix: Share of the best speed, by the device that a configuration was tuned on, then by the device
@@ -91,7 +90,6 @@ class KernelComparison:
 
     kernel: str
     tuned: tuple[DeviceResult, ...]
-    cpu_time_ms: float | None
     flips: Mapping[str, Mapping[str, Value]]
     agreed: Mapping[str, Value]
     matrix: Mapping[str, Mapping[str, float | None]]
@@ -161,9 +159,11 @@ def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[DeviceRe
 
 
 def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
-    """Compare at least one result for a problem; CPUs are compared only if there is no GPU."""
-    cpus = [result for result in results if result.device.kind == "cpu"]
-    tuned = [result for result in results if result.device.kind != "cpu"] or cpus
+    """Compare at least one result for a problem.
+
+    Where there is a GPU, CPUs are not among the devices: `against_cpus` compares them.
+    """
+    tuned = [result for result in results if result.device.kind != "cpu"] or results
     known = {result.folder: result.entry.relative_times for result in tuned}
     best = {result.folder: result.entry.config for result in tuned}
     names = dict.fromkeys(name for config in best.values() for name in config)
@@ -178,7 +178,6 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
     return KernelComparison(
         kernel=kernel,
         tuned=tuple(tuned),
-        cpu_time_ms=min((result.entry.time_ms for result in cpus), default=None),
         flips=flips,
         agreed={name: next(iter(row.values())) for name, row in values.items() if name not in flips},
         matrix={

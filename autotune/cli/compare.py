@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from autotune.analysis.against_cpu import AgainstCpu, against_cpus
 from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
 from autotune.cli import options as opt
 from autotune.cli._tables import console, per_second, sizes_text, table
@@ -60,19 +61,19 @@ def run(parsed: argparse.Namespace) -> None:
     require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
+    results = [DeviceResult(one.folder, one.device, entry) for one in found for entry in one.record.entries]
+    beside = list(against_cpus(results))
     if parsed.plot is not None:
         save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
-        emit(comparison_json(comparison))
+        emit(comparison_json(comparison, beside))
     elif parsed.markdown:
-        emit(comparison_markdown(comparison))
+        emit(comparison_markdown(comparison, beside))
     else:
-        print_comparison(comparison)
-        print_others(
-            [DeviceResult(one.folder, one.device, entry) for one in found for entry in one.record.entries],
-            comparison,
-        )
-    if others := left_out(found, selected):
+        print_comparison(comparison, beside)
+        print_others(results, comparison)
+    compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
+    if others := left_out(found, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         print(f"not compared, because of another problem: {listed}", file=sys.stderr)
 
@@ -89,10 +90,10 @@ class _Section(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def print_comparison(comparison: KernelComparison) -> None:
+def print_comparison(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> None:
     """Print the comparison as tables for a terminal."""
     out = console()
-    for number, section in enumerate(_sections(comparison)):
+    for number, section in enumerate(_sections(comparison, beside)):
         if number:
             out.print()
         out.print(section.title, style="bold")
@@ -121,10 +122,10 @@ def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) 
     out.print(table(("device", "sizes", "dtype", "ms", "rate"), rows))
 
 
-def comparison_markdown(comparison: KernelComparison) -> str:
+def comparison_markdown(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> str:
     """The comparison as Markdown."""
     lines: list[str] = []
-    for section in _sections(comparison):
+    for section in _sections(comparison, beside):
         lines += [f"## {section.title}", ""]
         if section.rows:
             cells = [section.columns, ["---"] * len(section.columns), *section.rows]
@@ -133,14 +134,15 @@ def comparison_markdown(comparison: KernelComparison) -> str:
     return "\n".join(lines).rstrip()
 
 
-def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
+def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> dict[str, Any]:
     """The comparison as JSON values; what is unknown is null."""
     first = comparison.tuned[0].entry
     return {
         "kernel": comparison.kernel,
         "sizes": dict(first.sizes),
         "dtype": first.dtype,
-        "devices": [_device_json(result, comparison.cpu_time_ms) for result in comparison.tuned],
+        "devices": [_device_json(result) for result in comparison.tuned],
+        "against_cpu": [_against_json(pair) for pair in beside],
         "flips": {name: dict(row) for name, row in comparison.flips.items()},
         "agreed": dict(comparison.agreed),
         "matrix": {source: dict(row) for source, row in comparison.matrix.items()},
@@ -152,11 +154,15 @@ def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     }
 
 
-def _sections(comparison: KernelComparison) -> Iterator[_Section]:
+def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Iterator[_Section]:
     first = comparison.tuned[0].entry
     problem = ", ".join(filter(None, (comparison.kernel, sizes_text(first.sizes), first.dtype)))
     yield _times(f"{problem}: the best on each device", comparison)
+    if beside:
+        yield _against(beside)
     if len(comparison.tuned) == 1:
+        if beside:
+            return
         yield _Section(
             "Nothing to compare with",
             (),
@@ -175,8 +181,8 @@ def _sections(comparison: KernelComparison) -> Iterator[_Section]:
 
 
 def _times(title: str, comparison: KernelComparison) -> _Section:
-    columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "over CPU", "found by")
-    rows = [_times_row(result, comparison.cpu_time_ms) for result in comparison.tuned]
+    columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
+    rows = [_times_row(result) for result in comparison.tuned]
     known = [place for place in range(len(columns)) if any(row[place] != _UNKNOWN for row in rows)]
     notes = []
     if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
@@ -186,7 +192,7 @@ def _times(title: str, comparison: KernelComparison) -> _Section:
     )
 
 
-def _times_row(result: DeviceResult, cpu_time_ms: float | None) -> tuple[str, ...]:
+def _times_row(result: DeviceResult) -> tuple[str, ...]:
     origin = result.entry.provenance
     return (
         result.folder,
@@ -195,9 +201,32 @@ def _times_row(result: DeviceResult, cpu_time_ms: float | None) -> tuple[str, ..
         _number(result.bandwidth_share, "{:.0%}"),
         _rate(result.flops_per_s, "FLOP/s"),
         _number(result.speedup, "{:.3g} x"),
-        _number(_over_cpu(result, cpu_time_ms), "{:.3g} x"),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
     )
+
+
+def _against(pairs: Sequence[AgainstCpu]) -> _Section:
+    """How many times as fast each GPU is as the fastest CPU."""
+    rows = [
+        (
+            pair.gpu.folder,
+            _time_text(pair.gpu),
+            pair.cpu.folder,
+            _time_text(pair.cpu),
+            _number(pair.ratio, "{:.3g} x"),
+        )
+        for pair in pairs
+    ]
+    notes = []
+    if any(not pair.is_same_problem and pair.ratio for pair in pairs):
+        notes = ["Of different sizes, rates are compared, not times."]
+    if any(pair.ratio is None for pair in pairs):
+        notes.append("Without `work` in the space file, different sizes cannot be compared.")
+    return _Section("GPU against CPU", ("GPU", "best", "CPU", "best", "GPU over CPU"), rows, notes)
+
+
+def _time_text(result: DeviceResult) -> str:
+    return f"{result.entry.time_ms:.4g} ms at {sizes_text(result.entry.sizes)}"
 
 
 def _flips(comparison: KernelComparison) -> _Section:
@@ -252,13 +281,19 @@ def _rate(rate: float | None, unit: str) -> str:
     return _UNKNOWN if rate is None else per_second(rate, unit)
 
 
-def _over_cpu(result: DeviceResult, cpu_time_ms: float | None) -> float | None:
-    if cpu_time_ms is None or result.device.kind == "cpu" or result.entry.time_ms <= 0:
-        return None
-    return cpu_time_ms / result.entry.time_ms
+def _against_json(pair: AgainstCpu) -> dict[str, Any]:
+    return {
+        "gpu": pair.gpu.folder,
+        "cpu": pair.cpu.folder,
+        "gpu_sizes": dict(pair.gpu.entry.sizes),
+        "cpu_sizes": dict(pair.cpu.entry.sizes),
+        "gpu_time_ms": pair.gpu.entry.time_ms,
+        "cpu_time_ms": pair.cpu.entry.time_ms,
+        "ratio": pair.ratio,
+    }
 
 
-def _device_json(result: DeviceResult, cpu_time_ms: float | None) -> dict[str, Any]:
+def _device_json(result: DeviceResult) -> dict[str, Any]:
     return {
         "device": result.folder,
         "name": result.device.name,
@@ -268,7 +303,6 @@ def _device_json(result: DeviceResult, cpu_time_ms: float | None) -> dict[str, A
         "bandwidth_share": result.bandwidth_share,
         "flops_per_s": result.flops_per_s,
         "speedup": result.speedup,
-        "speedup_over_cpu": _over_cpu(result, cpu_time_ms),
         "engine": result.entry.provenance.engine,
         "trials": result.entry.provenance.trials,
     }

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.analysis.against_cpu import against_cpus
 from autotune.analysis.compare import MARGIN, DeviceResult, compare, portfolio, select
 from autotune.cli import main
 from autotune.core.records import Config
@@ -48,8 +49,31 @@ def test_rates_and_gains_of_each_device(three):
     assert (first.bytes_per_s, first.flops_per_s) == pytest.approx((6e11, 3e12))
     assert first.bandwidth_share == pytest.approx(0.4) and first.speedup == 4.0
     assert second.flops_per_s is None and third.bytes_per_s is None and third.bandwidth_share is None
-    assert compare("reduce", [*three, result(CPU, A, 10.0)]).cpu_time_ms == 10.0
-    assert compare("reduce", three).cpu_time_ms is None
+
+
+def test_each_gpu_is_compared_with_the_fastest_cpu_for_its_largest_common_problem(three):
+    cpus = [result(CPU, A, 10.0), result(replace(CPU, slug="cpu-other"), B, 8.0)]
+    larger = replace(three[0].entry, sizes={"n": 4096}, time_ms=3.0)
+    pairs = list(against_cpus([*three, replace(three[0], entry=larger), *cpus]))
+    assert [(pair.gpu.folder, pair.cpu.folder, pair.ratio) for pair in pairs] == [
+        (DEVICE.slug, "cpu-other", 8.0),
+        (OTHER.slug, "cpu-other", 4.0),
+        (THIRD.slug, "cpu-other", 1.6),
+    ]
+    assert not list(against_cpus(three)) and not list(against_cpus(cpus))
+
+
+def test_a_cpu_and_a_gpu_with_other_sizes_are_compared_by_their_rates(tmp_path, three, capsys):
+    small = replace(three[0].entry, sizes={"n": 64}, time_ms=2.0, work_bytes=6e7, work_flops=3e8)
+    write(tmp_path, DEVICE, record(three[0].entry))
+    write(tmp_path, CPU, record(small))
+    assert main(["compare", "reduce", "--cache", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "GPU over CPU" in said.out and "20 x" in said.out and "rates are compared" in said.out
+    assert "Nothing to compare" not in said.out and "not compared" not in said.err
+    assert main(["compare", "reduce", "--cache", str(tmp_path), "--json"]) == 0
+    (pair,) = json.loads(capsys.readouterr().out)["against_cpu"]
+    assert (pair["gpu"], pair["cpu"], pair["ratio"]) == (DEVICE.slug, CPU.slug, pytest.approx(20))
 
 
 def test_cpus_are_compared_where_there_is_no_gpu(three):
@@ -139,7 +163,7 @@ def test_what_the_command_prints(cache, capsys):
     assert main(["compare", "reduce", "--cache", cache]) == 0
     text = capsys.readouterr().out
     assert "600" in text and "40%" in text and "96.2%" in text and "2 cells are not measured" in text
-    assert "over CPU" not in text
+    assert "GPU over CPU" not in text
     assert main(["compare", "reduce", "--cache", cache, "--markdown"]) == 0
     text = capsys.readouterr().out
     assert "| parameter | example-gpu-100 | other-gpu | third-gpu |\n| --- |" in text
