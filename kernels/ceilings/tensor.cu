@@ -10,6 +10,7 @@
 #else
 #define TYPE "bf16"
 #endif
+#include "wgmma.h"
 
 #if INSTRUCTION == INSTRUCTION_MMA
 #define SHARED_NUMBERS 1
@@ -55,30 +56,10 @@ struct Right {
     }
 };
 
-#define FLOATS_8(i)                                                                                                   \
-    "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), "+f"(sums[i + 5]),     \
-        "+f"(sums[i + 6]), "+f"(sums[i + 7])
-#define FLOATS_32(i) FLOATS_8(i), FLOATS_8(i + 8), FLOATS_8(i + 16), FLOATS_8(i + 24)
-#define FLOATS_64(i) FLOATS_32(i), FLOATS_32(i + 32)
-#define FLOATS_128(i) FLOATS_64(i), FLOATS_64(i + 64)
-#define NAMES_32                                                                                                      \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "  \
-    "%24, %25, %26, %27, %28, %29, %30, %31"
-#define NAMES_64                                                                                                      \
-    NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
-             "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define NAMES_128                                                                                                     \
-    NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
-             "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, "     \
-             "%103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, " \
-             "%120, %121, %122, %123, %124, %125, %126, %127"
 /* The left-hand matrix is in registers; in the right-hand one a column follows the other (1). */
-#define WGMMA(columns, count, left_names, right_name)                                                                 \
-    asm volatile("{ .reg .pred adds; setp.eq.u32 adds, 0, 0;\n"                                                       \
-                 "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." TYPE "." TYPE " {" NAMES_##count "}, {"      \
-                 left_names "}, " right_name ", adds, 1, 1, 1; }"                                                     \
-                 : FLOATS_##count(0)                                                                                  \
-                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right.description))
+#define MULTIPLY_ADD(columns, count, left_names, right_name)                                                          \
+    WGMMA(columns, count, sums, "{" left_names "}, " right_name, "1, 1, 1", "r"(left[0]), "r"(left[1]), "r"(left[2]), \
+          "r"(left[3]), "l"(right.description))
 
 static __device__ __forceinline__ void multiply_add(float (&sums)[COLUMNS / 2], const unsigned int (&left)[4],
                                                     const Right &right)
@@ -87,11 +68,11 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[COLUMNS / 2], 
 #pragma unroll
     for (int k = 0; k < UNROLL; k++) {
 #if COLUMNS == 64
-        WGMMA(64, 32, "%32, %33, %34, %35", "%36");
+        MULTIPLY_ADD(64, 32, "%32, %33, %34, %35", "%36");
 #elif COLUMNS == 128
-        WGMMA(128, 64, "%64, %65, %66, %67", "%68");
+        MULTIPLY_ADD(128, 64, "%64, %65, %66, %67", "%68");
 #else
-        WGMMA(256, 128, "%128, %129, %130, %131", "%132");
+        MULTIPLY_ADD(256, 128, "%128, %129, %130, %131", "%132");
 #endif
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
