@@ -17,7 +17,7 @@ from autotune.devices.element_types import numpy_dtype
 from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Looks, Make
+from autotune.runtime.packages import Looks, Make, Repeat
 from autotune.runtime.prepared import CallPlan, View, Workspace
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class PyopenclPackage:
                 handles.append(array)
         return (queue, *looks), handles
 
-    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
         """The usual one."""
         return self.look
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from math import prod
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,7 +29,16 @@ Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its h
 
 # The driver's and the array interface's numbers of the default streams; 0 may be either.
 LEGACY, PER_THREAD = 1, 2
-_LOW_BITS = MAX_ALIGNMENT_BYTES - 1
+LOW_BITS = MAX_ALIGNMENT_BYTES - 1
+
+
+class Repeat(NamedTuple):
+    """How to recognise calls that look like an earlier one, with less work than a look."""
+
+    is_alike: Callable[..., bool]  # takes the arrays
+    look: int  # as in the call's key
+    current_stream: Callable[[], int]
+    handle_of: Callable[[Any], int]
 
 
 class Package(Protocol):
@@ -39,8 +48,8 @@ class Package(Protocol):
         """What arrays look like (an absent one is None) and their handles; may raise nearly anything."""
         ...
 
-    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
-        """A `look` for the calls of one kernel, which may remember what they looked like."""
+    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
+        """A `look` for the calls of one kernel; it may write how to recognise those of a number of arrays."""
         ...
 
     def current_stream(self, array: Any) -> Callable[[], Any]:
@@ -74,7 +83,7 @@ class CudaPackage:
             own = stream_handle(stream)
         return call_key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
 
-    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
+    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
         """The usual one."""
         return self.look
 
@@ -277,12 +286,12 @@ def call_key(stream: int, look: Look | int, handles: Sequence[int]) -> Key:
     An array may also begin where a vector does not.
     """
     for handle in handles:
-        if handle & _LOW_BITS or not handle:
+        if handle & LOW_BITS or not handle:
             break
     else:
         if stream != PER_THREAD:
             return stream, look
-    begins = tuple(handle & _LOW_BITS if handle else None for handle in handles)
+    begins = tuple(handle & LOW_BITS if handle else None for handle in handles)
     return stream, look, get_ident() if stream == PER_THREAD else 0, begins
 
 

@@ -17,6 +17,7 @@ from autotune.runtime.packages import (
     Look,
     Looks,
     Make,
+    Repeat,
     call_key,
     stream_handle,
 )
@@ -33,6 +34,7 @@ class TorchPackage(CudaPackage):
         self._has_gradients = torch.is_grad_enabled
         # The public way makes a stream object at every call, which takes longer than the launch.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
+        self.data_ptr = torch.Tensor.data_ptr
         self._numbers: dict[Look, int] = {}
         self._next_number = itertools.count()
         internal = getattr(torch._C, "_dynamo", None)
@@ -54,6 +56,7 @@ class TorchPackage(CudaPackage):
                 array.dtype,
                 device,
                 array.is_contiguous(),
+                array.is_conj() or array.is_neg(),
                 array.requires_grad and self._has_gradients(),
             )
             handles.append(array.data_ptr())
@@ -69,9 +72,9 @@ class TorchPackage(CudaPackage):
             number = self._numbers[look] = next(self._next_number)
         return number
 
-    def look_for_one_kernel(self) -> Callable[[Sequence[Any], Any], Looks]:
-        """One that has PyTorch check whether a call looks like the latest one, if it can."""
-        return self.look if self.guards is None else GuardedLook(self).look
+    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
+        """One that has PyTorch recognise later calls, if it can."""
+        return self.look if self.guards is None else GuardingLook(self, repeats).look
 
     def view(self, array: Any) -> View:
         """Check a tensor."""
@@ -82,6 +85,10 @@ class TorchPackage(CudaPackage):
             )
         if not array.is_contiguous():
             raise ValueError("is not contiguous")
+        if array.is_conj() or array.is_neg():
+            raise ValueError(
+                "is conjugated or negated only when it is read; pass x.resolve_conj().resolve_neg()"
+            )
         if array.requires_grad and self._has_gradients():
             raise ValueError("requires gradients, which a kernel does not record; pass x.detach()")
         size_bytes = array.numel() * array.element_size()
@@ -110,42 +117,32 @@ class TorchPackage(CudaPackage):
         return int(self._torch.cuda.current_stream(number).cuda_stream)
 
 
-class GuardedLook:
-    """Reads tensors in one call of PyTorch, if they look like those of the calls before.
+class GuardingLook:
+    """Looks at tensors; those that look like the latest ones are from then on recognised by PyTorch.
 
     The check is that of compiled functions: of types, devices, shapes, strides and gradients, without Python
     objects for them, which take most of the time of a look. It is not public: without it, tensors are read
-    as usual.
+    at every call.
     """
 
-    def __init__(self, package: TorchPackage) -> None:
-        self._package = package
+    def __init__(self, package: TorchPackage, repeats: dict[int, Repeat]) -> None:
+        self._package, self._repeats = package, repeats
         self._latest: dict[int, int] = {}  # the look's number by the number of arrays
-        self._known: dict[int, tuple[int, Callable[..., bool], Callable[[], int]]] = {}
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """As that of the package."""
-        known = self._known.get(len(arrays))
-        if known is None or not known[1](*arrays):
-            return self._learn(arrays, stream)
-        look, _, current_stream = known
-        handles = [array.data_ptr() for array in arrays]
-        own = (current_stream() or LEGACY) if stream is None else stream_handle(stream)
-        return call_key(own, look, handles), handles
-
-    def _learn(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Look at every tensor; what is seen twice in a row is remembered."""
+        """As that of the package; what is seen twice in a row is recognised from then on."""
         key, handles = self._package.look(arrays, stream)
-        count, look, known = len(arrays), key[1], self._known.get(len(arrays))
-        if look == self._latest.get(count) and (known is None or look != known[0]):
-            self._known[count] = look, *self._functions(arrays)
+        count, look = len(arrays), key[1]
+        if look == self._latest.get(count) and (found := self._repeat(arrays, look)):
+            self._repeats[count] = found
         self._latest[count] = look
         return key, handles
 
-    def _functions(self, arrays: Sequence[Any]) -> tuple[Callable[..., bool], Callable[[], int]]:
-        """Whether tensors look like these, and their stream; a constant no where PyTorch cannot tell."""
-        with suppress(*UNUSUAL):  # an absent tensor, another signature
-            if not any(array.requires_grad for array in arrays):  # which counts only at times
-                guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-                return guards.check, self._package.current_stream(arrays[0])
-        return lambda *_: False, int
+    def _repeat(self, arrays: Sequence[Any], look: int) -> Repeat | None:
+        """How to recognise tensors that look like these; None where PyTorch cannot tell."""
+        if any(array is None or array.requires_grad for array in arrays):  # gradients count only at times
+            return None
+        with suppress(*UNUSUAL):  # another signature
+            guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+            return Repeat(guards.check, look, self._package.current_stream(arrays[0]), self._package.data_ptr)
+        return None

@@ -119,6 +119,7 @@ def test_what_does_not_fit_is_said(torch):
         "a: is not contiguous": (x.t(), y, z),
         "b: is not contiguous": (x, torch.ones(64, 128, device="cuda")[:, ::2], z),
         "a: requires gradients": (x.clone().requires_grad_(), y, z),
+        "b: is conjugated or negated only when it is read": (x, torch._neg_view(y), z),
     }
     for message, arrays in wrong.items():
         with pytest.raises(InputError, match=f"matadd: {message}"):
