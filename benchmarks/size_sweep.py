@@ -52,6 +52,9 @@ from autotune.tuning.tuner import explore, search
 ROUNDS = 20
 LOSS = 1.05  # times the best of a size's own search, which a served variant should not exceed
 SLOWER = 1.02  # times a library's time that still count as not slower
+MEAN = 1.4  # times as fast as torch.sum, which the sums should be on average
+SWEEP = 3  # times one search, which the sweep of an element type should not exceed
+SHARE = 17 / 19  # of the sizes left out, at which what is served should hold
 GRAPH_MS = 0.5  # of calls in a graph
 MAX_CALLS = 100
 
@@ -295,12 +298,34 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         found["left_out"] = left_out(target, name, between(sizes, parsed.left_out), parsed, folder, until_s)
         say(began_s, in_between(found["left_out"]))
         save(parsed, found)
+    say(began_s, "at the end:")
+    for what, asked, is_met in requirements(found, parsed):
+        print(f"  {what:64}{asked:24}{'holds' if is_met else 'DOES NOT HOLD'}")
 
 
 def save(parsed: argparse.Namespace, found: Mapping[str, Any]) -> None:
     """Write what there is so far."""
     if parsed.output:
         parsed.output.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def requirements(found: Mapping[str, Any], parsed: argparse.Namespace) -> Iterator[tuple[str, str, bool]]:
+    """What was found of each requirement that was measured, what is asked, and whether it holds."""
+    if times := [row["us"] for row in found.get("libraries", ())]:
+        held, mean = not_slower(times), geometric_mean(times, "torch")
+        yield f"not slower than torch.sum and CUB: {held} of {len(times)}", "all", held == len(times)
+        yield f"geometric mean: {mean:.2f} times as fast as torch.sum", f"{MEAN}", mean >= MEAN
+    if "one_s" in found:
+        count = len(parsed.dtypes)
+        for types in sorted({1, count}):
+            ratio = found["sweep_s"] / found["one_s"] * types / count
+            what = f"sweep of element types, {types}: {ratio:.2f} times one search"
+            yield what, f"at most {SWEEP}", ratio <= SWEEP
+    if rows := found.get("left_out"):
+        needed = math.ceil(SHARE * parsed.left_out)
+        close, covered, asked = within_loss(rows), within_expected(rows), f"{needed} of {parsed.left_out}"
+        yield f"served within 5% of a search of their own: {close} of {len(rows)}", asked, close >= needed
+        yield f"within the expected slowdown: {covered} of {len(rows)}", asked, covered >= needed
 
 
 def print_sweep(swept: Sweep) -> None:
@@ -321,27 +346,42 @@ def print_sweep(swept: Sweep) -> None:
 def beside_libraries(rows: Sequence[Mapping[str, Any]]) -> str:
     """At how many sizes nothing is faster, and the mean speed-up."""
     times = [row["us"] for row in rows]
-    held = sum(one["autotune"] <= SLOWER * min(one["torch"], one["cub"]) for one in times)
-    mean = {
-        library: statistics.geometric_mean(one[library] / one["autotune"] for one in times)
-        for library in ("torch", "cub")
-    }
     return (
-        f"not slower than torch.sum and CuPy's CUB sum in {held} of {len(times)} cases; geometric mean "
-        f"{mean['torch']:.2f} times as fast as torch, {mean['cub']:.2f} as CUB"
+        f"not slower than torch.sum and CuPy's CUB sum in {not_slower(times)} of {len(times)} cases; "
+        f"geometric mean {geometric_mean(times, 'torch'):.2f} times as fast as torch, "
+        f"{geometric_mean(times, 'cub'):.2f} as CUB"
     )
+
+
+def not_slower(times: Sequence[Mapping[str, float]]) -> int:
+    """The number of cases in which no library is faster."""
+    return sum(one["autotune"] <= SLOWER * min(one["torch"], one["cub"]) for one in times)
+
+
+def geometric_mean(times: Sequence[Mapping[str, float]], library: str) -> float:
+    """How many times as fast as a library the served kernel is."""
+    return statistics.geometric_mean(one[library] / one["autotune"] for one in times)
 
 
 def in_between(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many sizes left out are served well, and how often the expected slowdown holds."""
     if not rows:
         return "no time was left for sizes in between"
-    close = sum(row["loss"] <= LOSS for row in rows)
-    covered = sum(row["expected"] is not None and row["loss"] <= row["expected"] for row in rows)
     return (
-        f"{len(rows)} sizes left out: the served variant within 5% of their own search at {close}, "
-        f"the expected slowdown covers {covered}, the worst loss is {max(row['loss'] for row in rows):.3f}"
+        f"{len(rows)} sizes left out: the served variant within 5% of their own search at "
+        f"{within_loss(rows)}, the expected slowdown covers {within_expected(rows)}, "
+        f"the worst loss is {max(row['loss'] for row in rows):.3f}"
     )
+
+
+def within_loss(rows: Sequence[Mapping[str, Any]]) -> int:
+    """The number of sizes at which the served variant is nearly as fast as the best of their own search."""
+    return sum(row["loss"] <= LOSS for row in rows)
+
+
+def within_expected(rows: Sequence[Mapping[str, Any]]) -> int:
+    """The number of sizes at which it is at most as slow as expected."""
+    return sum(row["expected"] is not None and row["loss"] <= row["expected"] for row in rows)
 
 
 if __name__ == "__main__":
