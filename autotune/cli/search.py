@@ -6,6 +6,8 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,8 @@ from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+    from autotune.tuning.cluster import Cluster
+    from autotune.tuning.context import Observer
     from autotune.tuning.result import Result
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
@@ -129,9 +133,9 @@ def run(parsed: argparse.Namespace) -> None:
     options = _options(parsed)
     several = parsed.devices or parsed.cluster
     if several and (parsed.wanted or parsed.sweep or "," in (parsed.dtype or "")):
-        raise InputError("autotune search: --devices and --cluster are for one problem of one space")
-    if parsed.more_spaces and (several or parsed.sweep or parsed.wanted):
-        raise InputError("autotune search: --devices, --cluster, --sweep and --wanted are for one space")
+        raise InputError("autotune search: --devices and --cluster are for one problem of each space")
+    if parsed.more_spaces and (parsed.sweep or parsed.wanted):
+        raise InputError("autotune search: --sweep and --wanted are for one space")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("autotune search: --each-model needs --cluster and one space, and no --journal")
     if parsed.wanted:
@@ -166,19 +170,30 @@ def _search(parsed: argparse.Namespace, options: Options) -> Result:
 
 def _search_devices(parsed: argparse.Namespace, options: Options) -> Result:
     """Search one space with several devices."""
-    with opt.progress(parsed) as progress:
-        from autotune.tuning.cluster import local_devices, open_cluster, open_devices
+    with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import search
 
-        if parsed.devices:
-            progress.stage(Stage("finding devices"))
-            opening = open_devices(local_devices(parsed.devices))
-        else:
-            opening = open_cluster(parsed.cluster, parsed.device, progress.stage)
-        with opening as cluster:
-            task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-            return search(task, options, progress, cluster=cluster)
+        assert cluster is not None, "there are several devices"
+        task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
+        return search(task, options, progress, cluster=cluster)
+
+
+@contextmanager
+def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> Iterator[Cluster | None]:
+    """The devices that `--devices` or `--cluster` name; None without these."""
+    if not (parsed.devices or parsed.cluster):
+        yield None
+        return
+    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
+
+    if parsed.devices:
+        progress.stage(Stage("finding devices"))
+        opening = open_devices(local_devices(parsed.devices))
+    else:
+        opening = open_cluster(parsed.cluster, parsed.device, progress.stage)
+    with opening as cluster:
+        yield cluster
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
@@ -220,10 +235,10 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         if not parsed.json:
             emit(result_line(result))
 
-    with opt.progress(parsed) as progress:
-        first = opt.target(parsed)
-        targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
-        results, failures = search_spaces(targets, options, progress, show)
+    first = opt.target(parsed)
+    targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
+    with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
+        results, failures = search_spaces(targets, options, progress, show, cluster)
     if parsed.json:
         emit([result_json(result) for result in results])
     if failures:

@@ -96,9 +96,7 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
     try:
         with (
             dask.config.set(_UNWATCHED),
-            distributed.LocalCluster(
-                n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL
-            ) as cluster,
+            _local_scheduler() as cluster,
         ):
             workers += [Child(_be_worker, cluster.scheduler_address) for _ in devices]
             with distributed.Client(cluster) as client:
@@ -199,9 +197,7 @@ def _scheduler(text: str, opened: ExitStack) -> tuple[Any, int]:
     workers = int(count or 1)
     dask.config.set({"distributed.scheduler.worker-ttl": f"{MAX_SILENT_S} s"})
     if kind == "local":
-        cluster = opened.enter_context(
-            distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL)
-        )
+        cluster = opened.enter_context(_local_scheduler())
         opened.enter_context(_worker_processes(cluster.scheduler_address, workers))
         return cluster, workers
     try:
@@ -216,6 +212,17 @@ def _scheduler(text: str, opened: ExitStack) -> tuple[Any, int]:
             f"--cluster {text}: {error}; its options are those of jobqueue.slurm in Dask's configuration"
         ) from None
     return cluster, 1
+
+
+def _local_scheduler() -> distributed.LocalCluster:
+    """A scheduler in this process, without workers and dashboard."""
+    return distributed.LocalCluster(
+        n_workers=0,
+        dashboard_address=None,
+        # its server starts all the same; at the usual port, a second search would warn that it is in use
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        silence_logs=logging.CRITICAL,
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError, InputError
@@ -15,13 +16,20 @@ from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target, locate
 from autotune.tuning.tuner import search
 
+if TYPE_CHECKING:  # needs the extra `cluster`
+    from autotune.tuning.cluster import Cluster
+
 # Every further part of a space doubles its trials, because a part repeats all proposals.
 FIRST_TRIALS = 50
 MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 
 
 def search_spaces(
-    targets: Sequence[Target], options: Options, observer: Observer, on_result: Callable[[Result], None]
+    targets: Sequence[Target],
+    options: Options,
+    observer: Observer,
+    on_result: Callable[[Result], None],
+    cluster: Cluster | None = None,
 ) -> tuple[list[Result], list[str]]:
     """Search all targets in parts; returns the last result of each, and why others failed.
 
@@ -34,6 +42,7 @@ def search_spaces(
         options: How to search: trials are those of each space, seconds those of all together.
         observer: Receives the events of all parts.
         on_result: Called after each part.
+        cluster: The devices that all parts are searched with; None uses the targets' device.
 
     Raises:
         InputError: There is a journal, a space file is not there, or two spaces are of the same kernel;
@@ -43,11 +52,12 @@ def search_spaces(
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
     for target in targets:  # a misspelt name is told before hours of search
         locate(target.space)
+    found = None if cluster is None else (cluster.address, cluster.info)
     failures: list[str] = []
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, observer.stage)
+            tasks[number] = bind_target(target, observer.stage, found)
         except AutotuneError as error:
             failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]
@@ -65,7 +75,9 @@ def search_spaces(
             break
         earlier = results.get(number)
         try:
-            results[number] = search(tasks[number], _part(options, earlier, left_s), observer)
+            results[number] = search(
+                tasks[number], _part(options, earlier, left_s), observer, cluster=cluster
+            )
             on_result(results[number])
         except AutotuneError as error:
             failures.append(f"{tasks.pop(number).spec.kernel}: {error}")

@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from autotune.evaluation.journal import read_trials
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.searchers.random_search import RandomSearch
+from autotune.tuning import task
 
 
 def two_spaces(folder):
@@ -28,6 +31,20 @@ def test_all_spaces_are_searched_and_one_that_fails_is_named(folder):
     again = folder.run("search", *spaces[:2], "--device", "fake", "--budget", "17", "--json")
     assert again.returncode == 0, again.stderr
     assert [(found["trials"], found["resumed"]) for found in json.loads(again.stdout)] == [(17, 9), (17, 9)]
+
+
+def test_several_devices_search_all_spaces(folder, monkeypatch):
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
+    monkeypatch.setattr(task, "_listed_devices", task._listed_devices.__wrapped__)  # not as listed before
+    two_spaces(folder)
+    devices = ("--devices", "fake:0,fake:1")
+    done = folder.run("search", "double.yaml", "other.yaml", *devices, "--budget", "9")
+    assert done.returncode == 0, done.stderr
+    for name in ("double", "other"):
+        (journal,) = (folder.path / "runs").glob(f"{name}.*.jsonl")
+        assert len(read_trials(journal)) == 9
+        assert '"devices":{' in journal.read_text()  # they were compared
 
 
 def test_two_spaces_of_one_kernel_would_share_a_journal(folder):
