@@ -30,6 +30,7 @@ from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Failure
 from autotune.devices import BACKENDS
+from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.space import load_space
@@ -37,7 +38,7 @@ from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import Checked, Deadline, Gaps
-from autotune.tuning.task import Target, TuningTask, bind_target, find_device
+from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
 CHECKS = ("on_other_data", "often", "with_other_schedules", "on_host", "sanitized")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from autotune.cli import main
-from autotune.tuning import task
+from autotune.devices import listing
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
@@ -166,7 +166,7 @@ def own_cache_home(tmp_path_factory):
 def devices_listed_once():
     """Commands in this process share one look at the devices: each look starts a process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task, "_listed_devices", cache(task._listed_devices))
+        patch.setattr(listing, "begin_listing", cache(listing.begin_listing))
         yield
 
 

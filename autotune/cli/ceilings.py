@@ -33,8 +33,8 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
     from autotune.cli._tables import console
     from autotune.cli.progress import SearchProgress
+    from autotune.devices.listing import find_device
     from autotune.serving.cache import writable_root
-    from autotune.tuning.task import find_device
 
     address, device = find_device(parsed.device)
     root = Path(writable_root(parsed.cache))

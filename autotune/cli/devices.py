@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """List the devices of this machine."""
     from autotune.cli._tables import console
-    from autotune.tuning.task import find_devices
+    from autotune.devices.listing import find_devices
 
     found = [(str(address), info) for address, info in find_devices()]
     if parsed.json:

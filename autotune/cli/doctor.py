@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Print all findings; fails if one of them keeps searches from running."""
     from autotune.analysis.health import State, examine
-    from autotune.tuning.task import find_devices
+    from autotune.devices.listing import find_devices
 
     findings = examine(find_devices(), parsed.cache, Path("runs"))
     if parsed.json:

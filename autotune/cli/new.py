@@ -321,7 +321,7 @@ def _has_nvrtc() -> bool:
 def _can_run(dialect: str) -> bool:
     """Whether a device of this machine takes a dialect."""
     from autotune.devices import BACKENDS
-    from autotune.tuning.task import find_devices
+    from autotune.devices.listing import find_devices
 
     return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
 

@@ -16,6 +16,7 @@ from autotune.core.records import Config, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.errors import InputError, WriteError
+from autotune.processes.fork_server import preload
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import MAX_PROBLEMS, Options
 
@@ -39,12 +40,20 @@ def target(parsed: argparse.Namespace) -> Target:
 @contextmanager
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress is shown from before it is read until this is closed."""
-    from autotune.tuning.context import get_ready
-    from autotune.tuning.task import bind_target
+    preload(("numpy",))  # the first that every process needs
+    from autotune.devices.listing import listing_for
+    from autotune.evaluation.get_ready import get_ready
 
+    listing = listing_for(parsed.device)
     get_ready()
-    with progress(parsed) as shown:
-        yield bind_target(target(parsed), shown.stage), shown
+    try:
+        with progress(parsed) as shown:
+            import autotune.tuning.tuner  # all commands need it later  # noqa: F401
+            from autotune.tuning.task import bind_target
+
+            yield bind_target(target(parsed), shown.stage, listing=listing), shown
+    finally:
+        listing.abandon()
 
 
 def progress(parsed: argparse.Namespace) -> SearchProgress:

@@ -249,7 +249,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search a range of sizes, or several element types, and print the table of variants."""
     from autotune.cli._sweep_summary import sweep_json, sweep_text
     from autotune.cli._tables import console
-    from autotune.tuning.context import get_ready
+    from autotune.evaluation.get_ready import get_ready
     from autotune.tuning.sweep import bind_sweep, sweep
 
     ranges = opt.ranges(parsed.sweep)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import Blame, LaunchError, OutOfMemory
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import ProblemBuffers, device_bytes
 from autotune.evaluation.inputs import ProblemData, prepare
 from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, measure
 from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
+
+_MAX_UPCOMING_BYTES = 2**31  # of arrays that are prepared before they are asked for
 
 
 class DeviceState:
@@ -46,10 +49,12 @@ class DeviceState:
         problems: tuple[ProblemInstance, ...],
         wrong: WrongArrays | None = None,
         kept: KeptResults | None = None,
+        upcoming: tuple[ProblemInstance, ...] = (),
     ) -> None:
         """Open the device and prepare the problems; raises SetupError when the reference is broken.
 
         `wrong` saves the arrays of wrong results, `kept` the results of slow references; None saves none.
+        `upcoming` are prepared afterwards, in the background, if they are small.
         """
         self._reference = reference
         self._kept = kept
@@ -57,10 +62,11 @@ class DeviceState:
         self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
         self._control: Control | None = None
-        with ThreadPoolExecutor(1) as thread:  # prepares the data while the device is opened
-            data = {problem.data_key: thread.submit(self._data, problem) for problem in problems}
-            self.device = backend(address.backend).open_device(address.index)
-            self._prepared = {key: future.result() for key, future in data.items()}
+        self._thread = ThreadPoolExecutor(1)  # prepares data, for example while the device is opened
+        data = {problem.data_key: self._begun(problem) for problem in problems}
+        self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}
+        self.device = backend(address.backend).open_device(address.index)
+        self._prepared = {key: future.result() for key, future in data.items()}
         self.compared = frozenset(name for data in self._prepared.values() for name in data.expected)
 
     def place(self, problems: tuple[ProblemInstance, ...]) -> None:
@@ -85,10 +91,14 @@ class DeviceState:
 
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; those of the first ones are kept."""
-        return self._prepared.get(problem.data_key) or self._data(problem)
+        key = problem.data_key
+        if key in self._prepared:
+            return self._prepared[key]
+        return (self._upcoming.pop(key, None) or self._begun(problem)).result()
 
-    def _data(self, problem: ProblemInstance) -> ProblemData:
-        return prepare(problem, self._reference, self._kept)
+    def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
+        """Begin to prepare a problem; one at a time, because references are not made for threads."""
+        return self._thread.submit(prepare, problem, self._reference, self._kept)
 
     def control(self, item: WorkItem) -> Control | None:
         """The incumbent to time beside a configuration, the same object until another one leads."""
@@ -120,6 +130,12 @@ class DeviceState:
             if keep:
                 self._programs[binary.sha256] = program
         return program
+
+
+def _small(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
+    """The first problems whose arrays take little memory together."""
+    sizes = accumulate(device_bytes(problem) for problem in problems)
+    return [problem for problem, size in zip(problems, sizes, strict=True) if size <= _MAX_UPCOMING_BYTES]
 
 
 def compared_outputs(state: DeviceState) -> frozenset[str]:

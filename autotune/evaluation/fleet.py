@@ -190,8 +190,8 @@ class RemoteWorker:
         outcome: Outcome = self._call("finish_item")
         return outcome
 
-    def renew(self) -> None:
-        """As `Worker.renew`."""
+    def renew(self, *upcoming: ProblemInstance) -> None:
+        """As `Worker.renew`, without preparing anything for later."""
         self._call("renew")
 
     def close(self) -> None:

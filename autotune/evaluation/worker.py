@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD, Address
+from autotune.devices import BACKENDS, COLD, Address, list_devices
 from autotune.errors import (
     Blame,
     BrokenReference,
@@ -51,8 +51,8 @@ class DeviceWorker(Protocol):
     def finish_item(self) -> Outcome:
         """Wait for the configuration that was begun."""
 
-    def renew(self) -> None:
-        """Take a fresh process if a search has run in this one."""
+    def renew(self, *upcoming: ProblemInstance) -> None:
+        """Take a fresh process if a search has run in this one; it may prepare problems for later."""
 
     def close(self) -> None:
         """End the process; the next run starts a fresh one."""
@@ -74,8 +74,24 @@ class Worker:
         on_stage: OnStage = unobserved,
         wrong: WrongArrays | None = None,
         kept: KeptResults | None = None,
+        *,
+        has_standby: bool = False,
     ) -> None:
-        """`on_stage` is told when a problem is prepared; `wrong` and `kept` are as in DeviceState."""
+        """Start nothing yet.
+
+        Args:
+            address: The device.
+            reference: The reference file.
+            problems: The first problems.
+            environment: Environment variables of the child.
+            on_stage: Is told when a problem is prepared.
+            wrong: As in DeviceState.
+            kept: As in DeviceState.
+            has_standby: Whether another process loads the driver in advance, to replace the child when that
+                is gone. It uses no device until then.
+        """
+        self._has_standby = has_standby
+        self._standby: Child | None = None
         self._kept = kept
         self._address = address
         self._reference = reference
@@ -100,18 +116,22 @@ class Worker:
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
-            preload((device_process.__name__, BACKENDS[self._address.backend].module), COLD)
-            self._child = Child(
-                DeviceState,
-                self._address,
-                self._reference,
-                self._first_problems,
-                self._wrong,
-                self._kept,
-                environment=self._environment,
-            )
-            self._is_ready = self._has_searched = False
-            self._runs = 0
+            self._begin()
+            if self._has_standby:
+                self._standby = self._with_driver()
+
+    def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
+        """Start the child: in the process that stands by, if there is one."""
+        preload((device_process.__name__, BACKENDS[self._address.backend].module), COLD)
+        self._child, self._standby = self._standby or self._with_driver(), None
+        setting = (self._address, self._reference, self._first_problems, self._wrong, self._kept, upcoming)
+        self._child.become(DeviceState, *setting)
+        self._is_ready = self._has_searched = False
+        self._runs = 0
+
+    def _with_driver(self) -> Child:
+        """Start a process that loads the driver, and opens no device."""
+        return Child(list_devices, None, (self._address.backend,), environment=self._environment)
 
     @property
     def compared(self) -> frozenset[str]:
@@ -207,10 +227,21 @@ class Worker:
             self.close()  # it may have written beyond the guard zone as well
         return outcome
 
-    def renew(self) -> None:
-        """Kill a child in which a search has run; one that ran only what had passed before stays."""
+    def renew(self, *upcoming: ProblemInstance) -> None:
+        """Replace a child in which a search has run; one that ran only what had passed before stays.
+
+        The fresh one begins to prepare problems for later.
+        """
         if self._has_searched:
             self.close()
+            self._begin(upcoming)
+
+    def end(self) -> None:
+        """Kill all processes."""
+        self.close()
+        if self._standby is not None:
+            self._standby.kill()
+            self._standby = None
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""

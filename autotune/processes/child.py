@@ -106,7 +106,7 @@ class Child:
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
             self._pipe.send((sys.path, {**changed, **own}))
-            self._pipe.send((factory, arguments))
+        self.become(factory, *arguments)
 
     @property
     def pid(self) -> int | None:
@@ -171,20 +171,29 @@ class Child:
         self._output.seek(0)
         return code, self._output.read().decode(errors="replace")
 
-    def kill(self) -> None:
-        """Kill the process group and wait for the child; does nothing if it is gone already."""
+    def become(self, factory: Callable[..., Any], *arguments: Any) -> None:
+        """Replace the state by what `factory(*arguments)` returns, in the background."""
+        with contextlib.suppress(OSError):  # the next call reports a dead process
+            self._pipe.send((factory, arguments))
+
+    def kill(self, *, waits: bool = True) -> None:
+        """Kill the process group; does nothing if it is gone already.
+
+        The fork server says when the child has ended, after what it is importing: `waits` waits for that.
+        """
         with self._killing:
             if not self._pipe.closed:  # else its id may belong to another process by now
-                self._kill_group()
+                self._kill_group(waits=waits)
                 self._pipe.close()
                 if isinstance(self._process, ForkedProcess):
                     self._process.release()
 
-    def _kill_group(self) -> None:
+    def _kill_group(self, *, waits: bool = True) -> None:
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        if waits:
+            self._process.wait()
 
     def _death(self) -> ChildDied:
         """The error for a process that ended, with the last line that it printed."""
@@ -226,10 +235,13 @@ def serve(pipe: AnyConnection) -> None:
     try:
         sys.path[:], variables = pipe.recv()
         set_variables(variables)
-        factory, arguments = pipe.recv()
-        state, broken = _attempt(factory, *arguments)
+        state, broken = None, None
         while True:
-            function, arguments, options = pipe.recv()
+            function, arguments, *called = pipe.recv()
+            if not called:  # it makes the state
+                state, broken = _attempt(function, *arguments)
+                continue
+            (options,) = called
             answer, raised = (None, broken) if broken else _attempt(function, state, *arguments, **options)
             pipe.send(raised or answer)
     except EOFError:

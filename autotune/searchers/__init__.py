@@ -60,20 +60,8 @@ _ENGINES = {
 }
 
 
-def make_searcher(
-    engine: str,
-    strategy: str | None = None,
-    *,
-    sources: Sequence[SourceResults] = (),
-    stop_when_unlikely: bool = False,
-) -> Searcher:
-    """Make a searcher.
-
-    Args:
-        engine: one of `engine_names()`.
-        strategy: one of the engine's strategies; None for its default.
-        sources: results of other devices, for engines that learn from them.
-        stop_when_unlikely: end the search when an improvement is unlikely.
+def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlikely: bool = False) -> None:
+    """Check what `make_searcher` takes, without importing a library.
 
     Raises:
         InputError: for an unknown engine or strategy, a strategy whose package is not installed, and an
@@ -94,13 +82,27 @@ def make_searcher(
     if stop_when_unlikely and not _ENGINES[engine].can_stop:
         able = ", ".join(name for name, other in _ENGINES.items() if other.can_stop)
         raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
-    return _make(engine, chosen, sources, stop_when_unlikely)
 
 
-def _make(engine: str, strategy: str, sources: Sequence[SourceResults], stop_when_unlikely: bool) -> Searcher:
-    entry = _ENGINES[engine]
+def make_searcher(
+    engine: str,
+    strategy: str | None = None,
+    *,
+    sources: Sequence[SourceResults] = (),
+    stop_when_unlikely: bool = False,
+) -> Searcher:
+    """Make a searcher; raises InputError as `check_searcher` does.
+
+    Args:
+        engine: one of `engine_names()`.
+        strategy: one of the engine's strategies; None for its default.
+        sources: results of other devices, for engines that learn from them.
+        stop_when_unlikely: end the search when an improvement is unlikely.
+    """
+    check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
+    entry, chosen = _ENGINES[engine], strategy or default_strategy(engine)
     searcher = getattr(import_module(f"{__name__}.{entry.module}"), entry.searcher)
-    arguments: list[object] = [strategy] if entry.strategies else []
+    arguments: list[object] = [chosen] if entry.strategies else []
     if entry.uses_sources:
         arguments.append(sources)
     options = {"stop_when_unlikely": stop_when_unlikely} if entry.can_stop else {}

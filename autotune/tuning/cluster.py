@@ -18,11 +18,11 @@ from typing import Any
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
+from autotune.devices.listing import find_devices
 from autotune.errors import ChildTimeout, InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
 from autotune.processes.child import Child
 from autotune.processes.fork_server import preload
-from autotune.tuning.task import find_devices
 
 try:
     import dask

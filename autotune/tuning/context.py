@@ -36,7 +36,6 @@ from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance
 from autotune.evaluation.worker import DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.files import user_folder
-from autotune.processes.fork_server import preload
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.space.spec import TRUSTED
 from autotune.tuning.options import Options
@@ -161,11 +160,6 @@ def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
     return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
 
 
-def get_ready() -> None:
-    """Import what the processes of a search need while files are still being read."""
-    preload(("autotune.evaluation.device_process", "autotune.evaluation.compiler_pool"))
-
-
 class Processes:
     """The compilers and the device process of a run, which searches of several problems may share."""
 
@@ -202,9 +196,10 @@ class Processes:
             self._worker.turn_to(problems)
             return self._worker
         setting = (task.address, task.spec.reference, problems, *self._setting)
-        trust = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
-        worker = self._worker = trust(*setting) if trusts else Worker(*setting)
-        self._opened.callback(worker.close)
+        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
+        has_standby = task.device.kind == "gpu"  # whose driver takes long to load
+        worker = self._worker = (make if trusts else Worker)(*setting, has_standby=has_standby)
+        self._opened.callback(worker.end)
         worker.start()
         return worker
 

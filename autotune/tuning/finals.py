@@ -26,6 +26,7 @@ from autotune.core.trials import (
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_process import conditions, energy
 from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
+from autotune.evaluation.work_item import ProblemInstance
 from autotune.tuning.context import TuningContext
 from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_shifts
 
@@ -123,10 +124,10 @@ def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = 
     `until_s` on the clock of `time.perf_counter`, no fresh inputs are drawn, and no round of turns begins
     once a few are done.
     """
-    context.worker.renew()
+    seeds = _seeds(context)
+    context.worker.renew(*_fresh_problems(context, trials[0].config, seeds))
     last_round = _LastRound(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
-    seeds = _seeds(context)
     late: tuple[str, ...] = ()
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > until_s:
@@ -173,6 +174,18 @@ def _seeds(context: TuningContext) -> tuple[int, ...]:
     return (*fresh, 0)
 
 
+def _with_seed(context: TuningContext, config: Config, seed: int) -> ProblemInstance:
+    """The problem of a configuration with inputs of another seed; 0 is that of the search."""
+    problem = context.task.space.problem
+    return context.maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
+
+
+def _fresh_problems(context: TuningContext, config: Config, seeds: Sequence[int]) -> list[ProblemInstance]:
+    """The problems to verify on that the search did not have, where the reference alone gives results."""
+    fresh = (_with_seed(context, config, seed) for seed in seeds if seed)
+    return [problem for problem in fresh if not problem.trusted]
+
+
 class _LastRound:
     """The finalists by configuration, and why some of them are rejected."""
 
@@ -193,11 +206,7 @@ class _LastRound:
             if config in self.rejected:
                 continue
             context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
-            definition = finalist.instance.problem.definition
-            problem = context.maker.problem_instance(
-                config, replace(definition, seed=definition.seed + seeds[number])
-            )
-            repeatable = context.verify(finalist.binary, problem)
+            repeatable = context.verify(finalist.binary, _with_seed(context, config, seeds[number]))
             if isinstance(repeatable, Failure):
                 self.rejected[config] = repeatable
             else:

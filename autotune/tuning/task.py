@@ -5,10 +5,9 @@ All input is checked here, before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from autotune.compilers.base import TRITON_MODULE
@@ -18,19 +17,17 @@ from autotune.core.records import Config, DeviceInfo, Tier
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallConditions
-from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, list_devices
-from autotune.errors import ChildFailed, InputError, NoConfig, SetupError
+from autotune.devices import BACKENDS, Address
+from autotune.devices.listing import Listing, find_device, listing_for
+from autotune.errors import InputError, NoConfig
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.hardware.names import known_gpu, slug, traits_of_name
-from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
-from autotune.processes.temporary_folder import scratch_folder
 from autotune.serving.best import Best
 from autotune.serving.cache import folders, read_roots
 from autotune.serving.lookup import best_config
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
-_LISTING_TIMEOUT_S = 60.0
 _KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
 
 
@@ -65,47 +62,6 @@ class TuningTask:
     def compiler(self) -> str:
         """The compiler's name and version; looked up on first use, because the compiler may be missing."""
         return compiler_name(self.address, self.device, self.spec.compiler)
-
-
-def find_device(
-    device: str | None, others: Iterable[str] = (), needed_next: Sequence[str] = ()
-) -> tuple[Address, DeviceInfo]:
-    """Find a device of this machine; a name that starts with a backend asks that backend only.
-
-    Args:
-        device: As `--device`; None takes the first GPU, else the CPU.
-        others: Further names that an error message lists.
-        needed_next: Modules for later child processes, which are imported meanwhile.
-    """
-    backend = (device or "").strip().lower().partition(":")[0]
-    if backend in BACKENDS:
-        with suppress(InputError):
-            return choose(device, find_devices((backend,), needed_next))
-    return choose(device, find_devices(needed_next=needed_next), others)
-
-
-def find_devices(
-    names: Iterable[str] = tuple(BACKENDS), needed_next: Sequence[str] = ()
-) -> list[tuple[Address, DeviceInfo]]:
-    """List the backends' devices from a child process, so that this process loads no driver."""
-    try:
-        return retry_once(partial(_listed_devices, tuple(names), needed_next))
-    except ChildFailed as error:
-        raise SetupError(f"looking for devices failed: {error}") from None
-
-
-def _listed_devices(names: Iterable[str], needed_next: Sequence[str]) -> list[tuple[Address, DeviceInfo]]:
-    preload([BACKENDS[name].module for name in names], COLD)
-    with scratch_folder() as scratch:
-        child = Child(int, environment=cold_environment(scratch))
-        preload(needed_next)
-        try:
-            devices: list[tuple[Address, DeviceInfo]] = child.call(
-                list_devices, names, timeout_s=_LISTING_TIMEOUT_S
-            )
-            return devices
-        finally:
-            child.kill()
 
 
 def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
@@ -154,7 +110,10 @@ def locate(space: Path) -> Path:
 
 
 def bind_target(
-    target: Target, on_stage: OnStage = unobserved, found: tuple[Address, DeviceInfo] | None = None
+    target: Target,
+    on_stage: OnStage = unobserved,
+    found: tuple[Address, DeviceInfo] | None = None,
+    listing: Listing | None = None,
 ) -> TuningTask:
     """Read the files, find the device and enumerate the space; raises InputError for wrong input.
 
@@ -162,10 +121,11 @@ def bind_target(
         target: What to tune.
         on_stage: Is told what is being done.
         found: The device, if it was found already; None looks for the target's in this machine.
+        listing: The listing of this machine's devices, if it was begun already.
     """
     on_stage(Stage(f"reading {target.space.name}"))
     spec = load_space(locate(target.space))
-    return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage, found)
+    return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage, found, listing)
 
 
 def bind_task(
@@ -174,6 +134,7 @@ def bind_task(
     target: Target,
     on_stage: OnStage = unobserved,
     found: tuple[Address, DeviceInfo] | None = None,
+    listing: Listing | None = None,
 ) -> TuningTask:
     """Find the device and enumerate a space that has been read; raises InputError for wrong input.
 
@@ -183,10 +144,14 @@ def bind_task(
         target: On what device and problem; its path is not read.
         on_stage: Is told what is being done.
         found: The device, if it was found already.
+        listing: The listing of this machine's devices, if it was begun already.
     """
     on_stage(Stage("finding devices"))
-    compiler = (TRITON_MODULE,) if spec.dialect == TRITON else ()
-    address, device = found or find_device(target.device, needed_next=compiler)
+    if found is None:
+        listing = listing or listing_for(target.device)
+    if spec.dialect == TRITON:
+        preload((TRITON_MODULE,))  # while the driver is loaded
+    address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
     spec = _with_conditions(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.kernel_source import packaged
+from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
@@ -13,7 +14,7 @@ from autotune.space import load_space
 from autotune.tuning.context import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
-from autotune.tuning.task import Target, bind_target, find_device, locate
+from autotune.tuning.task import Target, bind_target, locate
 from autotune.tuning.tuner import search
 
 

@@ -16,6 +16,7 @@ from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
+    check_searcher,
     default_strategy,
     engine_names,
     learns_from_sources,
@@ -82,8 +83,8 @@ def search(
     engine, strategy = choose_engine(options, len(task.space))
     if sources is None:
         sources = sources_of(task, options, engine)
-    searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
-    strategy = strategy or default_strategy(engine)
+    stops = options.stop_when_unlikely
+    check_searcher(engine, strategy, stop_when_unlikely=stops)
     scoring = scoring_of(task, options)
     root = Path(objective_root(str(writable_root(options.cache)), scoring.folder))
     require_valid_default(task)
@@ -92,7 +93,10 @@ def search(
     policy = ENERGY_POLICY if scoring.needs_energy or options.energy else policy
     began = cpu_times()
     with open_context(task, _without_last_round(options), observer, policy, cluster=cluster) as context:
+        context.evaluator.compile_ahead.begin_early([task.spec.default])  # while libraries are imported
+        searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
+        strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         limits = _limits(options, context.evaluator.spent_s)
         used = tuple(sources)

@@ -29,7 +29,7 @@ from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
-from autotune.tuning.context import get_ready
+from autotune.evaluation.get_ready import get_ready
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from autotune.core.trials import Binary, Status
-from autotune.devices import Address, backend
+from autotune.devices import Address, backend, listing
 from autotune.errors import SetupError
 from autotune.evaluation import worker as worker_module
 from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
 from autotune.processes.fork_server import fork_server
-from autotune.tuning import task
 
 FAKE = Address("fake", 0)
 KERNEL = """\
@@ -154,7 +153,7 @@ def reference(inputs, sizes):
 
 def test_a_kill_while_devices_are_listed_is_made_good(monkeypatch):
     """The first child that comes into being meanwhile is killed."""
-    monkeypatch.setattr(task, "_listed_devices", task._listed_devices.__wrapped__)  # not as listed before
+    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
     before, killed = _children(), []
 
     def kill():
@@ -164,7 +163,7 @@ def test_a_kill_while_devices_are_listed_is_made_good(monkeypatch):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = task.find_devices()
+    found = listing.find_devices()
     killer.join()
     assert FAKE in [address for address, _ in found]
 

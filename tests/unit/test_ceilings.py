@@ -9,11 +9,11 @@ import pytest
 from autotune.analysis.ceilings import Probe, keep_ceilings, nominal, probes
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
+from autotune.devices.listing import find_device
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.ceilings import BYTES, FILE, Ceiling, read_ceilings
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.task import find_device
 
 H200 = known_gpu("NVIDIA H200")
 T4, A100 = (ARCHITECTURES[name].device for name in ("sm_75", "sm_80"))

@@ -5,10 +5,9 @@ from functools import partial
 
 import pytest
 
-from autotune.devices import Address
+from autotune.devices import Address, listing
 from autotune.errors import SetupError
 from autotune.evaluation.journal import read_trials
-from autotune.tuning import task
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 several_devices = pytest.importorskip("autotune.tuning.several_devices")
@@ -26,7 +25,7 @@ def double(grid, block, x, y, n):
 @pytest.fixture(autouse=True)
 def two_fakes(monkeypatch):
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
-    monkeypatch.setattr(task, "_listed_devices", task._listed_devices.__wrapped__)  # not as listed before
+    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
 
 
 def search(folder, *options):

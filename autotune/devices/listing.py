@@ -1,0 +1,100 @@
+"""Finds the devices of this machine from a child process, so that this process loads no driver.
+
+A driver takes long to load: a command begins the listing before it reads files and imports the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+
+from autotune.core.records import DeviceInfo
+from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, list_devices
+from autotune.errors import ChildFailed, InputError, SetupError
+from autotune.processes.child import Child, retry_once
+from autotune.processes.fork_server import preload
+from autotune.processes.temporary_folder import scratch_folder
+
+_TIMEOUT_S = 60.0
+Found = list[tuple[Address, DeviceInfo]]
+
+
+class Listing:
+    """The devices of some backends, which a child process lists in the background."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._opened = ExitStack()
+        self._child: Child | None = None
+        self._found: Found | None = None
+        self._begin()
+
+    def _begin(self) -> Child:
+        preload([BACKENDS[name].module for name in self._names], COLD)
+        scratch = self._opened.enter_context(scratch_folder())
+        self._child = Child(int, environment=cold_environment(scratch))
+        self._child.ask(list_devices, self._names, timeout_s=_TIMEOUT_S)
+        return self._child
+
+    def devices(self) -> Found:
+        """Wait for the devices; raises SetupError if looking for them fails."""
+        if self._found is None:
+            try:
+                self._found = retry_once(self._answer)
+            except ChildFailed as error:
+                raise SetupError(f"looking for devices failed: {error}") from None
+        return self._found
+
+    def _answer(self) -> Found:
+        child = self._child or self._begin()
+        try:
+            found: Found = child.answer()
+            return found
+        finally:
+            child.kill(waits=False)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Wait for nothing: a child that nobody asks ends by itself."""
+        self._child = None
+        self._opened.close()
+
+
+def begin_listing(names: tuple[str, ...]) -> Listing:
+    """Begin to list the devices of these backends."""
+    return Listing(names)
+
+
+def listing_for(device: str | None) -> Listing:
+    """Begin to list what `find_device` chooses from: a name that starts with a backend asks it only."""
+    backend = _backend_of(device)
+    return begin_listing((backend,) if backend else tuple(BACKENDS))
+
+
+def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> Found:
+    """List the devices of these backends."""
+    return begin_listing(tuple(names)).devices()
+
+
+def find_device(
+    device: str | None, others: Iterable[str] = (), listing: Listing | None = None
+) -> tuple[Address, DeviceInfo]:
+    """Find a device of this machine.
+
+    Args:
+        device: As `--device`; None takes the first GPU, else the CPU.
+        others: Further names that an error message lists.
+        listing: That of `listing_for(device)`, if it was begun already.
+    """
+    found = (listing or listing_for(device)).devices()
+    if _backend_of(device):
+        with suppress(InputError):
+            return choose(device, found)
+        found = find_devices()
+    return choose(device, found, others)
+
+
+def _backend_of(device: str | None) -> str | None:
+    """The backend that a device's name starts with."""
+    name = (device or "").strip().lower().partition(":")[0]
+    return name if name in BACKENDS else None

@@ -1,0 +1,10 @@
+"""Imports what compilers need; imports little itself, so that a command can begin with it."""
+
+from __future__ import annotations
+
+from autotune.processes.fork_server import preload
+
+
+def get_ready() -> None:
+    """Import in the background what every compiler process needs, while files are still being read."""
+    preload(("autotune.evaluation.compiler_pool",))
