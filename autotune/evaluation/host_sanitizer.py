@@ -35,6 +35,7 @@ HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # of one run; a busy machine takes longer
 TIMEOUT_S = 180.0  # of the compiler, and of one run, whatever else the machine does
 MAX_THREADS = 200_000  # of all problems: some 0.2 s of CPU time in each build; compiling takes twice as long
+MAX_BYTES = 2**26  # of the arrays of one problem: they are written to files
 _FOUND = 86  # the exit code of a finding
 _OPTIONS = ("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
@@ -98,11 +99,12 @@ class HostSanitizer:
             problems: What to run it on.
             until_s: When to end, on the clock of `time.perf_counter`.
         """
-        by_size = sorted(problems, key=_threads)
+        small = [one for one in problems if sum(map(_size_bytes, one.arrays)) <= MAX_BYTES]
+        by_size = sorted(small, key=_threads)
         fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(_threads, by_size)))
         chosen = by_size[: len(list(fitting))]
         if not chosen:
-            return Unchecked(f"all sizes need more than {MAX_THREADS:,} threads")
+            return Unchecked(f"all sizes need more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB")
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))

@@ -25,7 +25,7 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.kernel_tuner.request import Request, read_request
 from autotune.searchers import strategy_names
-from autotune.tuning.context import Observer, Unobserved, open_context
+from autotune.tuning.context import Observer, Unobserved, open_context, open_processes
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import TuningTask
@@ -246,6 +246,7 @@ def _options(strategy: Any, strategy_options: Mapping[str, Any] | None, seed: in
         timeout_s=TIMEOUT_S,
         transfer=False,
         last_round_share=LAST_ROUND_SHARE,
+        sanitizer=False,  # a script's only problem is its full one, which takes long on the CPU
         objective=Objective.TIME,
     )
 
@@ -271,10 +272,11 @@ def _search(task: TuningTask, options: Options, progress: Observer) -> Result:
     """Search from the first configuration that works; raises SetupError when several in a row do not."""
     rows = len(task.space)
     tried = sorted({place * (rows - 1) // (MAX_DEFAULTS - 1) for place in range(MAX_DEFAULTS)})
-    for row in tried[:-1]:
-        with suppress(SetupError):
-            return search(with_default(task, row), options, progress)
-    return search(with_default(task, tried[-1]), options, progress)
+    with open_processes(task, options, progress) as processes:
+        for row in tried[:-1]:
+            with suppress(SetupError):
+                return search(with_default(task, row), options, progress, processes=processes)
+        return search(with_default(task, tried[-1]), options, progress, processes=processes)
 
 
 def _objective(

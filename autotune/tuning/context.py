@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, Failure, Objective, Trial
+from autotune.core.trials import Binary, Failure, Objective, Problem, Trial
 from autotune.devices import cold_environment
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
@@ -161,7 +161,7 @@ def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
 
 
 class Processes:
-    """The compilers and the device process of a run, which searches of several problems may share."""
+    """The compilers and the device process of a run, which searches of one space may share."""
 
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
         """Start nothing yet; what is started later is closed with `opened`."""
@@ -172,6 +172,7 @@ class Processes:
         kept = _kept_results(self.scratch if options.fresh else "")
         self._setting = (self.variables, observer.stage, wrong, kept)
         self._worker: Worker | None = None
+        self._stored: tuple[Problem, StoredInputs] | None = None  # of the latest problem
 
     @cached_property
     def pool(self) -> CompilerPool:
@@ -187,6 +188,13 @@ class Processes:
         )
         self._opened.callback(pool.close)
         return pool
+
+    def stored(self, task: TuningTask) -> StoredInputs:
+        """Return the stored inputs of a problem: those of the context before if it has the same."""
+        problem = task.space.problem
+        if self._stored is None or self._stored[0] != problem:
+            self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
+        return self._stored[1]
 
     def worker(self, task: TuningTask, default: KernelInstance, maker: InstanceMaker) -> Worker:
         """Return the device process: that of earlier problems, except for trusted kernels."""
@@ -265,14 +273,13 @@ def open_context(
         options: How to search.
         observer: Receives the events of the run.
         policy: How configurations are timed.
-        processes: Those of a run for several problems; None opens some for this one.
+        processes: Those of a run with several contexts; None opens some for this one.
         cluster: Where the devices are; None uses the task's device.
     """
     with ExitStack() as opened:
         policy = replace(policy, conditions=task.spec.measure)
         processes = processes or opened.enter_context(open_processes(task, options, observer))
-        stored = StoredInputs(task.spec, Path(processes.scratch), processes.variables)
-        maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, stored)
+        maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, processes.stored(task))
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         journal = Journal(

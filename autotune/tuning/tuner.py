@@ -37,6 +37,7 @@ from autotune.tuning.context import (
     FULL_POLICY,
     POLICY,
     Observer,
+    Processes,
     TuningContext,
     default_journal,
     open_context,
@@ -64,6 +65,7 @@ def search(
     observer: Observer,
     sources: Sequence[SourceResults] | None = None,
     cluster: Cluster | None = None,
+    processes: Processes | None = None,
 ) -> Result:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
@@ -74,6 +76,7 @@ def search(
         sources: Results of other devices and problems to start from. None gathers them here, if the options
             and the engine use them. They may grow while the search runs.
         cluster: The devices to search with; None uses the task's.
+        processes: Those of a run with several searches; None opens some for this one.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -92,7 +95,8 @@ def search(
     policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
     policy = ENERGY_POLICY if scoring.needs_energy or options.energy else policy
     began = cpu_times()
-    with open_context(task, _without_last_round(options), observer, policy, cluster=cluster) as context:
+    own = _without_last_round(options)
+    with open_context(task, own, observer, policy, processes, cluster) as context:
         context.evaluator.compile_ahead.begin_early([task.spec.default])  # while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)

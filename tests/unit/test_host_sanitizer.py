@@ -157,7 +157,8 @@ def test_an_atomic_hands_over_what_a_fence_ordered_before_it(release, races):
     ("limit", "value", "source", "reason"),
     [
         ("TIMEOUT_S", 0.0, "", "ran out of 0 s"),
-        ("MAX_THREADS", 95, "", "all sizes need more than 95 threads"),
+        ("MAX_THREADS", 95, "", "all sizes need more than 95 threads or 64 MiB"),
+        ("MAX_BYTES", 11, "", "all sizes need more than 200,000 threads or 0 MiB"),
         ("TIMEOUT_S", 30.0, "#error", r"g\+\+ refuses the source: last.cu:1:2: error: #error"),
     ],
 )

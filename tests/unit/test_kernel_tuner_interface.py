@@ -15,13 +15,13 @@ import autotune
 from autotune import InputError
 from autotune.core.records import Config
 from autotune.errors import SetupError
+from autotune.evaluation import stored_inputs
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.interface import _options
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import read_parameters, read_restrictions
 from autotune.kernel_tuner.request import read_request
-from autotune.tuning import stored_checks
 
 SIZE = 1000
 ADD = """
@@ -33,10 +33,8 @@ __kernel void vector_add(__global float *c, __global const float *a, __global co
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own_without_a_host_compiler(tmp_path, monkeypatch):
-    """g++'s sanitizers take most of the time of such small searches, and have tests of their own."""
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stored_checks, "find_host_sanitizer", lambda: None)
 
 
 def arguments():
@@ -81,12 +79,16 @@ def test_a_wrong_result_is_an_error_of_its_configuration():
     assert env["best_config"]["block_size_x"] == 32
 
 
-def test_a_configuration_that_does_not_compile_is_one_too():
+def test_a_configuration_that_does_not_compile_is_one_too(monkeypatch):
+    """The arrays are stored once, although another default is tried after the first one."""
+    saved, save = [], stored_inputs._save
+    monkeypatch.setattr(stored_inputs, "_save", lambda *given: saved.append(given) or save(*given))
     broken = "#if block_size_x == 32\n#error no\n#endif\n" + ADD
     results, _ = tuned(broken)
     failed = [row for row in results if "__error__" in row]
     assert [row["block_size_x"] for row in failed] == [32]
     assert isinstance(failed[0]["__error__"], CompilationFailedConfig)
+    assert len(saved) == 3
 
 
 def test_a_kernel_that_never_works_is_told():
