@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from autotune.devices import listing
 from autotune.evaluation.journal import read_trials
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.searchers.random_search import RandomSearch
-from autotune.tuning import task
 
 
 def two_spaces(folder):
@@ -36,7 +36,7 @@ def test_all_spaces_are_searched_and_one_that_fails_is_named(folder):
 def test_several_devices_search_all_spaces(folder, monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra cluster")
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
-    monkeypatch.setattr(task, "_listed_devices", task._listed_devices.__wrapped__)  # not as listed before
+    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
     two_spaces(folder)
     devices = ("--devices", "fake:0,fake:1")
     done = folder.run("search", "double.yaml", "other.yaml", *devices, "--budget", "9")
