@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from autotune.core.records import Config, Sizes
+from autotune.core.text import per_second
 from autotune.evaluation.instance import work
 from autotune.space import Space
 from autotune.space.spec import DTYPES
 
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 _PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
 
 
@@ -60,12 +60,6 @@ def rate_text(space: Space, config: Config, time_ms: float) -> str:
     done = work(space, config, space.problem.sizes)
     units = {"bytes": "B/s", "flops": "FLOP/s"}
     return ", ".join(per_second(amount / time_ms * 1e3, units[name]) for name, amount in done.items())
-
-
-def per_second(rate: float, unit: str) -> str:
-    """A rate in the unit that suits it, from KB/s to TB/s for bytes."""
-    scale, prefix = next((row for row in _PREFIXES if rate >= row[0]), _PREFIXES[-1])
-    return f"{rate / scale:.4g} {prefix}{unit}"
 
 
 def sizes_text(sizes: Sizes) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from autotune.cli import options as opt
 from autotune.cli._tables import table
 from autotune.cli.output import emit
+from autotune.core.text import per_second
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
 
 EXAMPLE = "autotune ceilings --device cuda:0"
@@ -63,9 +64,9 @@ def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
 
 def _text(one: Ceiling) -> str:
     if one.unit == BYTES:
-        return f"{one.value / 1e9:,.4g} GB/s"
+        return per_second(one.value, "B/s")
     if one.unit == OPERATIONS:
-        return f"{one.value / 1e9:,.4g} G/s"
+        return per_second(one.value, "/s")
     return f"{one.value * 1e9:,.4g} ns"
 
 

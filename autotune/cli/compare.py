@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from autotune.analysis.against_cpu import AgainstCpu, against_cpus
 from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
 from autotune.cli import options as opt
-from autotune.cli._tables import console, per_second, sizes_text, table
+from autotune.cli._tables import console, sizes_text, table
 from autotune.cli.output import emit
+from autotune.core.text import per_second
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
 

@@ -1,10 +1,11 @@
-"""Shared text functions: sizes, suggestions for misspelt names, source without comments."""
+"""Shared text functions: sizes, rates, suggestions for misspelt names, source without comments."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 _STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 _C_COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/" + _STRING, re.DOTALL)
 _PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
@@ -18,6 +19,12 @@ def size_text(sizes: Mapping[str, int]) -> str:
 def count_text(count: int, thing: str) -> str:
     """A number of things: `1 trial`, `2,000 trials`."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def per_second(rate: float, unit: str) -> str:
+    """A rate in the unit that suits it, from KB/s to TB/s for bytes."""
+    scale, prefix = next((row for row in _PREFIXES if rate >= row[0]), _PREFIXES[-1])
+    return f"{rate / scale:.4g} {prefix}{unit}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from autotune.core.text import per_second
 from autotune.errors import WriteError
 
 if TYPE_CHECKING:
@@ -97,7 +98,6 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = F
         _log(axes.xaxis)
         axes.set_xlim(left=10.0 ** math.floor(math.log10(min(values) * 0.9)))
     axes.set_xlabel(f"{unit}, logarithmic" if is_log else unit)
-    _grid(axes, "x")
     axes.margins(x=0.02, y=0.02)
     return figure
 
@@ -181,8 +181,8 @@ def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
 def roofline(
     title: str,
     intensity: Sequence[float],
-    gflops: Sequence[float],
-    gb_per_s: float | None,
+    flops_per_s: Sequence[float],
+    bytes_per_s: float | None,
     peaks: Mapping[str, float],
 ) -> Figure:
     """Draw the rate of every trial over its operations per byte, under the ceilings of the device.
@@ -190,45 +190,43 @@ def roofline(
     Args:
         title: Above the plot.
         intensity: Operations per byte of each trial.
-        gflops: GFLOP/s of each trial.
-        gb_per_s: The memory's bandwidth; None if it is unknown.
-        peaks: Peak arithmetic rates in GFLOP/s by name.
+        flops_per_s: The arithmetic rate of each trial.
+        bytes_per_s: The memory's bandwidth; None if it is unknown.
+        peaks: Peak arithmetic rates in FLOP/s by name.
     """
     figure, axes = _axes(title, 5.4, 3.8)
     ends = [min(intensity) / 8, max(intensity) * 8]
     axes.scatter(
-        intensity, gflops, s=10, color=_BAR, linewidths=0, rasterized=len(gflops) > 1000, label="trials"
+        intensity,
+        flops_per_s,
+        s=10,
+        color=_BAR,
+        linewidths=0,
+        rasterized=len(intensity) > 1000,
+        label="trials",
     )
-    fastest = max(range(len(gflops)), key=lambda place: gflops[place])
-    axes.scatter(
-        [intensity[fastest]], [gflops[fastest]], s=40, facecolors="none", edgecolors=_STRONG, label="best"
-    )
+    best = max(zip(flops_per_s, intensity, strict=True))
+    axes.scatter([best[1]], [best[0]], s=40, facecolors="none", edgecolors=_STRONG, label="best")
     highest = max(peaks.values(), default=None)
-    if gb_per_s is not None:
+    if bytes_per_s is not None:
         if highest is not None:
-            ridge = highest / gb_per_s
+            ridge = highest / bytes_per_s
             ends = [min(ends[0], ridge / 8), max(ends[1], 3 * ridge)]
-        reach = ends[1] if highest is None else min(ends[1], highest / gb_per_s)
-        roof = [ends[0], reach]
-        axes.plot(roof, [gb_per_s * end for end in roof], color=_TEXT, label=f"memory, {gb_per_s:,.4g} GB/s")
+        roof = [ends[0], ends[1] if highest is None else min(ends[1], highest / bytes_per_s)]
+        memory = f"memory, {per_second(bytes_per_s, 'B/s')}"
+        axes.plot(roof, [bytes_per_s * end for end in roof], color=_TEXT, label=memory)
     for style, (name, peak) in zip(("-", "--"), peaks.items(), strict=False):
-        start = ends[0] if gb_per_s is None else min(ends[1], peak / gb_per_s)
-        axes.plot([start, ends[1]], [peak, peak], style, color=_TEXT, label=f"{name}, {peak:,.0f} GFLOP/s")
+        start = ends[0] if bytes_per_s is None else min(ends[1], peak / bytes_per_s)
+        label = f"{name}, {per_second(peak, 'FLOP/s')}"
+        axes.plot([start, ends[1]], [peak, peak], style, color=_TEXT, label=label)
     axes.set_xscale("log")
     _log(axes.xaxis)
     axes.set_yscale("log")
-    _log(axes.yaxis)
+    _log(axes.yaxis, "FLOP/s")
     axes.set_xlabel("operations per byte")
-    axes.set_ylabel("GFLOP/s")
+    axes.set_ylabel("arithmetic rate")
     _grid(axes, "both")
-    axes.legend(
-        frameon=False,
-        labelcolor=_TEXT,
-        fontsize=8,
-        loc="upper left",
-        bbox_to_anchor=(0.0, -0.14),
-        ncols=2,
-    )
+    _legend(axes)
     return figure
 
 
@@ -240,25 +238,33 @@ def over_size(
     Args:
         title: Above the plot.
         times: Sizes and times in ms; at least one line.
-        rates: Sizes and rates in GB/s; without any, only times are drawn.
-        ceilings: The bandwidths of memories in GB/s, by device.
+        rates: Sizes and rates in bytes per second; without any, only times are drawn.
+        ceilings: The bandwidths of memories in bytes per second, by device.
     """
-    panels = [("ms", times), ("GB/s", rates)][: 2 if rates else 1]
+    panels = [("ms", times), ("rate", rates)][: 2 if rates else 1]
     figure, _ = _axes(title, 5.4, 3.2 * len(panels) + 0.4, len(panels))
+    colours = {one.label: f"C{place}" for place, one in enumerate(times)}
     for place, (unit, all_lines) in enumerate(panels):
         axes = figure.axes[place]
         for one in all_lines:
-            axes.plot(one.xs, one.ys, marker="o", markersize=4, label=_plain(one.label))
-        for device, gb_per_s in ceilings.items() if unit == "GB/s" else ():
-            label = _plain(f"memory of {device}, {gb_per_s:,.4g} GB/s")
-            axes.axhline(gb_per_s, color=_TEXT, linestyle="--", label=label)
+            axes.plot(
+                one.xs,
+                one.ys,
+                color=colours.get(one.label),
+                marker="o",
+                markersize=4,
+                label=_plain(one.label),
+            )
+        for device, bytes_per_s in ceilings.items() if unit == "rate" else ():
+            label = _plain(f"memory of {device}, {per_second(bytes_per_s, 'B/s')}")
+            axes.axhline(bytes_per_s, color=_TEXT, linestyle="--", label=label)
         axes.set_xscale("log")
         _log(axes.xaxis)
         axes.set_yscale("log")
-        _log(axes.yaxis)
+        _log(axes.yaxis, "B/s" if unit == "rate" else "")
         axes.set_ylabel(unit)
         _grid(axes, "both")
-        _legend(axes)
+    _legend(*reversed(figure.axes))
     figure.axes[-1].set_xlabel("product of the sizes")
     return figure
 
@@ -286,18 +292,33 @@ def _grid(axes: Axes, axis: Literal["x", "y", "both"]) -> None:
     axes.grid(axis=axis, color=_TEXT, alpha=0.3, linewidth=0.5)
 
 
-def _log(axis: Axis) -> None:
-    """Mark a logarithmic axis whose data is drawn with plain numbers, fewer of them where it is long."""
+def _log(axis: Axis, unit: str = "") -> None:
+    """Mark a logarithmic axis whose data is drawn, with plain numbers or rates, fewer where it is long."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: per_second(value, unit) if unit else f"{value:,g}")
+    )
     axis.set_minor_formatter(NullFormatter())
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(frameon=False, labelcolor=_TEXT, fontsize=8)
+def _legend(axes: Axes, *others: Axes) -> None:
+    """Explain what is drawn, once for all axes and below the first, where no line crosses a word."""
+    named = [pair for one in (*others, axes) for pair in zip(*one.get_legend_handles_labels(), strict=True)]
+    handles = {label: handle for handle, label in reversed(named)}
+    labels = list(dict.fromkeys(label for _, label in named))
+    axes.legend(
+        [handles[label] for label in labels],
+        labels,
+        frameon=False,
+        labelcolor=_TEXT,
+        fontsize=8,
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.14),
+        ncols=2,
+    )
 
 
 def _plain(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from autotune.core.text import per_second
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.report.view import SearchView, cut
 from autotune.tuning.finals import indistinguishable
@@ -41,12 +42,12 @@ def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
     time_ms = None if view.best is None else view.times_ms[view.best]
     if view.best is None or not time_ms:
         return
-    for name, title, unit in (("bytes", "Memory rate", "GB/s"), ("flops", "Arithmetic rate", "GFLOP/s")):
+    for name, title, unit in (("bytes", "Memory rate", "B/s"), ("flops", "Arithmetic rate", "FLOP/s")):
         amount = view.work.get(name, [None] * len(view.trials))[view.best]
         if amount:
             yield _item(
                 title,
-                f"{float(f'{amount / time_ms * 1e-6:.4g}'):,.10g} {unit}",
+                per_second(amount / time_ms * 1e3, unit),
                 _share(view, name, amount / time_ms),
             )
 

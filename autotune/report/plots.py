@@ -144,16 +144,16 @@ def _roofline(plot: Plot) -> Figure:
             f"{view.search.kernel}: a roofline needs the bytes and flops of `work` in the space file"
         )
     points = [
-        (flops / moved_bytes, flops / time_ms * 1e-6)
+        (flops / moved_bytes, flops / time_ms * 1e3)
         for moved_bytes, flops, time_ms in zip(moved, done, view.times_ms, strict=True)
         if moved_bytes and flops and time_ms
     ]
     if not points:
         raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
-    bandwidth = view.bandwidth.gb_per_s if view.bandwidth else None
-    peaks = {rate.name: rate.gflops for rate in view.ceilings}
-    intensity, gflops = zip(*points, strict=True)
-    return figures.roofline(_title(plot, view), intensity, gflops, bandwidth, peaks)
+    bandwidth = view.bandwidth.gb_per_s * 1e9 if view.bandwidth else None
+    peaks = {rate.name: rate.gflops * 1e9 for rate in view.ceilings}
+    intensity, rates = zip(*points, strict=True)
+    return figures.roofline(_title(plot, view), intensity, rates, bandwidth, peaks)
 
 
 def _heat_map(plot: Plot) -> Figure:
@@ -220,9 +220,9 @@ def _sweep(plot: Plot) -> Figure:
         times.setdefault(name, []).append((size, time_ms))
         moved = (view.work.get("bytes") or [None] * len(view.trials))[best]
         if moved:
-            rates.setdefault(name, []).append((size, moved / time_ms * 1e-6))
+            rates.setdefault(name, []).append((size, moved / time_ms * 1e3))
         if moved and view.bandwidth:
-            ceilings[view.search.device_name] = view.bandwidth.gb_per_s
+            ceilings[view.search.device_name] = view.bandwidth.gb_per_s * 1e9
     all_lines = _lines(times)
     if not all_lines:
         raise InputError("a sweep needs results of one kernel and device for several sizes")

@@ -193,7 +193,7 @@ def test_a_kernel_of_the_cache_has_no_progress(chromium, tmp_path):
     assert details[0] == "a time of the search; the best takes 2 ms in the last round"
     said = "return document.getElementById(arguments[0] + '-said').textContent"
     assert "reduce of int32 on Example" in chromium.execute_script(said, "sweep")
-    assert "memory of Example(R) GPU 100: 1,500" in chromium.execute_script(said, "sweep-rate")
+    assert "memory of Example(R) GPU 100: 1.5 TB/s" in chromium.execute_script(said, "sweep-rate")
     errors = [one for one in chromium.get_log("browser") if one["level"] == "SEVERE"]
     assert not errors
 

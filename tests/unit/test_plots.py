@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autotune.cli.plot import _KINDS
 from autotune.core.trials import Status
-from autotune.report.figures import Bar, bar_chart, matrix, progress, save
+from autotune.report.figures import Bar, Line, bar_chart, matrix, over_size, progress, roofline, save
 from autotune.report.plots import KINDS
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
@@ -122,7 +122,7 @@ def test_a_roofline_has_the_memorys_ceiling(tmp_path):
     assert done.returncode == 2 and "name one file" in done.stderr  # the cache has two problems of it
     done = plot("roofline", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")
     assert done.returncode == 0, done.stderr
-    assert "memory, 4,814 GB/s" in texts(tmp_path / "a.svg")
+    assert "memory, 4.814 TB/s" in texts(tmp_path / "a.svg")
 
 
 def test_a_sweep_has_a_line_for_each_device(tmp_path, searched):
@@ -137,7 +137,7 @@ def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
     done = plot("sweep", "reduce", "--cache", tmp_path, "-o", tmp_path / "a.svg")
     assert done.returncode == 0, done.stderr
     found = texts(tmp_path / "a.svg")
-    assert {"ms", "GB/s", "memory of Example(R) GPU 100, 1,500 GB/s"} <= set(found)
+    assert {"ms", "rate", "memory of Example(R) GPU 100, 1.5 TB/s"} <= set(found)
 
 
 def test_a_printed_ladder_is_drawn(tmp_path):
@@ -156,6 +156,26 @@ def test_the_shipped_figures_are_what_the_command_makes():
         steps = json.loads((ROOT / f"docs/plots/{name}.json").read_text())
         found = texts(ROOT / f"docs/plots/{name}.svg")
         assert not [step["step"] for step in steps if step["step"] not in found]
+
+
+def test_no_line_runs_through_a_label():
+    bars = bar_chart("ladder", "ms", [Bar("a", 1.0, "1 ms, 1 x"), Bar("b", 0.1, "0.1 ms, 10 x")])
+    assert not any(line.get_visible() for line in bars.axes[0].get_xgridlines())
+    lines = [Line("first", [1, 2], [1, 2]), Line("second", [1, 2], [2, 1])]
+    for figure in (
+        progress("trials", [3.0, None, 1.0]),
+        roofline("rates", [1.0, 2.0], [1e9, 2e9], 1e10, {"float32": 6.6908e13}),
+        over_size("sizes", lines, lines[1:], {"GPU": 1e12}),
+    ):
+        figure.canvas.draw()
+        (legend,) = [one.get_legend() for one in figure.axes if one.get_legend()]
+        assert all(legend.get_window_extent().y1 < one.get_window_extent().y0 for one in figure.axes)
+
+
+def test_rates_have_the_unit_that_suits_them():
+    figure = roofline("rates", [1.0, 2.0], [1e9, 2e9], 4.8139e12, {"float32": 6.6908e13})
+    said = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert said[2:] == ["memory, 4.814 TB/s", "float32, 66.91 TFLOP/s"]
 
 
 @pytest.mark.parametrize(

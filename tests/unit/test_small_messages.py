@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.cli._tables import per_second
-from autotune.core.text import count_text
+from autotune.core.text import count_text, per_second
 from autotune.errors import InputError
 from autotune.runtime.packages import package_of
 

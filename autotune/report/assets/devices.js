@@ -85,7 +85,7 @@ function addOverSize(grid, { id, title, unit, value, lines, ceilings }) {
       for (const [device, ceiling] of ceilings) {
         const y = sy.at(ceiling);
         line(context, box.left, y, box.right, y);
-        marks.push({ x: box.right - 8, y, tip: `memory of ${device}: ${number(ceiling)} ${unit}` });
+        marks.push({ x: box.right - 8, y, tip: `memory of ${device}: ${perSecond(ceiling, "B/s")}` });
       }
       lines.forEach(([name, points], at) => {
         context.strokeStyle = context.fillStyle = colours.category[at % colours.category.length];
@@ -101,7 +101,7 @@ function addOverSize(grid, { id, title, unit, value, lines, ceilings }) {
       });
       return boxes(marks);
     },
-    caption: () => [...lines.map(([name]) => name), ...ceilings.map(([device, ceiling]) => `memory of ${device}: ${number(ceiling)} ${unit}`)].join("; "),
+    caption: () => [...lines.map(([name]) => name), ...ceilings.map(([device, ceiling]) => `memory of ${device}: ${perSecond(ceiling, "B/s")}`)].join("; "),
     rows: () => [["kernel and device", "problem", unit], lines.flatMap(([name, points]) => points.map((point) => [name, point.problem, point[value]]))],
   });
 }

@@ -19,6 +19,7 @@ const number = (value, digits = 4) =>
   value === null || value === undefined || Number.isNaN(value)
     ? "–"
     : Number(value.toPrecision(digits)).toLocaleString("en", { maximumSignificantDigits: digits });
+const perSecond = (gigas, unit) => (gigas >= 1000 ? `${number(gigas / 1000)} T${unit}` : `${number(gigas)} G${unit}`);
 const whole = (value) => value.toLocaleString("en");
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 const short = (text, most = 40) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

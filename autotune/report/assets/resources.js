@@ -26,7 +26,7 @@ function addRoofline(grid, time) {
     ? { id: "intensity", title: "operations per byte", isLog: true, data: Float64Array.from({ length: view.count }, (_, row) => flops[row] / bytes[row]) }
     : view.axis("order");
   const memory = bytes && view.bandwidth ? view.bandwidth.gb_per_s : null;
-  const memoryText = memory && `memory${view.bandwidth.measured ? ", measured" : ""}: ${number(memory)} GB/s`;
+  const memoryText = memory && `memory${view.bandwidth.measured ? ", measured" : ""}: ${perSecond(memory, "B/s")}`;
   const ceilings = flops ? view.ceilings : [];
   const peak = ceilings.length ? ceilings[0][1] : Infinity;
   addChart(grid, {
@@ -56,7 +56,7 @@ function addRoofline(grid, time) {
       if (memory && isRoof) ceiling(memoryText, low, Math.min(high, peak / memory), (x) => memory * x);
       else if (memory) ceiling(memoryText, low, high, () => memory);
       (isRoof ? ceilings : []).forEach(([name, gflops], at) =>
-        ceiling(`${name}: ${number(gflops, 3)}`, memory ? Math.min(high, gflops / memory) : low, high, () => gflops, at ? 10 : -9));
+        ceiling(`${name}: ${perSecond(gflops, "FLOP/s")}`, memory ? Math.min(high, gflops / memory) : low, high, () => gflops, at ? 10 : -9));
       const [px, py] = [placesOf(xAxis, sx), placesOf(yAxis, sy)];
       drawPoints(context, px, py, (row) => view.bins[row], colours.bins, colours);
       const back = (y) => ((flops || bytes)[view.best ?? 0] / sy.invert(y)) * 1e-6;
