@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import log2
+from math import ceil, log2
 
 from autotune.compilers.ptx_counters import PIPES, SECTOR_BYTES, Counts
 from autotune.core.records import DeviceInfo
@@ -327,6 +327,48 @@ def littles_law(
     needed = latency.value * bandwidth / device.compute_units
     per_warp = WARP * bytes_per_thread
     return LittlesLaw(latency.value, needed, warps * per_warp, warps, -int(-needed // per_warp))
+
+
+@dataclass(frozen=True)
+class ArithmeticInFlight:
+    """Little's law for arithmetic: what a multiprocessor needs in flight to keep its units busy.
+
+    Attributes:
+        dtype: The type of the numbers.
+        latency_s: Of one multiply-add.
+        needed: Multiply-adds in flight: latency times throughput, for one multiprocessor.
+        warps: Resident ones.
+    """
+
+    dtype: str
+    latency_s: float
+    needed: float
+    warps: int
+
+    @property
+    def enough_warps(self) -> int:
+        """The warps that are enough if each has one in flight."""
+        return ceil(self.needed / WARP)
+
+    def __str__(self) -> str:
+        each = self.enough_warps / self.warps
+        return (
+            f"{self.needed:.0f} multiply-adds of {self.dtype} per multiprocessor keep its units busy "
+            f"({self.latency_s * 1e9:.1f} ns): {self.enough_warps} warps with one each; of {self.warps} "
+            f"warps, {'one each is' if each <= 1 else f'{each:.1f} each are'} enough"
+        )
+
+
+def arithmetic_in_flight(
+    device: DeviceInfo, ceilings: Mapping[str, Ceiling], warps: int, dtype: str
+) -> ArithmeticInFlight | None:
+    """Apply Little's law to multiply-adds; None where latency or throughput were not measured."""
+    latency = ceilings.get(f"latency of {dtype} multiply-add")
+    throughput = ceilings.get(f"{dtype} multiply-add")
+    if latency is None or throughput is None or warps <= 0 or device.kind != "gpu":
+        return None
+    needed = latency.value * throughput.value / 2 / device.compute_units
+    return ArithmeticInFlight(dtype, latency.value, needed, warps)
 
 
 def advice_from(

@@ -16,12 +16,14 @@ from pathlib import Path
 from statistics import median
 
 from autotune.analysis.bottleneck import (
+    ArithmeticInFlight,
     Bound,
     LittlesLaw,
     Times,
     Use,
     Work,
     advice_from,
+    arithmetic_in_flight,
     littles_law,
     uses,
     verdict,
@@ -97,6 +99,7 @@ class Diagnosis:
     ladder: tuple[LadderStep, ...] = ()
     variants_ms: Mapping[str, float] = field(default_factory=dict)
     littles_law: LittlesLaw | None = None
+    arithmetic_in_flight: ArithmeticInFlight | None = None
     machine_code: MachineCode | None = None
     hardware_counters: Mapping[str, float] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
@@ -173,9 +176,8 @@ class _Examination:
         used = uses(self._device, self._ceilings, self._work(counts), run_ms)
         bound, reason = verdict(Times(run_ms, launch_ms, transfer, variants), used, counts)
         ladder = tuple(self._ladder(binary, run_ms))
-        if bound is Bound.LATENCY:
-            reason += _ladder_text(ladder)
-        warps = self._resident_warps()
+        reason += _ladder_text(ladder) if bound is Bound.LATENCY else ""
+        warps = self._resident_warps() or 0
         in_flight = counts.bytes_per_thread_in_flight if counts else 0.0
         return Diagnosis(
             kernel=self._task.spec.kernel,
@@ -188,7 +190,7 @@ class _Examination:
             bound=bound,
             reason=reason,
             occupancy=self._held,
-            resident_warps=warps,
+            resident_warps=warps or None,
             launches=len(self._problem.launches),
             launch_ms=launch_ms,
             transfer_ms=transfer,
@@ -196,7 +198,8 @@ class _Examination:
             counts=counts,
             ladder=ladder,
             variants_ms=variants,
-            littles_law=littles_law(self._device, self._ceilings, warps or 0, in_flight),
+            littles_law=littles_law(self._device, self._ceilings, warps, in_flight),
+            arithmetic_in_flight=arithmetic_in_flight(self._device, self._ceilings, warps, problem.dtype),
             machine_code=self._machine_code(binary),
             hardware_counters=self._hardware_counters(binary),
             missing=tuple(self._missing),

@@ -87,6 +87,8 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
         yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / found.time_ms:.0%})"
     if found.littles_law is not None:
         yield f"in flight  {found.littles_law}"
+    if found.arithmetic_in_flight is not None:
+        yield f"in flight  {found.arithmetic_in_flight}"
     counts = found.counts
     if counts is not None:
         yield (

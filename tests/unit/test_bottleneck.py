@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.bottleneck import Bound, Times, Work, advice_from, littles_law, uses, verdict
+from autotune.analysis.bottleneck import (
+    Bound,
+    Times,
+    Work,
+    advice_from,
+    arithmetic_in_flight,
+    littles_law,
+    uses,
+    verdict,
+)
 from autotune.compilers.ptx_counters import PIPES, Counts
 from autotune.serving.ceilings import Ceiling
 from tests.space_example import GPU
@@ -24,6 +33,7 @@ CEILINGS = {
         "atomics to one counter": 1e9,
         "atomics to many counters": 1e12,
         "latency of memory": 8e-7,
+        "latency of float32 multiply-add": 1.99e-9,
     }.items()
 }
 IDLE = Counts(
@@ -113,6 +123,15 @@ def test_littles_law_says_how_many_warps_would_do():
     assert law.held_bytes == 16 * 32 * 16
     assert law.enough_warps == 63  # 32,000 bytes by 512 of each
     assert littles_law(DEVICE, {}, 16, 16.0) is None
+
+
+def test_littles_law_holds_for_arithmetic_too():
+    law = arithmetic_in_flight(DEVICE, CEILINGS, 8, "float32")
+    assert law.needed == pytest.approx(1.99e-9 * 32e12 / 100)
+    assert law.enough_warps == 20
+    assert "of 8 warps, 2.5 each are enough" in str(law)
+    assert "of 32 warps, one each is enough" in str(replace(law, warps=32))
+    assert arithmetic_in_flight(DEVICE, CEILINGS, 8, "float64") is None  # its latency was not measured
 
 
 def test_advice_is_what_changing_one_parameter_did():

@@ -2,7 +2,7 @@
 
 import json
 
-from autotune.analysis.bottleneck import Bound, LittlesLaw, Use
+from autotune.analysis.bottleneck import ArithmeticInFlight, Bound, LittlesLaw, Use
 from autotune.analysis.diagnose import Diagnosis, LadderStep
 from autotune.cli.diagnose import diagnosis_json, diagnosis_text
 from autotune.compilers.occupancy import Occupancy
@@ -61,15 +61,18 @@ def test_all_evidence_is_text_and_json():
         ladder=(LadderStep(2, 16, 0.25, 1.0), LadderStep(1, 8, 0.125, 1.5)),
         variants_ms={"MEMORY_ONLY": 0.9},
         littles_law=LittlesLaw(8e-7, 32_000.0, 8192.0, 16, 63),
+        arithmetic_in_flight=ArithmeticInFlight("float32", 2e-9, 512.0, 16),
         machine_code=MachineCode(9, {"float32": 4}, {"float32": 2}, {("global load", 128): 3}),
     )
     values = json.loads(json.dumps(diagnosis_json(found)))
     assert values["machine_code"]["access_bits"] == {"global load 128": 3}
     assert values["uses"][0]["share"] == 0.75
-    lines = dict(line.strip().split(maxsplit=1) for line in diagnosis_text(found).splitlines()[2:])
+    text = diagnosis_text(found)
+    assert "63 warps would do" in text
+    lines = dict(line.strip().split(maxsplit=1) for line in text.splitlines()[2:])
     assert lines["verdict"] == "memory-bound (DRAM): because"
     assert lines["use"] == "DRAM at 75%: 3 of 4 TB/s"
     assert lines["ladder"] == "25% 1 ms, 12% 1.5 ms"
     assert lines["variant"] == "MEMORY_ONLY: 0.9 ms (90%)"
-    assert lines["in"].endswith("16 warps have 8.0 KiB; 63 warps would do")
+    assert lines["in"].endswith("(2.0 ns): 16 warps with one each; of 16 warps, one each is enough")
     assert lines["accesses"] == "global load of 128 bits: 3"
