@@ -272,7 +272,8 @@ class LoadedKernel:
         first = next(iter(given))
         for name, view in views.items():
             if view.device != views[first].device:
-                raise InputError(f"{self.kernel}: {name} and {first} are on different devices")
+                where = "on different devices or of different contexts"
+                raise InputError(f"{self.kernel}: {name} and {first} are {where}")
         return views
 
     def _view(self, name: str, array: Any) -> View:

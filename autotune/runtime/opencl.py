@@ -17,7 +17,7 @@ from autotune.devices.element_types import numpy_dtype
 from autotune.devices.opencl import build_log
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Looks, Make, Repeat
+from autotune.runtime.packages import Looks, Make, Repeat, native_name
 from autotune.runtime.prepared import CallPlan, View, Workspace
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ class PyopenclPackage:
         handles: list[Any] = []
         for array in arrays:
             if isinstance(array, cl_array.Array):
-                looks.append((array.shape, array.dtype, array.strides, array.offset))
+                looks.append((array.shape, array.dtype, array.strides, array.offset, array.context))
                 handles.append(array.base_data)
             else:
-                looks.append(array and (array.size,))
+                looks.append(array and (array.size, array.context))
                 handles.append(array)
         return (queue, *looks), handles
 
@@ -51,11 +51,19 @@ class PyopenclPackage:
 
     def view(self, array: Any) -> View:
         """View a contiguous Array that begins at the start of its buffer, or a Buffer."""
-        if isinstance(array, cl.MemoryObject):
-            return View(array, None, None, array.size, "opencl")
+        if isinstance(array, cl.Buffer):
+            return View(array, None, None, array.size, array.context)
+        if not isinstance(array, cl_array.Array):
+            raise ValueError(f"expected an Array or a Buffer of pyopencl, found {type(array).__name__}")
         if not array.flags.c_contiguous or array.offset:
             raise ValueError("is not contiguous from the start of its buffer on")
-        return View(array.base_data, array.dtype.name, array.shape, array.nbytes, "opencl")
+        return View(
+            array.base_data,
+            native_name(array.dtype),
+            array.shape,
+            array.nbytes,
+            array.context or array.base_data.context,
+        )
 
     def open(self, arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
         """Open the given queue, else that of the first array that has one."""
@@ -64,6 +72,8 @@ class PyopenclPackage:
             raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
         if queue is None:
             raise InputError("these buffers belong to no queue; give one as stream=")
+        if queue.context != self.view(arrays[0]).device:
+            raise InputError("the queue and the arrays are of different contexts")
         return OpenCLLauncher(queue)
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
@@ -102,7 +112,11 @@ def call_on_cpu(
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise InputError(f"{kernel.kernel}: {name}: expected an array of numbers, found one of objects")
-        there[name] = cl_array.to_device(queue, np.ascontiguousarray(array))
+        if hasattr(array, "mask"):
+            raise InputError(
+                f"{kernel.kernel}: {name}: has a mask, which a kernel does not see; pass x.filled(0)"
+            )
+        there[name] = cl_array.to_device(queue, np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
     made = kernel(**there, **others)
     for name, array in outputs.items():
         array[...] = there[name].get()

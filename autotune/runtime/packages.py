@@ -96,7 +96,7 @@ class CudaPackage:
         if interface.get("mask") is not None:
             raise ValueError("has a mask")
         pointer = int(interface["data"][0])
-        return View(pointer, dtype.name, shape, prod(shape) * dtype.itemsize, _gpu_of(pointer))
+        return View(pointer, native_name(dtype), shape, prod(shape) * dtype.itemsize, _gpu_of(pointer))
 
     def open(self, arrays: Sequence[Any], stream: Any) -> Launcher:
         """Open the GPU through the driver."""
@@ -184,7 +184,7 @@ class PycudaPackage(CudaPackage):
         if not array.flags.c_contiguous:
             raise ValueError("is not contiguous")
         pointer = int(array.gpudata)
-        return View(pointer, array.dtype.name, tuple(array.shape), array.nbytes, _gpu_of(pointer))
+        return View(pointer, native_name(array.dtype), tuple(array.shape), array.nbytes, _gpu_of(pointer))
 
     def current_stream(self, array: Any) -> Callable[[], int]:
         """The default stream: PyCUDA has no current one."""
@@ -293,6 +293,13 @@ def call_key(stream: int, look: Look | int, handles: Sequence[int]) -> Key:
             return stream, look
     begins = tuple(handle & LOW_BITS if handle else None for handle in handles)
     return stream, look, get_ident() if stream == PER_THREAD else 0, begins
+
+
+def native_name(dtype: np.dtype[Any]) -> str:
+    """The name of an element type; raises ValueError for one whose bytes are in the other order."""
+    if not dtype.isnative:
+        raise ValueError(f"has bytes in the other order ({dtype.str}); copy it from x.astype({dtype.name!r})")
+    return dtype.name
 
 
 def stream_handle(stream: Any) -> int:

@@ -147,6 +147,25 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
     mixed = complaint(x, np.zeros(8, np.int32))
     assert mixed.startswith("rows: out: a numpy array is not on the device; copy it there first")
     assert "expected arrays of torch, cupy," in complaint()
+    swapped = cl_array.to_device(queue, matrix(8, 32, ">i4"))
+    assert complaint(swapped, out) == (
+        "rows: x: has bytes in the other order (>i4); copy it from x.astype('int32')"
+    )
+
+
+def test_memory_of_another_context_and_images_are_refused(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    other = cl.CommandQueue(cl.Context([queue.device]))
+    kernel = load_kernel("rows")
+    kernel(x, out)  # a call that fits comes first: others must not be taken for it
+    with pytest.raises(InputError, match="rows: out and x are on different devices or of different contexts"):
+        kernel(x, cl_array.zeros(other, 8, np.int32))
+    with pytest.raises(InputError, match="the queue and the arrays are of different contexts"):
+        kernel(x, out, stream=other)
+    pixels = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
+    image = cl.create_image(queue.context, cl.mem_flags.READ_WRITE, pixels, shape=(8, 32))
+    with pytest.raises(InputError, match="rows: x: expected an Array or a Buffer of pyopencl, found Image"):
+        kernel(image, out, rows=8, columns=32)
 
 
 def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
@@ -156,6 +175,12 @@ def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
     assert (out == 3 * x.sum(axis=1)).all() and (x == matrix(8, 32)).all()
     with pytest.raises(InputError, match="rows: x: expected an array of numbers, found one of objects"):
         kernel(x.astype(object), out)
+    with pytest.raises(
+        InputError, match=r"rows: x: has a mask, which a kernel does not see; pass x\.filled\(0\)"
+    ):
+        kernel(np.ma.masked_equal(x, 3), out)
+    kernel(x.astype(">i4"), swapped := np.zeros(8, ">i4"))
+    assert (swapped == 2 * x.sum(axis=1)).all()
     with pytest.raises(InputError, match=r"rows: out: expected arrays of torch, cupy, .* found list"):
         kernel(x, [0])
     out.flags.writeable = False

@@ -173,6 +173,18 @@ def test_tensors_that_change_in_place_are_seen(torch):
     assert bool((z == 2).all())
 
 
+def test_calls_of_inference_mode_and_its_tensors_are_right(torch):
+    add = load_kernel("matadd")
+    x, y, z = (torch.ones(64, 64, device="cuda") for _ in range(3))
+    with torch.inference_mode():
+        made = [torch.full((64, 64), 2.0, device="cuda") for _ in range(3)]
+    for mode in (torch.enable_grad(), torch.inference_mode(), torch.no_grad()):
+        with mode:
+            for a, b, c in 3 * [(x, y, z), made]:
+                add(a, b, c)
+                assert bool((c == a + b).all())
+
+
 def test_a_new_thread_has_no_context_of_its_own(torch):
     x, y, z = (torch.ones(64, 64, device="cuda") for _ in range(3))
     add = load_kernel("matadd")
