@@ -147,6 +147,10 @@ class LaunchError(Exception):
     """The device refused the binary or the launch and remains usable."""
 
 
+class ImpossibleTime(LaunchError):
+    """The device reports a time that no run can take."""
+
+
 class OutOfMemory(LaunchError):
     """The device has too little free memory for an allocation."""
 

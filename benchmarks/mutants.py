@@ -1,6 +1,7 @@
 """How many wrong versions of the shipped kernels verification catches, by kind of mistake.
 
     python benchmarks/mutants.py [--device opencl] [--only KERNEL] [--sample] [--jobs N] [--seconds S]
+        [--results FILE] [--mutants FILE]
 
 mutants.yaml lists the mistakes. Each is put into its kernel, whose landmarks and pairwise array are
 verified as in a search, up to the first failure: at the sizes to verify ("results"), at the size that a
@@ -8,311 +9,63 @@ search times ("size"), on other data ("data"), with other schedules ("schedules"
 as C++ on the CPU under the sanitizers of g++ ("host") and on a CUDA device under compute-sanitizer
 ("sanitizer"). Configurations that the mistake does not touch are left out. Exits
 with 1 if a mutant of the sample is missed, or more than 1 in 20.
+
+With `--results`, each mutant's line is added to FILE when it is done, and mutants that FILE has are not tried
+again: a long run can be stopped at any time and goes on with the same command. The table shows all of FILE,
+so use one for each device and choice of options. `--seconds 0` only prints the table.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
+import json
 import math
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from contextlib import closing
+from functools import cache, partial
 from pathlib import Path
+from threading import Lock
 
-import yaml
+from mutant_verifier import ROOT, UNREACHED, WAYS, Mutant, Verifier, read_mutants
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from autotune.compilers.kernel_source import perturbed, read_source
 from autotune.core.records import DeviceInfo
-from autotune.core.text import size_text
-from autotune.core.trials import Binary, Failure
-from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
-from autotune.evaluation.device_process import verify_often, verify_once
-from autotune.evaluation.host_sanitizer import HostSanitizer, find_host_sanitizer
-from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
-from autotune.evaluation.work_item import ProblemInstance
-from autotune.evaluation.worker import Worker
-from autotune.space import SpaceSpec, load_space
-from autotune.tuning.stored_checks import DATA_SETS, FINDINGS, MAX_RUNS, MAX_RUNS_S, SCHEDULES, other_data
-from tests.sampled_configurations import Sample, sampled
+from autotune.devices import BACKENDS, choose, list_devices
+from autotune.evaluation.host_sanitizer import find_host_sanitizer
+from autotune.evaluation.sanitizer import find_sanitizer
+from autotune.space import load_space
 
-WAYS = ("results", "size", "data", "schedules", "runs", "host", "sanitizer")
-MAX_OFTEN = 4  # configurations that run often
-MAX_ON_HOST = 12  # configurations of a mutant that no run on the device catches
-MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
 MAX_MUTANTS = 8  # for one process on the device
-UNREACHED, UNTRIED = "unreached", "untried"
 MAX_MISSED = 0.05
-TIMEOUT_S = 20.0
 SAMPLE = ("sine",)
-Tried = tuple[KernelInstance, tuple[ProblemInstance, ...]]
-Run = tuple[
-    KernelInstance, tuple[ProblemInstance, ...], int
-]  # with the seed of its schedule, 0 for the usual one
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A wrong version of a kernel: a text of its source, and what replaces it."""
+class Results:
+    """Which way catches each mutant that was tried, also by earlier runs if there is a file."""
 
-    kernel: str
-    kind: str
-    old: str
-    new: str
-    file: str
-    place: int  # which occurrence of the text, from one
-    warps: bool
-    equivalent: str
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = Lock()
+        rows = path.read_text().splitlines() if path is not None and path.exists() else []
+        self._ways = {tuple(row["mutant"]): str(row["way"]) for row in map(json.loads, rows)}
 
-    def text(self) -> str:
-        """The file with the mistake."""
-        parts = (ROOT / "kernels" / self.file).read_text().split(self.old)
-        if len(parts) <= self.place:
-            raise SystemExit(f"{self.file}: has no {self.old!r}: change mutants.yaml with the kernel")
-        return self.old.join(parts[: self.place]) + self.new + self.old.join(parts[self.place :])
+    def way(self, mutant: Mutant) -> str | None:
+        """The way that catches a mutant, empty if none does; None if it was not tried."""
+        return self._ways.get(mutant.key)
 
-    def __str__(self) -> str:
-        return f"{self.kernel}: {self.kind}: {self.old!r} -> {self.new!r}"
-
-
-def mutants() -> list[Mutant]:
-    """All mutants of mutants.yaml."""
-    kernels = yaml.safe_load(Path(__file__).with_name("mutants.yaml").read_text())
-    return [
-        Mutant(
-            kernel,
-            row["class"],
-            row["old"],
-            row["new"],
-            row.get("file", f"{kernel}.cu"),
-            row.get("place", 1),
-            row.get("warps", False),
-            row.get("equivalent", ""),
-        )
-        for kernel, rows in kernels.items()
-        for row in rows
-    ]
-
-
-@functools.cache
-def samples(kernel: str, device: DeviceInfo, pairwise: int) -> tuple[SpaceSpec, list[Sample]]:
-    """The space of a kernel, and the configurations to try."""
-    spec = load_space(ROOT / "spaces" / f"{kernel}.yaml")
-    return spec, sampled(spec, device, pairwise)
-
-
-class Verifier:
-    """Verifies the mutants of one kernel on one device."""
-
-    def __init__(
-        self,
-        kernel: str,
-        address: Address,
-        device: DeviceInfo,
-        sanitizer: str | None,
-        workers: int,
-        pairwise: int,
-        host: HostSanitizer | None,
-        ways: Sequence[str],
-    ) -> None:
-        self._opened = ExitStack()
-        folder = self._opened.enter_context(tempfile.TemporaryDirectory())
-        environment = cold_environment(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
-        self._folder = Path(folder) / "kernels"
-        shutil.copytree(ROOT / "kernels", self._folder)
-        self._spec, self._samples = samples(kernel, device, pairwise)
-        self._dialect = BACKENDS[address.backend].dialect
-        self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
-        self._pool = CompilerPool(
-            compiler_opener(address, device, self._spec.compiler),
-            workers=workers,
-            timeout_s=120,
-            environment=environment,
-        )
-        self._opened.callback(self._pool.close)
-        self._worker = Worker(address, self._spec.reference, (), environment)
-        self._opened.callback(self._worker.close)
-        self._host = host
-        self._ways = ways
-        self._originals: list[str] = []
-        self._defaults: list[Tried] = []
-        self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
-        self._sanitizer = (
-            Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
-        )
-
-    def close(self) -> None:
-        """End the processes."""
-        self._opened.close()
-
-    def caught(self, mutant: Mutant) -> tuple[str, str]:
-        """The first of WAYS that catches a mutant and what it says; empty if none does."""
-        if not self._originals:
-            originals = list(self._instances(None))
-            self._originals = [instance.source for instance, _ in originals]
-            self._defaults = [one for one in originals if one[0].config == self._spec.default]
-        tried = [
-            changed
-            for changed, before in zip(self._instances(mutant), self._originals, strict=True)
-            if preprocessed(changed[0].source, self._dialect) != preprocessed(before, self._dialect)
-        ]
-        if not tried:
-            return UNREACHED, "no configuration that was tried has it"
-        runs: dict[str, Callable[[], Iterable[Run]]] = {
-            "results": lambda: ((one, problems, 0) for one, problems in tried),
-            "size": lambda: (
-                (one, (one.problem,), 0) for one, problems in tried if one.problem not in problems
-            ),
-            "data": lambda: self._on_other_data(tried),
-            "schedules": lambda: ((one, problems, seed) for one, problems in tried for seed in SCHEDULES),
-        }
-        for way, rows in runs.items():
-            words = self._verified(list(rows())) if way in self._ways else ""
-            if words:
-                return way, words
-        if words := self._often(some(tried, MAX_OFTEN)) if "runs" in self._ways else "":
-            return "runs", words
-        if self._host is not None:
-            for instance, problems in some(tried, MAX_ON_HOST):
-                found = self._host.check(instance.source, problems)
-                if isinstance(found, Failure):
-                    return "host", found.detail
-        if self._sanitizer is not None:
-            part = some(tried, MAX_SANITIZED)
-            compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
-            built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
-            sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
-            for failure in self._sanitizer.check(sound).values():
-                return "sanitizer", failure.detail
-        return "", f"{len(tried)} configurations tried"
-
-    def _often(self, tried: Sequence[Tried]) -> str:
-        """The first failure in many runs of a configuration, or nothing."""
-        compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in tried]
-        for (_, problems), compilation in zip(tried, compiled, strict=True):
-            binary, problem = compilation.result(), problems[len(problems) // 2]
-            if isinstance(binary, Failure) or self._worker.prepare(problem):
-                continue
-            arguments = (binary, problem, MAX_RUNS, MAX_RUNS_S)
-            failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
-            if failure is not None and failure.status in FINDINGS:
-                return failure.detail
-        return ""
-
-    def _on_other_data(self, tried: Sequence[Tried]) -> Iterator[Run]:
-        """The runs on each data set; as in a search, none on which the right default fails."""
-        for name in DATA_SETS:
-            for instance, problems in tried:
-                other = (found for problem in problems if (found := other_data(problem, name)))
-                fit = tuple(problem for problem in other if self._is_fit(name, problem))
-                if fit:
-                    yield instance, fit, 0
-
-    def _is_fit(self, name: str, problem: ProblemInstance) -> bool:
-        if name not in self._unfit:
-            self._unfit[name] = {
-                what_of(one)
-                for default, problems in self._defaults
-                for one in problems
-                if (other := other_data(one, name)) and self._verified([(default, (other,), 0)])
-            }
-        return what_of(problem) not in self._unfit[name]
-
-    def _instances(self, mutant: Mutant | None) -> Iterator[Tried]:
-        """What to compile, each with the problems to run it on."""
-        path = self._folder / self._spec.source.name
-        changed = self._folder / (mutant.file if mutant else path.name)
-        before = changed.read_text()
-        if mutant:
-            changed.write_text(mutant.text())
-        source = read_source(path)
-        changed.write_text(before)
-        for space, known, pairwise in self._samples:
-            maker = InstanceMaker(space, source, self._dialect, "")
-            for number, config in enumerate((*known, *pairwise)):
-                instance = maker.make(config)
-                problems = instance.checks or (instance.problem,)
-                if number >= len(known):
-                    count = len(problems)
-                    turns = sorted({number % count, (number + count // 2) % count})
-                    problems = tuple(problems[turn] for turn in turns)
-                yield instance, problems
-
-    def _verified(self, tried: Sequence[Run]) -> str:
-        """The first failure of a configuration with a schedule (0: the usual one), or nothing."""
-        ahead = 2 * self._pool.workers
-        for start in range(0, len(tried), ahead):
-            part = tried[start : start + ahead]
-            compiled = [
-                self._pool.submit(
-                    perturbed(one.source, seed) if seed else one.source, (*one.options, *self._options)
-                )
-                for one, _, seed in part
-            ]
-            for (one, problems, seed), compilation in zip(part, compiled, strict=True):
-                failure = self._failure(compilation.result(), problems)
-                if failure is None or failure.by_machine:
-                    continue
-                if not seed or failure.status in FINDINGS:
-                    place = tried.index((one, problems, seed))
-                    return f"configuration {place + 1}: {failure.status.value}: {failure.detail}"
-        return ""
-
-    def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
-        if isinstance(binary, Failure):
-            return binary
-        failure = self._worker.prepare(*problems)
-        for problem in problems:
-            if failure is not None:
-                self._worker.close()  # it may have written anywhere
-                return failure
-            found = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
-            failure = found if isinstance(found, Failure) else None
-        return failure
-
-
-def what_of(problem: ProblemInstance) -> tuple[str, str]:
-    """Its sizes and its element type."""
-    return size_text(problem.definition.sizes), problem.definition.dtype
-
-
-def some(tried: Sequence[Tried], count: int) -> Sequence[Tried]:
-    """At most so many of them, the first and others at the same distance."""
-    return tried[:: -(-len(tried) // count)]
-
-
-@functools.cache
-def preprocessed(source: str, dialect: str) -> str:
-    """What the preprocessor leaves of a source; the source itself where there is no preprocessor."""
-    program = shutil.which("cpp")
-    if program is None:
-        return source
-    defined = "-D__OPENCL_VERSION__=120" if dialect == "opencl" else "-D__CUDA_ARCH__=900"
-    done = subprocess.run(
-        [program, "-P", "-undef", "-w", defined], input=source, capture_output=True, text=True
-    )
-    return done.stdout
-
-
-def tried(verifier: Verifier, mutant: Mutant) -> str:
-    """Try a mutant, and print and return which way catches it."""
-    began = time.perf_counter()
-    way, words = verifier.caught(mutant)
-    print(f"{mutant}\n    {way or 'MISSED'}: {words} ({time.perf_counter() - began:.1f} s)", flush=True)
-    return way
+    def add(self, mutant: Mutant, way: str, words: str, seconds: float) -> None:
+        """Print and keep the result of a mutant."""
+        row = {"mutant": mutant.key, "way": way, "detail": words, "seconds": round(seconds, 1)}
+        with self._lock:
+            print(f"{mutant}\n    {way or 'MISSED'}: {words} ({seconds:.1f} s)", flush=True)
+            self._ways[mutant.key] = way
+            if self._path is not None:
+                with self._path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
 
 
 def table(found: Sequence[tuple[Mutant, str]], ways: Sequence[str]) -> str:
@@ -329,8 +82,8 @@ def table(found: Sequence[tuple[Mutant, str]], ways: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
 
 
-def main() -> None:
-    """Try each mutant, and print which way catches it."""
+def arguments() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -352,64 +105,102 @@ def main() -> None:
         default=60,
         help="configurations of the array that are tried, landmarks apart (default %(default)s)",
     )
-    parsed = parser.parse_args()
-    address, device = choose(parsed.device, list_devices((parsed.device.partition(":")[0],)))
-    sanitizer = find_sanitizer(address) if "sanitizer" in parsed.ways else None
-    host = find_host_sanitizer() if "host" in parsed.ways else None
-    accepted = BACKENDS[address.backend].accepts
-    chosen: dict[str, list[Mutant]] = defaultdict(list)
-    for mutant in mutants():
-        if (
-            parsed.only in (None, mutant.kernel)
-            and parsed.kind in (None, mutant.kind)
-            and (not parsed.sample or mutant.kernel in SAMPLE)
-            and (device.has_shuffle or not mutant.warps)
-            and load_space(ROOT / "spaces" / f"{mutant.kernel}.yaml").dialect in accepted
-        ):
-            chosen[mutant.kernel].append(mutant)
-    longest = max(map(len, chosen.values()), default=0)
-    groups = [
-        part
-        for start in range(0, longest, MAX_MUTANTS)
-        for group in chosen.values()
-        if (part := group[start : start + MAX_MUTANTS])
+    parser.add_argument(
+        "--results", metavar="FILE", type=Path, help="keep results there, and go on with them"
+    )
+    parser.add_argument(
+        "--mutants",
+        metavar="FILE",
+        type=Path,
+        default=Path(__file__).with_name("mutants.yaml"),
+        help="other mistakes than those of mutants.yaml",
+    )
+    return parser.parse_args()
+
+
+@cache
+def dialect_of(kernel: str) -> str:
+    """The dialect of a shipped kernel."""
+    return load_space(ROOT / "spaces" / f"{kernel}.yaml").dialect
+
+
+def chosen(asked: argparse.Namespace, device: DeviceInfo, accepted: Sequence[str]) -> list[Mutant]:
+    """The mutants that were asked for and that the device can run."""
+    return [
+        mutant
+        for mutant in read_mutants(asked.mutants)
+        if asked.only in (None, mutant.kernel)
+        and asked.kind in (None, mutant.kind)
+        and (not asked.sample or mutant.kernel in SAMPLE)
+        and (device.has_shuffle or not mutant.warps)
+        and dialect_of(mutant.kernel) in accepted
     ]
-    workers = max(1, len(os.sched_getaffinity(0)) // parsed.jobs)
-    deadline_s = time.monotonic() + (parsed.seconds or math.inf)
 
-    def of_group(group: Sequence[Mutant]) -> list[tuple[Mutant, str]]:
-        if time.monotonic() > deadline_s:
-            return [(mutant, UNTRIED) for mutant in group]
-        verifier = Verifier(
-            group[0].kernel,
-            address,
-            device,
-            sanitizer,
-            workers=workers,
-            pairwise=parsed.pairwise,
-            host=host,
-            ways=parsed.ways,
-        )
-        with closing(verifier):
-            return [
-                (mutant, tried(verifier, mutant) if time.monotonic() < deadline_s else UNTRIED)
-                for mutant in group
-            ]
 
-    with ThreadPoolExecutor(parsed.jobs) as threads:
-        found = [pair for pairs in threads.map(of_group, groups) for pair in pairs]
-    reached = [(mutant, way) for mutant, way in found if way not in (UNREACHED, UNTRIED)]
+def grouped(mutants: Sequence[Mutant]) -> list[list[Mutant]]:
+    """Groups of mutants of one kernel each, the kernels in turn."""
+    of_kernel: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in mutants:
+        of_kernel[mutant.kernel].append(mutant)
+    longest = max(map(len, of_kernel.values()), default=0)
+    starts = range(0, longest, MAX_MUTANTS)
+    return [
+        part for start in starts for of in of_kernel.values() if (part := of[start : start + MAX_MUTANTS])
+    ]
+
+
+def main() -> None:
+    """Try each mutant, and print which way catches it."""
+    began = time.monotonic()
+    asked = arguments()
+    address, device = choose(asked.device, list_devices((asked.device.partition(":")[0],)))
+    sanitizer = find_sanitizer(address) if "sanitizer" in asked.ways else None
+    host = find_host_sanitizer() if "host" in asked.ways else None
+    mutants = chosen(asked, device, BACKENDS[address.backend].accepts)
+    results = Results(asked.results)
+    end = began + (math.inf if asked.seconds is None else asked.seconds)
+    opened = partial(
+        Verifier,
+        address=address,
+        device=device,
+        sanitizer=sanitizer,
+        workers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
+        pairwise=asked.pairwise,
+        host=host,
+        ways=asked.ways,
+    )
+
+    def try_group(group: Sequence[Mutant]) -> None:
+        if time.monotonic() >= end:
+            return
+        with closing(opened(group[0].kernel)) as verifier:
+            for mutant in group:
+                start = time.monotonic()
+                if start < end:
+                    way, words = verifier.caught(mutant)
+                    results.add(mutant, way, words, time.monotonic() - start)
+
+    with ThreadPoolExecutor(asked.jobs) as threads:
+        list(threads.map(try_group, grouped([one for one in mutants if results.way(one) is None])))
+    missing = {name for name, tool in (("host", host), ("sanitizer", sanitizer)) if tool is None}
+    tried = [(mutant, way) for mutant in mutants if (way := results.way(mutant)) is not None]
+    ways = [way for way in WAYS if (way in asked.ways and way not in missing) or way in dict(tried).values()]
+    sys.exit(conclude(tried, ways, len(mutants) - len(tried), 0 if asked.sample else MAX_MISSED))
+
+
+def conclude(tried: Sequence[tuple[Mutant, str]], ways: Sequence[str], left: int, max_missed: float) -> bool:
+    """Print the table and what was missed; return whether that is too much."""
+    reached = [(mutant, way) for mutant, way in tried if way != UNREACHED]
     wrong = [(mutant, way) for mutant, way in reached if not mutant.equivalent]
     alarms = [mutant for mutant, way in reached if mutant.equivalent and way]
     missed = [mutant for mutant, way in wrong if not way]
-    missing = {name for name, tool in (("host", host), ("sanitizer", sanitizer)) if tool is None}
-    ways = [way for way in WAYS if way in parsed.ways and way not in missing]
+    by_runs = sum(way not in ("", "host", "sanitizer") for _, way in wrong)
     print(f"\n{table(wrong, ways)}\n")
-    left = [way for _, way in found]
-    print(f"not reached by any configuration: {left.count(UNREACHED)}; not tried: {left.count(UNTRIED)}")
+    print(f"caught: {len(wrong) - len(missed)} of {len(wrong)}; without sanitizers: {by_runs}")
+    print(f"not reached by any configuration: {len(tried) - len(reached)}; not tried: {left}")
     print(*(f"missed {mutant}" for mutant in missed), sep="\n")
     print(*(f"equivalent, but caught: {mutant}" for mutant in alarms), sep="\n")
-    sys.exit(bool(alarms) or len(missed) > (0 if parsed.sample else MAX_MISSED * len(wrong)))
+    return bool(alarms) or len(missed) > max_missed * len(wrong)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
 from autotune.devices.base import Arguments, Buffer, Bytes, Device, Indices, LocalMemory, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
-from autotune.errors import LaunchError
+from autotune.errors import ImpossibleTime
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.sampling import sample_indices
 from autotune.evaluation.work_item import Array, ProblemInstance
@@ -322,7 +322,7 @@ class ProblemBuffers:
         arguments = self.arguments(program, problem)
         time_ms = self._device.run(program, problem.launches, arguments, repeats, graph, is_second)
         if not math.isfinite(time_ms):
-            raise LaunchError(f"the device reports a run time of {time_ms} ms")
+            raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
         return time_ms
 
     def arguments(self, program: Program, problem: ProblemInstance) -> Arguments:

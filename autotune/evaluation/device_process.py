@@ -20,15 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Value
-from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Rule, Status
+from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
-from autotune.errors import Blame, LaunchError, OutOfMemory
+from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers, device_bytes
 from autotune.evaluation.inputs import ProblemData, prepare
 from autotune.evaluation.kept_results import KeptResults, save_results
-from autotune.evaluation.measure import Control, Stopwatch, measure
+from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
+from autotune.evaluation.rounding import is_order_free
 from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
@@ -100,6 +101,10 @@ class DeviceState:
         """Begin to prepare a problem; one at a time, because references are not made for threads."""
         return self._thread.submit(prepare, problem, self._reference, self._kept)
 
+    def is_order_free(self, problem: ProblemInstance) -> bool:
+        """Whether sums of a problem that are compared exactly are the same in any order."""
+        return self._thread.submit(is_order_free, problem, self._reference, self.compared).result()
+
     def control(self, item: WorkItem) -> Control | None:
         """The incumbent to time beside a configuration, the same object until another one leads."""
         incumbent = item.incumbent
@@ -168,7 +173,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
-        failure = check(item.problem, buffers) or _impossible(measurement, item.floor_ms)
+        failure = check(item.problem, buffers) or impossible(measurement, item.floor_ms)
         return Outcome(failure and state.save_arrays(failure, item.problem), measurement)
     except LaunchError as error:
         is_of_control = control is not None and control.is_running
@@ -388,13 +393,5 @@ def conditions(state: DeviceState) -> Mapping[str, Value]:
 
 
 def _refused(error: LaunchError) -> Failure:
-    return Failure(Status.LAUNCH_ERROR, str(error))
-
-
-def _impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
-    """A failure if the median is 0 or below the time that moving the bytes takes at least."""
-    median_ms = measurement.median_ms
-    if median_ms > 0 and median_ms >= floor_ms:
-        return None
-    detail = f"impossible time: {median_ms:.6f} ms, but moving its bytes takes at least {floor_ms:.6f} ms"
-    return Failure(Status.MEASUREMENT_ERROR, detail)
+    is_time = isinstance(error, ImpossibleTime)
+    return Failure(Status.MEASUREMENT_ERROR if is_time else Status.LAUNCH_ERROR, str(error))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from autotune.core.trials import USUAL, CallConditions, Measurement, Rule, median_interval
+from autotune.core.trials import USUAL, CallConditions, Failure, Measurement, Rule, Status, median_interval
 from autotune.devices.base import Device, Program
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, WorkItem
@@ -268,3 +268,12 @@ def _stop(
         if incumbent_ms is not None and low > policy.race_factor * incumbent_ms:
             return Rule.BEATEN
     return None
+
+
+def impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
+    """A failure if the median is 0 or below the time that moving the bytes takes at least."""
+    median_ms = measurement.median_ms
+    if median_ms > 0 and median_ms >= floor_ms:
+        return None
+    detail = f"impossible time: {median_ms:.6f} ms, but moving its bytes takes at least {floor_ms:.6f} ms"
+    return Failure(Status.MEASUREMENT_ERROR, detail)

@@ -22,7 +22,7 @@ from autotune.core.records import Config, Value
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Failure, Status
-from autotune.evaluation.device_process import verify_often
+from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
@@ -33,6 +33,7 @@ from autotune.evaluation.host_sanitizer import (
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
 from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.tuning.context import TuningContext
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest")
@@ -188,7 +189,8 @@ def on_other_data(
 ) -> dict[Config, Failure]:
     """The first failure of each configuration on another data set.
 
-    A data set on which the default fails does not fit the tolerances, and is left out.
+    A data set does not fit the tolerances, and is left out, if the default fails on it or if rounding could
+    decide results that are compared exactly.
     """
     default = context.maker.make(context.task.spec.default)
     named = {default.config: default, **instances} if instances else {}
@@ -207,7 +209,9 @@ def on_other_data(
             if not deadline.allows(f"data {name}"):
                 break
             found = context.verify(binary, problem)
-            if isinstance(found, Failure) and config == default.config:
+            if config == default.config and (
+                isinstance(found, Failure) or not is_fit(context.worker, problem)
+            ):
                 unfit.add(sizes)
             elif _is_finding(found):
                 failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
@@ -226,6 +230,11 @@ def _by_size(
     ]
     sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
     yield from sorted(problems, key=lambda pair: sizes.index(size_text(pair[0].definition.sizes)))
+
+
+def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
+    """Whether the result of a prepared problem on other data does not depend on the order of additions."""
+    return worker.run(DeviceState.is_order_free, problem, timeout_s=SETUP_TIMEOUT_S) is True
 
 
 def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:

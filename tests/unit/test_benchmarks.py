@@ -15,7 +15,8 @@ from tests.recorded_files import T4
 
 ROOT = Path(__file__).parents[2]
 FILES = (*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "examples").glob("*.py"))
-SCRIPTS = sorted(file for file in FILES if file.stem != "waiting_kernel")  # which two scripts share
+PARTS = ("mutant_verifier", "waiting_kernel")  # of scripts
+SCRIPTS = sorted(file for file in FILES if file.stem not in PARTS)
 GPU_PACKAGES = ("cupy", "torch", "pycuda")
 HAS_GPU = Path("/dev/nvidiactl").exists()
 RECORDED = "recorded/convolution/A100_T4.json"

@@ -70,6 +70,20 @@ def test_what_is_wrong_on_other_data_only_is_found(folder, check):
     assert first["detail"].startswith("with data alternating: y[0] is -300, expected -200")
 
 
+def test_data_whose_sums_round_do_not_test_exact_results(folder, check):
+    """Beyond 2^24 float32 has no odd numbers, so another order of additions gives another result."""
+    folder.edit("dtype: int32, shape: [n], role: in", "dtype: float32, shape: [n], role: in")
+    folder.edit("dtype: int32, shape: [n], role: out", "dtype: float32, shape: [n], role: out")
+    source = (folder.path / "double.py").read_text().replace("int32", "float32")
+    for largest, found in ((2**23, 1), (2**24, 0)):
+        folder.edit("[-100, 100]", f"[-100, {largest}]")
+        folder.write(
+            source.replace("2 * x", f"(2 - (A == 5 and (x.view('float32') == {largest}).all())) * x")
+        )
+        assert check("--config", "A=5").returncode == found
+        folder.edit(f"[-100, {largest}]", "[-100, 100]")
+
+
 def test_what_is_wrong_in_one_run_of_many_is_found(folder, check):
     """The kernel counts its runs: the 150th is wrong, which comes after those on all data sets."""
     source = (folder.path / "double.py").read_text()

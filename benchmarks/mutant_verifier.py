@@ -1,0 +1,302 @@
+"""Wrong versions of the shipped kernels, and which way of verification catches one: for mutants.py."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from autotune.compilers.kernel_source import perturbed, read_source
+from autotune.core.records import DeviceInfo
+from autotune.core.text import size_text
+from autotune.core.trials import Binary, Failure
+from autotune.devices import BACKENDS, Address, cold_environment
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.device_process import verify_often, verify_once
+from autotune.evaluation.host_sanitizer import HostSanitizer
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.sanitizer import Sanitizer
+from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.worker import Worker
+from autotune.space import SpaceSpec, load_space
+from autotune.tuning.stored_checks import (
+    DATA_SETS,
+    FINDINGS,
+    MAX_RUNS,
+    MAX_RUNS_S,
+    SCHEDULES,
+    is_fit,
+    other_data,
+)
+from tests.sampled_configurations import Sample, sampled
+
+WAYS = ("results", "size", "data", "schedules", "runs", "host", "sanitizer")
+MAX_OFTEN = 4  # configurations that run often
+MAX_ON_HOST = 12  # configurations of a mutant that no run on the device catches
+MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
+UNREACHED = "unreached"
+TIMEOUT_S = 20.0
+Tried = tuple[KernelInstance, tuple[ProblemInstance, ...]]
+Run = tuple[
+    KernelInstance, tuple[ProblemInstance, ...], int
+]  # with the seed of its schedule, 0 for the usual one
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong version of a kernel: a text of its source, and what replaces it."""
+
+    kernel: str
+    kind: str
+    old: str
+    new: str
+    file: str
+    place: int  # which occurrence of the text, from one
+    warps: bool
+    equivalent: str
+
+    def text(self) -> str:
+        """The file with the mistake."""
+        parts = (ROOT / "kernels" / self.file).read_text().split(self.old)
+        if len(parts) <= self.place:
+            raise SystemExit(f"{self.file}: has no {self.old!r}: change mutants.yaml with the kernel")
+        return self.old.join(parts[: self.place]) + self.new + self.old.join(parts[self.place :])
+
+    def __str__(self) -> str:
+        return f"{self.kernel}: {self.kind}: {self.old!r} -> {self.new!r}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells it from all others."""
+        return self.kernel, self.file, str(self.place), self.old, self.new
+
+
+def read_mutants(path: Path) -> list[Mutant]:
+    """All mutants of a file such as mutants.yaml."""
+    kernels = yaml.safe_load(path.read_text())
+    return [
+        Mutant(
+            kernel,
+            row["class"],
+            row["old"],
+            row["new"],
+            row.get("file", f"{kernel}.cu"),
+            row.get("place", 1),
+            row.get("warps", False),
+            row.get("equivalent", ""),
+        )
+        for kernel, rows in kernels.items()
+        for row in rows
+    ]
+
+
+@functools.cache
+def samples(kernel: str, device: DeviceInfo, pairwise: int) -> tuple[SpaceSpec, list[Sample]]:
+    """The space of a kernel, and the configurations to try."""
+    spec = load_space(ROOT / "spaces" / f"{kernel}.yaml")
+    return spec, sampled(spec, device, pairwise)
+
+
+class Verifier:
+    """Verifies the mutants of one kernel on one device."""
+
+    def __init__(
+        self,
+        kernel: str,
+        address: Address,
+        device: DeviceInfo,
+        sanitizer: str | None,
+        workers: int,
+        pairwise: int,
+        host: HostSanitizer | None,
+        ways: Sequence[str],
+    ) -> None:
+        self._opened = ExitStack()
+        folder = self._opened.enter_context(tempfile.TemporaryDirectory())
+        environment = cold_environment(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+        self._folder = Path(folder) / "kernels"
+        shutil.copytree(ROOT / "kernels", self._folder)
+        self._spec, self._samples = samples(kernel, device, pairwise)
+        self._dialect = BACKENDS[address.backend].dialect
+        self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
+        self._pool = CompilerPool(
+            compiler_opener(address, device, self._spec.compiler),
+            workers=workers,
+            timeout_s=120,
+            environment=environment,
+        )
+        self._opened.callback(self._pool.close)
+        self._worker = Worker(address, self._spec.reference, (), environment)
+        self._opened.callback(self._worker.close)
+        self._host = host
+        self._ways = ways
+        self._originals: list[str] = []
+        self._defaults: list[Tried] = []
+        self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
+        self._sanitizer = (
+            Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
+        )
+
+    def close(self) -> None:
+        """End the processes."""
+        self._opened.close()
+
+    def caught(self, mutant: Mutant) -> tuple[str, str]:
+        """The first of WAYS that catches a mutant and what it says; empty if none does."""
+        if not self._originals:
+            originals = list(self._instances(None))
+            self._originals = [instance.source for instance, _ in originals]
+            self._defaults = [one for one in originals if one[0].config == self._spec.default]
+        tried = [
+            changed
+            for changed, before in zip(self._instances(mutant), self._originals, strict=True)
+            if preprocessed(changed[0].source, self._dialect) != preprocessed(before, self._dialect)
+        ]
+        if not tried:
+            return UNREACHED, "no configuration that was tried has it"
+        runs: dict[str, Callable[[], Iterable[Run]]] = {
+            "results": lambda: ((one, problems, 0) for one, problems in tried),
+            "size": lambda: (
+                (one, (one.problem,), 0) for one, problems in tried if one.problem not in problems
+            ),
+            "data": lambda: self._on_other_data(tried),
+            "schedules": lambda: ((one, problems, seed) for one, problems in tried for seed in SCHEDULES),
+        }
+        for way, rows in runs.items():
+            words = self._verified(list(rows())) if way in self._ways else ""
+            if words:
+                return way, words
+        if words := self._often(some(tried, MAX_OFTEN)) if "runs" in self._ways else "":
+            return "runs", words
+        if self._host is not None:
+            for instance, problems in some(tried, MAX_ON_HOST):
+                found = self._host.check(instance.source, problems)
+                if isinstance(found, Failure):
+                    return "host", found.detail
+        if self._sanitizer is not None:
+            part = some(tried, MAX_SANITIZED)
+            compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
+            built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
+            sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
+            for failure in self._sanitizer.check(sound).values():
+                return "sanitizer", failure.detail
+        return "", f"{len(tried)} configurations tried"
+
+    def _often(self, tried: Sequence[Tried]) -> str:
+        """The first failure in many runs of a configuration, or nothing."""
+        compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in tried]
+        for (_, problems), compilation in zip(tried, compiled, strict=True):
+            binary, problem = compilation.result(), problems[len(problems) // 2]
+            if isinstance(binary, Failure) or self._worker.prepare(problem):
+                continue
+            arguments = (binary, problem, MAX_RUNS, MAX_RUNS_S)
+            failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
+            if failure is not None and failure.status in FINDINGS:
+                return failure.detail
+        return ""
+
+    def _on_other_data(self, tried: Sequence[Tried]) -> Iterator[Run]:
+        """The runs on each data set; as in a search, none on which the right default fails."""
+        for name in DATA_SETS:
+            for instance, problems in tried:
+                other = (found for problem in problems if (found := other_data(problem, name)))
+                fit = tuple(problem for problem in other if self._is_fit(name, problem))
+                if fit:
+                    yield instance, fit, 0
+
+    def _is_fit(self, name: str, problem: ProblemInstance) -> bool:
+        if name not in self._unfit:
+            self._unfit[name] = {
+                what_of(one)
+                for default, problems in self._defaults
+                for one in problems
+                if (other := other_data(one, name))
+                and (self._verified([(default, (other,), 0)]) or not is_fit(self._worker, other))
+            }
+        return what_of(problem) not in self._unfit[name]
+
+    def _instances(self, mutant: Mutant | None) -> Iterator[Tried]:
+        """What to compile, each with the problems to run it on."""
+        path = self._folder / self._spec.source.name
+        changed = self._folder / (mutant.file if mutant else path.name)
+        before = changed.read_text()
+        if mutant:
+            changed.write_text(mutant.text())
+        source = read_source(path)
+        changed.write_text(before)
+        for space, known, pairwise in self._samples:
+            maker = InstanceMaker(space, source, self._dialect, "")
+            for number, config in enumerate((*known, *pairwise)):
+                instance = maker.make(config)
+                problems = instance.checks or (instance.problem,)
+                if number >= len(known):
+                    count = len(problems)
+                    turns = sorted({number % count, (number + count // 2) % count})
+                    problems = tuple(problems[turn] for turn in turns)
+                yield instance, problems
+
+    def _verified(self, tried: Sequence[Run]) -> str:
+        """The first failure of a configuration with a schedule (0: the usual one), or nothing."""
+        ahead = 2 * self._pool.workers
+        for start in range(0, len(tried), ahead):
+            part = tried[start : start + ahead]
+            compiled = [
+                self._pool.submit(
+                    perturbed(one.source, seed) if seed else one.source, (*one.options, *self._options)
+                )
+                for one, _, seed in part
+            ]
+            for (one, problems, seed), compilation in zip(part, compiled, strict=True):
+                failure = self._failure(compilation.result(), problems)
+                if failure is None or failure.by_machine:
+                    continue
+                if not seed or failure.status in FINDINGS:
+                    place = tried.index((one, problems, seed))
+                    return f"configuration {place + 1}: {failure.status.value}: {failure.detail}"
+        return ""
+
+    def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
+        if isinstance(binary, Failure):
+            return binary
+        failure = self._worker.prepare(*problems)
+        for problem in problems:
+            if failure is not None:
+                self._worker.close()  # it may have written anywhere
+                return failure
+            found = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
+            failure = found if isinstance(found, Failure) else None
+        return failure
+
+
+def what_of(problem: ProblemInstance) -> tuple[str, str]:
+    """Its sizes and its element type."""
+    return size_text(problem.definition.sizes), problem.definition.dtype
+
+
+def some(tried: Sequence[Tried], count: int) -> Sequence[Tried]:
+    """At most so many of them, the first and others at the same distance."""
+    return tried[:: -(-len(tried) // count)]
+
+
+@functools.cache
+def preprocessed(source: str, dialect: str) -> str:
+    """What the preprocessor leaves of a source; the source itself where there is no preprocessor."""
+    program = shutil.which("cpp")
+    if program is None:
+        return source
+    defined = "-D__OPENCL_VERSION__=120" if dialect == "opencl" else "-D__CUDA_ARCH__=900"
+    done = subprocess.run(
+        [program, "-P", "-undef", "-w", defined], input=source, capture_output=True, text=True
+    )
+    return done.stdout
