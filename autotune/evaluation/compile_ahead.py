@@ -57,8 +57,12 @@ class CompileAhead:
         self.shares_cores = maker.space.device.kind == "cpu"  # compilers would disturb the timing
 
     def begin_early(self, configs: Iterable[Config]) -> None:
-        """Begin to compile what will be tried first; only one where compilers would disturb its timing."""
-        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else self.count):
+        """Begin to compile what will be tried first; only one where compilers would disturb its timing.
+
+        One and another for each compiler: more would take the cores from the device process, which draws
+        its inputs.
+        """
+        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else self._pool.workers + 1):
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:
