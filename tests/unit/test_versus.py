@@ -10,8 +10,16 @@ from tests.conftest import REFERENCE
 BASELINE = """
 
 def baseline_numpy(inputs, sizes):
+    from threadpoolctl import threadpool_info
+
     x = inputs["x"]
+    if any(pool["num_threads"] > 1 for pool in threadpool_info()):
+        raise RuntimeError("numpy has several threads")
     return lambda: 2 * x, lambda: None
+
+
+def baseline_numpy_all_cores(inputs, sizes):
+    return lambda: 2 * inputs["x"], lambda: None
 
 
 def baseline_library(inputs, sizes):
@@ -34,6 +42,8 @@ def test_every_contender_has_a_time_or_a_reason(folder):
     assert rows["naive"]["detail"] == "the landmark second"
     assert rows["tuned"]["detail"] == "not tuned: the default"
     assert rows["numpy"]["time_ms"] > 0 and not rows["numpy"]["on_device"]
+    assert rows["numpy"]["detail"] == "one thread"
+    assert rows["numpy_all_cores"]["time_ms"] > 0 and not rows["numpy_all_cores"]["on_device"]
     assert rows["library"]["time_ms"] is None
     assert rows["library"]["detail"].startswith("ImportError: there is no such library")
 
