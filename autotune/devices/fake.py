@@ -19,6 +19,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
-from autotune.errors import CompileError, LaunchError, OutOfMemory
+from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
 
@@ -190,7 +191,10 @@ def _model(number: int) -> DeviceInfo:
 
 
 def open_device(index: int) -> FakeDevice:
-    """Open a fake device, whatever the index."""
+    """Open a fake device, whatever the index; one whose number is a file in AUTOTUNE_FAKE_LOST is lost."""
+    lost = os.environ.get("AUTOTUNE_FAKE_LOST")
+    if lost and Path(lost, str(index)).exists():
+        raise DeviceLost(f"fake:{index} has fallen off the bus")
     return FakeDevice(index)
 
 

@@ -23,6 +23,7 @@ from typing import Any, cast
 import distributed
 
 from autotune.devices import Address, cold_environment
+from autotune.errors import BrokenReference, SetupError
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.travelling_files import TravellingFiles
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -71,6 +72,10 @@ class Evaluated:
     cost_s: float
 
 
+class DeviceGone(Exception):
+    """A device cannot be opened, or its problem cannot be prepared; says which device, and why."""
+
+
 _CLAIMING = threading.Lock()  # a process may have several Dask workers, and a worker several searches
 
 
@@ -112,11 +117,16 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         self._opened.close()
 
     def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
-        """Verify and time one configuration."""
+        """Verify and time one configuration; raises DeviceGone."""
         began = time.perf_counter()
         worker = self.worker
-        failure = worker.begin_item(self.files.item(item), timeout_s)
-        outcome = worker.finish_item() if failure is None else Outcome(failure)
+        try:
+            failure = worker.begin_item(self.files.item(item), timeout_s)
+            outcome = worker.finish_item() if failure is None else Outcome(failure)
+        except BrokenReference:  # no other device would do better
+            raise
+        except SetupError as error:
+            raise DeviceGone(self.device, str(error)) from None
         return Evaluated(outcome, self.device or "", time.perf_counter() - began)
 
     @property

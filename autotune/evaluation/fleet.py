@@ -18,6 +18,7 @@ import distributed
 from autotune.core.trials import Failure, Status
 from autotune.errors import Blame, SetupError
 from autotune.evaluation.device_host import (
+    DeviceGone,
     DeviceHost,
     Evaluated,
     HostSetting,
@@ -37,10 +38,12 @@ MAX_ALONE_S = 60.0  # without any device, before the search ends
 class Fleet:
     """The devices that the workers of a cluster have claimed, by name."""
 
-    def __init__(self, client: distributed.Client, setting: HostSetting) -> None:
-        """Claim the devices; raises SetupError if there are none."""
+    def __init__(self, client: distributed.Client, setting: HostSetting, warn: Callable[[str], None]) -> None:
+        """Claim the devices; raises SetupError if there are none. `warn` is told of lost ones."""
         self._client = client
         self._setting = setting
+        self._warn = warn
+        self._stranded: set[str] = set()  # keys of tasks
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
         self._seen_s = time.monotonic()
@@ -58,6 +61,25 @@ class Fleet:
         if others:
             self._client.run(give_back, name, workers=others)
             self._find()
+
+    def leave_out(self, device: str, reason: str) -> None:
+        """Go on without a device that fails; raises SetupError if it is the last one."""
+        worker = self.devices.get(device)
+        if worker is None:  # it was left out already
+            return
+        if len(self.devices) == 1:
+            raise SetupError(reason)
+        self._warn(f"{device} is left out: {reason}")
+        self.admit(self.devices.keys() - {device})
+        for keys in self._client.processing([worker]).values():
+            self._stranded.update(keys)
+
+    def stranded(self, futures: Iterable[distributed.Future]) -> list[distributed.Future]:
+        """Cancel and return those that wait for a device that was left out."""
+        keys, self._stranded = self._stranded, set()
+        found = [future for future in futures if future.key in keys]
+        self._client.cancel(found)
+        return found
 
     @property
     def slots(self) -> int:
@@ -81,12 +103,16 @@ class Fleet:
     def results(self, futures: Sequence[distributed.Future]) -> list[Sequence[Evaluated] | None]:
         """The outcomes of tasks that are done, None for one whose workers were lost again and again.
 
-        What the setup raises passes through.
+        There are no outcomes if the device is gone. What the setup raises passes through.
         """
         found: dict[distributed.Future, Sequence[Evaluated] | None] = dict.fromkeys(futures)
         for future in futures:
-            if future.status == "error" and not isinstance(future.exception(), distributed.KilledWorker):
-                raise future.exception()
+            error = future.exception() if future.status == "error" else None
+            if isinstance(error, DeviceGone):
+                self.leave_out(*error.args)
+                found[future] = ()
+            elif error is not None and not isinstance(error, distributed.KilledWorker):
+                raise error
             if future.status in ("cancelled", "lost"):
                 raise self._disconnected()
         whole = [future for future in futures if future.status == "finished"]
@@ -213,10 +239,12 @@ class RemoteWorker:
 
 
 @contextmanager
-def open_fleet(client: distributed.Client, setting: HostSetting) -> Iterator[Fleet]:
-    """Claim the devices of a cluster, and give them back at the end."""
+def open_fleet(
+    client: distributed.Client, setting: HostSetting, warn: Callable[[str], None]
+) -> Iterator[Fleet]:
+    """Claim the devices of a cluster, and give them back at the end; `warn` is told of lost ones."""
     try:
-        yield Fleet(client, setting)
+        yield Fleet(client, setting, warn)
     finally:
         if client.status == "running":
             with suppress(ValueError, OSError):  # a scheduler that was started again does not know the search

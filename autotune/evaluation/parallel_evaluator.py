@@ -179,10 +179,15 @@ class ParallelEvaluator(Evaluator):
             if results is None and len(task) > 1:
                 self._suspects.extend([one] for one in task)
                 continue
+            if results is not None and not results:
+                self._send(task)
+                continue
             for (running, _), evaluated in zip(task, results or [Evaluated(LOST, "", 0.0)], strict=True):
                 self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
                 self._compiled.extendleft(self._twins.pop(running.key))
                 self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
+        for future in self._fleet.stranded(self._running):
+            self._send(self._running.pop(future))
 
     def _stop(self) -> None:
         """Let what runs end, drop what does not run yet, and raise BudgetSpent."""

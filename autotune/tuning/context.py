@@ -166,6 +166,7 @@ class Processes:
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
         """Start nothing yet; what is started later is closed with `opened`."""
         self._task, self._options, self._opened = task, options, opened
+        self._observer = observer
         self.scratch = opened.enter_context(scratch_folder())
         self.variables = cold_environment(self.scratch)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
@@ -230,7 +231,7 @@ class Processes:
             wrong=wrong,
             kept=kept,
         )
-        with open_fleet(cluster.client, setting) as fleet:
+        with open_fleet(cluster.client, setting, self._observer.warn) as fleet:
             yield fleet
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
-from autotune.errors import SetupError
+from autotune.errors import BrokenReference, SetupError
 from autotune.evaluation.device_process import sample
 from autotune.evaluation.fleet import Fleet, RemoteWorker
 from autotune.evaluation.instance import KernelInstance
@@ -45,13 +45,19 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     compiled = list(_compiled(context))
     with ThreadPoolExecutor(len(names)) as threads:
         there = [replace(context, worker=fleet.worker(name)) for name in names]
-        timed = list(threads.map(lambda own: _times(own, compiled), there))
-    scales = scales_of(dict(zip(names, timed, strict=True)))
+        timed = dict(zip(names, threads.map(lambda own: _times_or_error(own, compiled), there), strict=True))
+    times: dict[str, _Times] = {}
+    for name, found in timed.items():
+        if isinstance(found, SetupError):
+            fleet.leave_out(name, str(found))
+        else:
+            times[name] = found
+    scales = scales_of(times)
     context.journal.append_devices(scales)
     unlike = {name: scale for name, scale in scales.items() if not is_alike(scale)}
     for name, scale in unlike.items():
         context.observer.warn(f"{name} is left out: {_why(scale)}")
-    if len(unlike) == len(names):
+    if len(unlike) == len(scales):
         raise SetupError("no device takes steady times; search with one device")
     fleet.admit(scales.keys() - unlike.keys())
 
@@ -104,6 +110,18 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
         for instance, compilation in zip(instances, compilations, strict=True)
         if isinstance(binary := compilation.result(), Binary)
     ]
+
+
+def _times_or_error(
+    context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]
+) -> _Times | SetupError:
+    """As `_times`; the error of a device that cannot be used."""
+    try:
+        return _times(context, compiled)
+    except BrokenReference:
+        raise
+    except SetupError as error:
+        return error
 
 
 def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]) -> _Times:

@@ -84,6 +84,26 @@ def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
     assert "fake:1 disagrees with" in done.stderr and "there the best takes 3 ms" in done.stderr
 
 
+@pytest.mark.parametrize("is_lost_before", [True, False])
+def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypatch, is_lost_before):
+    (folder.path / "lost").mkdir()
+    monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(folder.path / "lost"))
+    if is_lost_before:
+        (folder.path / "lost" / "1").touch()
+    fall = """\
+    if DEVICE == 1 and '"devices":' in open("j.jsonl").read():  # after the comparison
+        open("lost/1", "w").close()
+        os._exit(1)
+"""
+    folder.write(WAITING.replace("import time", "import os, time").replace("    time.", fall + "    time."))
+    options = ("--engine", "exhaustive", "--journal", "j.jsonl")
+    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("fake:1 is left out") == 1 and "has fallen off the bus" in done.stderr
+    trials = read_trials(folder.path / "j.jsonl")
+    assert len(trials) == 17 and {trial.status.value for trial in trials} == {"ok"}
+
+
 def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
     import distributed
 
@@ -96,7 +116,7 @@ def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
     with (
         distributed.LocalCluster(n_workers=1, **options) as cluster,
         distributed.Client(cluster) as client,
-        open_fleet(client, setting) as fleet,
+        open_fleet(client, setting, pytest.fail) as fleet,
     ):
         assert len(fleet.devices) == 1
         client.unregister_worker_plugin(setting.name)  # as if it had been started again
