@@ -15,6 +15,7 @@ from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.records import Parameter
 from autotune.core.text import bare_code, bare_lines, nearest
 from autotune.errors import ExpressionError
+from autotune.space.misspelt import misspelt_constants
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches
@@ -181,7 +182,7 @@ def _test_of(parameter: Parameter) -> str:
 
 
 def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
-    """Undefined macros that the preprocessor tests or that look like a named value of a parameter."""
+    """Undefined macros that are tested, look like a named value of a parameter, or resemble a macro."""
     constants = {
         parameter.name: [
             macro_name(parameter.name, name) for name in parameter.values if isinstance(name, str)
@@ -193,7 +194,9 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
     tested = {word for test in _TEST.findall(code) for word in _WORD.findall(test)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
     named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
-    for word in sorted(tested | named):
+    is_c = space.spec.source.suffix != ".py"
+    misspelt = set(misspelt_constants(code, defined)) if is_c else set()
+    for word in sorted(tested | named | misspelt):
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
             mend = nearest(word, defined) or (
                 f"; add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
