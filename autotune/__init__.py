@@ -25,12 +25,14 @@ __all__ = [
     "best_config",
     "include_dir",
     "load_kernel",
+    "read_trials",
     "tune",
 ]
 
 TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
 if TYPE_CHECKING:
     from autotune.api.report import Report
+    from autotune.api.result import read_trials
     from autotune.api.space import Space
     from autotune.api.tune import tune
     from autotune.compilers.kernel_source import include_dir
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.report": ("Report",),
+    "api.result": ("read_trials",),
     "api.space": ("Space",),
     "api.tune": ("tune",),
     "serving.best": ("Best",),

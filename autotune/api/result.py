@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from autotune.analysis.inventory import find_journal
 from autotune.cli._search_summary import result_text
 from autotune.core.records import Config
 from autotune.core.text import count_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import AutotuneError, MissingExtra
+from autotune.evaluation.journal import read_journal
 from autotune.report.gather import gather_sources
 from autotune.report.page import framed, report_html
 from autotune.tuning.result import Result as Found
@@ -80,6 +83,20 @@ class Trials(Sequence[Trial]):
         except ImportError:
             raise MissingExtra("pandas", None) from None
         return pandas.DataFrame(self.rows())
+
+
+def read_trials(journal: str | PathLike[str]) -> Trials:
+    """Read the trials of a search that has run, in the order that they were tried.
+
+    Args:
+        journal: The journal file, or the name of a kernel, for its newest journal in `runs/`.
+
+    Raises:
+        InputError: There is no such file or journal.
+        JournalError: The file is no journal, or is damaged.
+    """
+    _, trials, _ = read_journal(find_journal(fspath(journal)))
+    return Trials(trials)
 
 
 class Result:

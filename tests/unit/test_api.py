@@ -9,7 +9,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from autotune import InputError, Report, Space, best_config, tune
+from autotune import InputError, Report, Space, best_config, read_trials, tune
 from autotune.errors import JournalError, MissingExtra, SpaceError
 from tests.conftest import KERNEL
 from tests.unit.test_report_page import data_of
@@ -171,6 +171,15 @@ def test_trials_become_a_table(here):
     table = tune("double.yaml", **SETTINGS).trials.to_pandas()
     assert list(table.columns[:4]) == ["A", "B", "status", "time_ms"]
     assert len(table) == 8
+
+
+def test_a_journal_becomes_the_same_table(here):
+    result = tune("double.yaml", **SETTINGS)
+    table = read_trials(result.found.journal).to_pandas()
+    assert table.equals(result.trials.to_pandas())
+    assert len(read_trials("double")) == 8
+    with pytest.raises(InputError, match="No such file"):
+        read_trials("missing.jsonl")
 
 
 def test_pandas_is_asked_for_only_where_it_is_needed(here, monkeypatch):
