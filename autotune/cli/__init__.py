@@ -51,6 +51,8 @@ COMMANDS = {
     "import": "import results and spaces of other tools",
     "export": "export results for other tools or as a C header",
 }
+_SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "run", "search", "versus")
+_QUIET = {"-q", "--quiet", "-h", "--help"}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
 
@@ -100,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not words:
             parser(()).print_help()
             return 0
+        _say_starting(words)
         parsed = _parse(words)
         parsed.run(parsed)
         sys.stdout.flush()
@@ -119,6 +122,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return _fail(": ".join(map(str, filter(None, (error.filename, error.strerror or error)))), 1)
     return 0
+
+
+def _say_starting(words: Sequence[str]) -> None:
+    """On a terminal, say that a long command starts before its modules are imported; progress replaces it."""
+    is_shown = words[0] in _SHOWING_PROGRESS and not _QUIET.intersection(words)
+    if is_shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        print("starting", end="\r", file=sys.stderr, flush=True)
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:

@@ -13,7 +13,7 @@ from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.base import FASTER, StoppingEstimate
-from autotune.tuning.doubts import busy_text, is_busy
+from autotune.tuning.doubts import busy_text, is_busy, slow_governors
 from autotune.tuning.finals import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import Result
@@ -258,6 +258,7 @@ def _warnings(result: Result) -> list[str]:
     finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
     return [
         *_others(result),
+        *_governors(result),
         *_conditions(result.final.conditions),
         *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
         *_uncompared(result),
@@ -279,6 +280,12 @@ def _others(result: Result) -> list[str]:
     if not is_busy(result.cores_of_others, result.task.device.kind):
         return []
     return [f"warning other programs used {busy_text(result.cores_of_others)} during the search"]
+
+
+def _governors(result: Result) -> list[str]:
+    """Governors that let the CPU's clocks change."""
+    slow = slow_governors(result.task.device.kind)
+    return [f"warning the CPU's governor is {slow}: times may be unsteady"] if slow else []
 
 
 def _conditions(conditions: Mapping[str, Value]) -> list[str]:

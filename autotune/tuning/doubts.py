@@ -21,6 +21,11 @@ def busy_text(cores_of_others: float) -> str:
     return f"{cores_of_others:.1f} of {cores()} cores"
 
 
+def slow_governors(kind: str) -> str:
+    """The governors that do not keep a CPU's clocks high; empty for other devices."""
+    return ", ".join(name for name in governors() if kind == "cpu" and name != "performance")
+
+
 def doubts(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
     """What to tell the user before the search, with what to do.
 
@@ -32,9 +37,8 @@ def doubts(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
     others = began.cores_of_others(cpu_times())
     if is_busy(others, kind):
         yield f"other programs use {busy_text(others)}: times may be unsteady; stop them, or tune later"
-    slow = [name for name in governors() if name != "performance"]
-    if kind == "cpu" and slow:
-        yield f"the CPU's governor is {', '.join(slow)}: times may be unsteady; set performance"
+    if slow := slow_governors(kind):
+        yield f"the CPU's governor is {slow}: times may be unsteady; set performance"
     conditions = default.measurement.conditions if default.measurement else {}
     if "other_processes" in conditions:
         yield f"other processes use the device: {conditions['other_processes']}"

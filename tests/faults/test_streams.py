@@ -103,6 +103,7 @@ def test_on_a_narrow_terminal_a_search_shows_its_progress(folder, terminal):
     assert process.wait() == 0
     assert b"Traceback" not in seen and b"times as fast" in b" ".join(seen.split())
     rewritten = [text for text in re.findall(rb"\x1b\[2K([^\r\n\x1b]*)", seen) if text]
+    assert seen.startswith(b"starting\r") == (terminal == "xterm")  # before anything large is imported
     assert (b"starting, 0:00" in seen) == (terminal == "xterm") == bool(rewritten)
     assert all(len(text.decode()) <= 40 for text in rewritten)
     assert (b"\x1b" in seen) == (terminal == "xterm")

@@ -11,6 +11,7 @@ from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address
+from autotune.processes import machine_load
 from autotune.searchers.base import StoppingEstimate
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.groups import Group
@@ -66,6 +67,7 @@ def plain(tmp_path_factory):
         seconds=2.0,
         data_sha256="",
         checks="2 schedules",
+        late=(),
     )
 
 
@@ -261,3 +263,13 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
 def test_a_last_round_on_another_device_than_the_search_is_told(best, default, told):
     pairs = [(before, Measurement((after,), Rule.FINALS)) for before, after in (best, default)]
     assert [line.split(":")[0] for line in shifted(pairs)] == told
+
+
+def test_a_governor_that_lets_the_clocks_change_is_told_with_the_result(plain, tmp_path, monkeypatch):
+    governor = tmp_path / "cpu0/cpufreq/scaling_governor"
+    governor.parent.mkdir(parents=True)
+    governor.write_text("powersave\n")
+    monkeypatch.setattr(machine_load, "_GOVERNORS", tmp_path)
+    cpu = replace(plain.task, device=replace(plain.task.device, kind="cpu"))
+    said = "warning the CPU's governor is powersave: times may be unsteady"
+    assert said in result_text(told(plain, task=cpu)) and said not in result_text(told(plain))
