@@ -1,9 +1,10 @@
 """Finds races, accesses out of bounds and reads of unwritten memory on any machine: runs a kernel on the CPU.
 
-kernels/threads.h gives CUDA's words in C++, so kernels in the portable dialect and plain CUDA C++
-without templates, textures or tensor cores can be run, one fiber per thread. They run twice: watched by
-kernels/races.h, from memory of zeros, and under AddressSanitizer, from memory of ones. Where the outputs
-differ, they depend on memory that the kernel has not written.
+kernels/threads.h gives CUDA's words in C++, and kernels/opencl_words.h those of OpenCL C. So kernels in the
+portable dialect, plain CUDA C++ without templates, textures or tensor cores, and plain OpenCL C without
+images can be run, one fiber per thread. They run twice: watched by kernels/races.h, from memory of zeros, and
+under AddressSanitizer, from memory of ones. Where the outputs differ, they depend on memory that the kernel
+has not written.
 """
 
 from __future__ import annotations
@@ -59,6 +60,12 @@ _SETTINGS = {
     "UBSAN_OPTIONS": f"exitcode={_FOUND}",
 }
 _OPENCL, _PORTABLE = re.compile(r"\b__kernel\b|\bget_\w+_id\b"), "#define PORTABLE_H"
+_LOCAL = r"\b(?:__)?local\b"
+_OPENCL_WORDS = (  # what only its place tells apart: pointers to shared memory, shared memory, vectors
+    (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
+    (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
+    (re.compile(r"\(\s*((?:float|int)[24])\s*\)\s*(?=\()"), r"make_\1"),
+)
 _OWN_WORDS = {  # what stands in the place of portable.h's: shared memory has a size, copies take time
     "extern __shared__ __align__(16) type name[]": "__shared__ __align__(16) type name[count]",
     "#define COPY_ASYNC(target, source) (*(target) = *(source))": "#define COPY_ASYNC autotune::copy_async",
@@ -66,7 +73,7 @@ _OWN_WORDS = {  # what stands in the place of portable.h's: shared memory has a 
     "#define COPY_WAIT(groups)\n": "#define COPY_WAIT(groups) autotune::wait_for_copies(groups)\n",
 }
 _FRAME = (  # of a report, the first one in the kernel's source: its function, file and line
-    r"(?:    #\d+ .*/(?:threads\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
+    r"(?:    #\d+ .*/(?:threads\.h|opencl_words\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
     r"    #\d+ (?:0x\w+ in )?(\w+).* (?:\S*/)?([^ /]+:\d+)"
 )
 _RACE = re.compile(r"^RACE: (.*) at (\w+) and (.*) at (\w+)$", re.MULTILINE)
@@ -145,9 +152,16 @@ def _threads(problem: ProblemInstance) -> int:
     return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in problem.launches)
 
 
-def is_runnable(source: str) -> bool:
-    """Whether a source has CUDA's words, or those of portable.h for them."""
-    return not _OPENCL.search(source) or _PORTABLE in source
+def _with_own_words(source: str) -> str:
+    """The source behind the words that it needs, some of which take the place of its own."""
+    head = '#line 1 "threads.h"\n' + (packaged("kernels") / "threads.h").read_text()
+    if _OPENCL.search(source) and _PORTABLE not in source:
+        head += '#line 1 "opencl_words.h"\n' + (packaged("kernels") / "opencl_words.h").read_text()
+        for pattern, own in _OPENCL_WORDS:
+            source = pattern.sub(own, source)
+    for word, own in _OWN_WORDS.items():
+        source = source.replace(word, own)
+    return f"{head}\n{source}"
 
 
 def _left_s(until_s: float) -> float:
@@ -184,11 +198,11 @@ def _run(program: Path, number: int, until_s: float) -> Failure | Unchecked | No
 
 
 def _place(program: Path, code: str) -> str:
-    """The function, file and line of a machine instruction, outside of kernels/threads.h."""
+    """The function, file and line of a machine instruction, outside of our headers."""
     words = ["addr2line", "-Cfise", str(program), code]
     frames = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
     for function, line in zip(frames[::2], frames[1::2], strict=False):
-        if not line.startswith("threads.h:"):
+        if not line.startswith(("threads.h:", "opencl_words.h:")):
             return f"{function.partition('(')[0]} ({line.partition(' ')[0]})"
     return f"the kernel at {code}"
 
@@ -220,9 +234,6 @@ def _outputs(problem: ProblemInstance) -> list[Array]:
 
 def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> str:
     """The source between CUDA's words and a main program that runs the problem whose number it is given."""
-    head = '#line 1 "threads.h"\n' + (packaged("kernels") / "threads.h").read_text()
-    for word, own in _OWN_WORDS.items():
-        source = source.replace(word, own)
     arrays, cases = [], []
     for number, problem in enumerate(problems):
         steps = []
@@ -238,6 +249,10 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
                 values[array.name] = f"array_{number}_{array.name}"
                 arrays.append(f"static autotune::any_pointer {values[array.name]};")
                 steps.append(f"{values[array.name]} = autotune::array({path}, {_size_bytes(array)}ul);")
+        for local in problem.local:
+            values[local.name] = name = f"local_{number}_{local.name}"
+            shared = f"__shared__ __align__(16) char {name}_bytes[{local.size_bytes}];"
+            arrays.append(f"{shared} static autotune::any_pointer {name} = {{{name}_bytes}};")
         values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
         for launch in problem.launches:
             arguments = ", ".join(values[name] for name in launch.arguments)
@@ -252,7 +267,7 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
             )
         cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
     main = f"int main(int, char **words) {{ autotune::limit({MAX_CPU_S}); const int number = atoi(words[1]);"
-    return "\n".join([head, source, *arrays, main, *cases, "return 0; }", ""])
+    return "\n".join([_with_own_words(source), *arrays, main, *cases, "return 0; }", ""])
 
 
 def _size_bytes(array: Array) -> int:

@@ -28,7 +28,6 @@ from autotune.evaluation.host_sanitizer import (
     HostSanitizer,
     Unchecked,
     find_host_sanitizer,
-    is_runnable,
 )
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
@@ -307,8 +306,6 @@ def on_host(
     host = _host_sanitizer(context)
     if host is None or not instances:
         return {}
-    if not is_runnable(context.task.source.text):
-        return dict.fromkeys(instances, Unchecked("it is in OpenCL C, not in the portable dialect"))
     context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
     if not deadline.allows(*HOST_TOOLS):
         return {}

@@ -9,7 +9,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.host_sanitizer import Unchecked, find_host_sanitizer
-from autotune.evaluation.work_item import Array, ArrayView, ProblemInstance, Scalar
+from autotune.evaluation.work_item import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 
 N = 96
 KERNEL = """\
@@ -169,3 +169,59 @@ def test_what_cannot_be_checked_is_said(limit, value, source, reason, monkeypatc
         pytest.skip("needs g++")
     found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM])
     assert isinstance(found, Unchecked) and re.fullmatch(reason, found.reason), found
+
+
+OPENCL = """\
+void halve(__local const float4 *from, __local float *to, uint i) { to[i] = dot(from[i], (float4)(0.5f)); }
+__kernel __attribute__((reqd_work_group_size(32, 1, 1)))
+void sums(__global const float *restrict x, __local float4 *cells, volatile __global int *count,
+          __global float *y)
+{
+    __local float halves[32];
+    __local float *own = halves;
+    const uint i = get_local_id(0), at = get_global_id(0);
+    cells[i] = vload4(at, x) * 2 + (float4)(1, 2, 3, (float)get_num_groups(0));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    halve(cells, own, 31 - i);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    y[at] = halves[i] + 0 * native_sin(clamp(cells[i].x, 0.f, 1.f));
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (i == 0 && atomic_inc(count) == (int)get_num_groups(0) - 1) {
+        mem_fence(CLK_GLOBAL_MEM_FENCE);
+        y[0] += y[get_global_size(0) - 1];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status", "words"),
+    [
+        ("", "", None, ""),
+        (
+            "barrier(CLK_GLOBAL_MEM_FENCE);",
+            "",
+            WRONG,
+            r"a race: read in sums \(sums.cl:17\) and write in sums",
+        ),
+        ("own, 31 - i", "own, 32 - i", BOUNDS, r"read outside of all arrays in halve \(sums.cl:1\)"),
+    ],
+)
+def test_plain_opencl_runs_too(old, new, status, words):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    arrays = (
+        Array("x", "float32", (4 * N,), "in", ("constant", 1)),
+        Array("count", "int32", (1,), "inout", ("constant", 0)),
+        Array("y", "float32", (N,), "out", None),
+    )
+    launch = Launch("sums", (3, 1, 1), (32, 1, 1), 0, ("x", "cells", "count", "y"))
+    problem = ProblemInstance(
+        Problem({"n": N}, "float32"), arrays, (), (launch,), local=(LocalArray("cells", 512),)
+    )
+    assert old in OPENCL or status is None
+    source = render(source_of_text(OPENCL.replace(old, new), "sums.cl"), {})
+    found = host.check(source, [problem])
+    assert (found and found.status) == status, found
+    assert status is None or re.match(f"run on the CPU: {words}", found.detail), found

@@ -1,0 +1,123 @@
+/* OpenCL C's words for threads.h, so that a plain OpenCL kernel runs on the CPU under watch, too. autotune replaces
+ * what no macro can tell apart: `__local` in front of an array is memory of the block, in front of a pointer nothing,
+ * and (float4)(a, b, c, d) is a call of make_float4. What is missing here, such as images, g++ refuses.
+ */
+#ifndef AUTOTUNE_OPENCL_WORDS_H
+#define AUTOTUNE_OPENCL_WORDS_H
+
+#define __kernel extern "C"
+#define kernel __kernel
+#define __global
+#define global
+#define __constant
+#define constant
+#define __private
+#define restrict __restrict__
+typedef unsigned char uchar;
+
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
+
+static inline unsigned int get_work_dim() { return blockDim.z * gridDim.z > 1 ? 3 : blockDim.y * gridDim.y > 1 ? 2 : 1; }
+#define DEFINE_INDEX(name, from, otherwise)                                                                             \
+    static inline size_t name(unsigned int axis)                                                                        \
+    {                                                                                                                   \
+        const uint3 found = from;                                                                                       \
+        return axis == 0 ? found.x : axis == 1 ? found.y : axis == 2 ? found.z : otherwise;                             \
+    }
+DEFINE_INDEX(get_local_id, threadIdx, 0)
+DEFINE_INDEX(get_group_id, blockIdx, 0)
+DEFINE_INDEX(get_local_size, blockDim, 1)
+DEFINE_INDEX(get_num_groups, gridDim, 1)
+static inline size_t get_global_offset(unsigned int) { return 0; }
+static inline size_t get_global_size(unsigned int axis) { return get_num_groups(axis) * get_local_size(axis); }
+static inline size_t get_global_id(unsigned int axis)
+{
+    return get_group_id(axis) * get_local_size(axis) + get_local_id(axis);
+}
+
+static inline void mem_fence(int) { __threadfence(); }
+static inline void read_mem_fence(int) { __threadfence(); }
+static inline void write_mem_fence(int) { __threadfence(); }
+/* One for global memory is a fence for other blocks, too. */
+static inline void barrier(int memory)
+{
+    if (memory & CLK_GLOBAL_MEM_FENCE)
+        __threadfence();
+    __syncthreads();
+    if (memory & CLK_GLOBAL_MEM_FENCE)
+        __threadfence();
+}
+#define work_group_barrier barrier
+
+#define atomic_add atomicAdd
+#define atomic_sub atomicSub
+#define atomic_xchg atomicExch
+#define atomic_min atomicMin
+#define atomic_max atomicMax
+#define atomic_and atomicAnd
+#define atomic_or atomicOr
+#define atomic_xor atomicXor
+#define atomic_cmpxchg atomicCAS
+#define atomic_inc(target) atomicAdd(target, 1)
+#define atomic_dec(target) atomicSub(target, 1)
+#define atom_add atomic_add
+#define atom_inc atomic_inc
+#define atom_cmpxchg atomic_cmpxchg
+
+template <class To, class From> static inline To as_type(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "as_type of another size");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+#define as_int as_type<int>
+#define as_uint as_type<unsigned int>
+#define as_float as_type<float>
+#define convert_int (int)
+#define convert_uint (unsigned int)
+#define convert_float (float)
+
+#define native_sin sinf
+#define native_cos cosf
+#define native_exp expf
+#define native_log logf
+#define native_sqrt sqrtf
+#define native_divide(a, b) ((float)(a) / (b))
+#define native_recip(x) (1.0f / (x))
+#define native_rsqrt(x) (1.0f / sqrtf(x))
+#define rsqrt(x) (1 / sqrt(x))
+#define mad(a, b, c) ((a) * (b) + (c))
+#define mul24(a, b) ((a) * (b))
+#define mad24(a, b, c) ((a) * (b) + (c))
+template <class T, class L, class H> static inline T clamp(T value, L low, H high)
+{
+    return value < low ? (T)low : value > high ? (T)high : value;
+}
+
+/* Vectors: one value for all components or one for each, and arithmetic by component. */
+#define DEFINE_OPERATOR(vector, type, symbol, ...)                                                                      \
+    static inline vector operator symbol(vector a, vector b) { return {__VA_ARGS__}; }                                  \
+    static inline vector operator symbol(vector a, type b) { return a symbol make_##vector(b); }                        \
+    static inline vector operator symbol(type a, vector b) { return make_##vector(a) symbol b; }                        \
+    static inline vector &operator symbol##=(vector &a, vector b) { return a = a symbol b; }
+#define DEFINE_ARITHMETIC(type, symbol)                                                                                 \
+    DEFINE_OPERATOR(type##2, type, symbol, a.x symbol b.x, a.y symbol b.y)                                              \
+    DEFINE_OPERATOR(type##4, type, symbol, a.x symbol b.x, a.y symbol b.y, a.z symbol b.z, a.w symbol b.w)
+#define DEFINE_VECTOR_TYPE(type)                                                                                        \
+    static inline type##2 make_##type##2(type x, type y) { return {x, y}; }                                             \
+    static inline type##2 make_##type##2(type x) { return {x, x}; }                                                     \
+    static inline type##4 make_##type##4(type x, type y, type z, type w) { return {x, y, z, w}; }                       \
+    static inline type##4 make_##type##4(type x) { return {x, x, x, x}; }                                               \
+    DEFINE_ARITHMETIC(type, +)                                                                                          \
+    DEFINE_ARITHMETIC(type, -)                                                                                          \
+    DEFINE_ARITHMETIC(type, *)
+DEFINE_VECTOR_TYPE(float)
+DEFINE_VECTOR_TYPE(int)
+static inline float dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+static inline float dot(float2 a, float2 b) { return a.x * b.x + a.y * b.y; }
+static inline float4 vload4(size_t i, const float *from) { return {from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]}; }
+static inline void vstore4(float4 value, size_t i, float *to) { memcpy(to + 4 * i, &value, sizeof value); }
+
+#endif
