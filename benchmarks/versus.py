@@ -3,8 +3,8 @@
     python benchmarks/versus.py FOLDER [--only KERNEL ...] [--tune-host-s SECONDS] [--until SECONDS]
 
 Runs `autotune versus` for each kernel, keeps what it prints as JSON in the folder, and prints all that the
-folder has as a table. With `--tune-host-s` the host's processor is tuned first, for the largest size, so that
-it competes with more than the landmarks. `--until` leaves out what has not begun by then.
+folder has as a table. With `--tune-host-s` the host's processor is tuned first, at a size at which a trial is
+short, so that it competes with more than the landmarks. `--until` leaves out what has not begun by then.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ SIZES = {  # of each kernel: those of the sweep, and the others
     "matadd": ("rows=16:16384:x32", {"columns": 4096}),
     "transpose": ("rows=64:4096:x64", {"columns": 4096}),
     "convolution": ("height=128:2048:x16", {"width": 2048}),
+}
+HOST_SIZES = {  # at which the host is tuned
+    "reduce": {"n": 2**24},
+    "matmul": {"m": 512, "n": 512, "k": 512},
+    "matadd": {"rows": 2048, "columns": 4096},
+    "transpose": {"rows": 2048, "columns": 4096},
+    "convolution": {"width": 2048, "height": 128},
 }
 HOST = "opencl:0"
 COLUMNS = (
@@ -55,21 +62,11 @@ def main() -> None:
 
 
 def tune_host(kernel: str, seconds: float) -> None:
-    """Search for the best configuration of the host's processor at the largest size."""
-    swept, others = SIZES[kernel]
-    name, _, values = swept.partition("=")
-    sizes = {name: values.split(":")[1], **others}
-    autotune(
-        "search",
-        kernel,
-        "--device",
-        HOST,
-        *options_of(sizes),
-        "--time",
-        f"{seconds:g}",
-        "--no-sanitizer",
-        "-q",
-    )
+    """Search for the best configuration of the host's processor, and print how many were tried."""
+    sizes = HOST_SIZES[kernel]
+    limits = ("--time", f"{seconds:g}", "--no-sanitizer", "-q")
+    found = autotune("search", kernel, "--device", HOST, *options_of(sizes), *limits)
+    print("\n".join(found.splitlines()[:3]), file=sys.stderr)
 
 
 def time_all(kernel: str, folder: Path) -> None:
