@@ -127,7 +127,7 @@ def versus(
         child.kill()
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
-        found.append(_on_all_cores(on_host, options, observer))
+        found.append(on_all_cores(on_host, options, observer))
     return Versus(dict(task.space.problem.sizes), tuple(found), pinned, pageable, divided)
 
 
@@ -184,7 +184,7 @@ def _contender(name: str, trial: Trial, detail: str) -> Contender:
     return Contender(name, trial.time_ms, failed or detail, on_device=True)
 
 
-def _on_all_cores(target: Target, options: Options, observer: Observer) -> Contender:
+def on_all_cores(target: Target, options: Options, observer: Observer) -> Contender:
     """The fastest of the tuned configuration, the default and the landmarks on the host's OpenCL device.
 
     At a large size most of them would take minutes. So the default and the landmarks run at the space's own

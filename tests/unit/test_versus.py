@@ -1,10 +1,14 @@
 """`autotune versus`: contenders beside the tuned kernel, and where a device begins to pay."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from autotune.analysis.versus import CPU, TUNED, Contender, Versus
+from autotune.analysis.versus import CPU, TUNED, Contender, Versus, on_all_cores
+from autotune.tuning.context import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target
 from tests.conftest import REFERENCE
 
 BASELINE = """
@@ -68,6 +72,15 @@ def test_pieces_that_cannot_be_made_are_refused(folder, text):
     done = folder.run("versus", "double.yaml", "--device", "fake", "--pieces", text)
     assert done.returncode == 2
     assert f"--pieces {text}: expected" in done.stderr
+
+
+def test_the_kernel_runs_on_all_cores_of_the_host_at_the_size_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = on_all_cores(Target(Path("empty"), "opencl:0", {"threads": 64}), Options(), Unobserved())
+    assert found.time_ms > 0 and not found.on_device
+    assert "compute units of" in found.detail
+    journals = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert [name.split(".")[2] for name in journals] == ["threads19968", "threads64"]
 
 
 def test_an_unknown_landmark_is_refused(folder):
