@@ -24,7 +24,7 @@ from autotune.evaluation.work_item import ProblemInstance
 Run = Callable[[], object]
 
 NUMPY, ALL_CORES = "numpy", "numpy_all_cores"
-_PREFIX = "baseline_"
+BASELINE = "baseline_"
 _ROUND_MS = 5.0  # runs are repeated until they take as long
 _MAX_REPEATS = 200
 _ROUNDS = 3
@@ -51,7 +51,7 @@ class Baselines:
     def times(self) -> tuple[BaselineTime, ...]:
         """The time of every baseline; without one for numpy, the reference takes its place."""
         found = functions_of(self._path)
-        named = {name.removeprefix(_PREFIX): one for name, one in found.items() if name.startswith(_PREFIX)}
+        named = {name.removeprefix(BASELINE): one for name, one in found.items() if name.startswith(BASELINE)}
         timed = tuple(self._time(name, one) for name, one in named.items())
         if NUMPY in named:
             return timed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, ExpressionError
+from autotune.evaluation.baselines import BASELINE
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.work_item import ProblemInstance
@@ -19,7 +21,7 @@ from autotune.space.arguments import INPUTS
 
 _START_TIMEOUT_S, _TIMEOUT_S = 60.0, 5.0
 _PLACE = re.compile(r"(.*?\.py(?::\d+)?): (.*)", re.DOTALL)  # how the message of a broken reference begins
-_ON_DEVICE = re.compile(r"\b(?:cupy|torch|jax|cuda)\b")  # what a reference that needs a device imports
+_ON_DEVICE = {"cupy", "torch", "jax", "cuda"}  # what a reference that needs a device imports
 
 
 def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
@@ -37,7 +39,7 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     problem = _smallest(space, source)
     if problem is None or fills & {"file", INPUTS} or not path.is_file():
         return ()
-    if space.device.driver == NOT_HERE and _ON_DEVICE.search(path.read_text(errors="replace")):
+    if space.device.driver == NOT_HERE and _ON_DEVICE & _imported(path.read_text(errors="replace")):
         return ()
     child = Child(int)
     try:
@@ -53,6 +55,24 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     finally:
         child.kill()
     return ()
+
+
+def _imported(text: str) -> set[str]:
+    """The packages that a reference's file imports, but for baselines, which do not run with it."""
+    try:
+        statements: list[ast.AST] = [*ast.parse(text).body]
+    except (SyntaxError, ValueError):  # told when it is run
+        return set()
+    found: set[str] = set()
+    while statements:
+        one = statements.pop()
+        if isinstance(one, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in one.names}
+        elif isinstance(one, ast.ImportFrom):
+            found.add((one.module or "").partition(".")[0])
+        elif not (isinstance(one, ast.FunctionDef) and one.name.startswith(BASELINE)):
+            statements += ast.iter_child_nodes(one)
+    return found
 
 
 def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:

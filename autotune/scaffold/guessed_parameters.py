@@ -133,6 +133,20 @@ def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> Guess
     return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
 
 
+def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
+    """Threads of a block without the values that no block has; the largest left replaces such a default."""
+    fitting = tuple(value for value in parameter.values if int(value) <= _MAX_THREADS)
+    if fitting == parameter.values:
+        return parameter
+    remark = f"no block has more than {_MAX_THREADS:,} threads"
+    if int(parameter.default) <= _MAX_THREADS:
+        return replace(parameter, values=fitting, remark=parameter.remark or remark)
+    remark += f", and the source has {int(parameter.default):,}: does `block` below fit it?"
+    return GuessedParameter(
+        parameter.name, fitting or (_MAX_THREADS,), max(fitting or (_MAX_THREADS,)), remark
+    )
+
+
 def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
     """Edge of a tile; if it is also the edge of a block, the block has at most 1024 threads."""
     return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)

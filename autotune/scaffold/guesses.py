@@ -32,6 +32,7 @@ from autotune.scaffold.guessed_parameters import (
     parameter_of,
     template_macro,
     threads_parameter,
+    within_a_block,
 )
 from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
@@ -95,6 +96,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         block = _invented_block(axes, known | set(WORD.findall(source.code)))
         remark = "the source does not use it: it shapes the launch"
         parameters += [threads_parameter(name, axes, remark) for name in block]
+    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
     if not parameters:
         parameters.append(_placeholder(kernel, source))
     if is_small:

@@ -47,6 +47,23 @@ def test_values_are_those_of_a_comment_or_reach_twice_the_default_and_are_marked
     }
 
 
+def test_a_block_has_no_more_threads_than_a_gpu_takes():
+    source = """
+        #ifndef BLOCK
+        #define BLOCK 2048
+        #endif
+        __global__ void scale(float *y, const float *x, int n)
+        {
+            int i = blockIdx.x * BLOCK + threadIdx.x;
+            if (i < n) y[i] = 2.0f * x[i];
+        }
+    """
+    guess = scaffold("kernel.cu", "kernel", source, "").guess
+    (block,) = guess.parameters
+    assert guess.block == ("BLOCK",) and (max(block.values), block.default) == (1024, 1024)
+    assert "no block has more than 1,024 threads, and the source has 2,048" in block.remark
+
+
 @pytest.mark.parametrize(
     ("comment", "expected"),
     [

@@ -56,6 +56,8 @@ def test_one_for_a_gpu_that_is_not_here_is_left_alone(folder):
     folder.edit("dialect: python", "dialect: cuda")
     folder.edit("source: double.py", "source: double.cu")
     (folder.path / "double.cu").write_text("__global__ void double(const int *x, int *y, int n) {}\n")
-    text = f"import cupy_that_is_not_here as {{}}\n{HEAD}return {{{{}}}}\n"
-    assert findings(folder, text.format("np"), "sm_90")
-    assert not findings(folder, text.format("cupy"), "sm_90")
+    wrong = f"{HEAD}return None\n"
+    assert not findings(folder, f"import cupy as np\n{wrong}", "sm_90")
+    assert not findings(folder, f"{HEAD}from torch import cuda\n", "sm_90")
+    named = "\ndef baseline_torch(inputs, sizes):\n    import torch\n"
+    assert findings(folder, f"# faster than torch\n{wrong}{named}", "sm_90")
