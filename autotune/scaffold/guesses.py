@@ -46,6 +46,7 @@ _SIZE = re.compile(
     r"elements|total|limit|end",
     re.IGNORECASE,
 )
+_OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 _INDEXED = {
     axis: re.compile(
         rf"(?:threadIdx|blockIdx)\.{axis}\b|(?:THREAD|BLOCK)_INDEX\({axis}\)|get_(?:global|local|group)_id\({number}\)"
@@ -94,8 +95,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     block = _block(kernel, source, tuned, axes)
     if not block:
         block = _invented_block(axes, known | set(WORD.findall(source.code)))
-        remark = "the source does not use it: it shapes the launch"
-        parameters += [threads_parameter(name, axes, remark) for name in block]
+        parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
     parameters = [within_a_block(item) if item.name in block else item for item in parameters]
     if not parameters:
         parameters.append(_placeholder(kernel, source))
