@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import cast
 
 from autotune.core.launch_plan import TRITON
@@ -79,11 +80,26 @@ def list_devices(
     found = []
     for name in names:
         try:
-            infos = backend(name).list_devices()
+            infos = _listed(name)
         except AutotuneError:
             continue
         found += [(Address(name, index), info) for index, info in enumerate(infos)]
     return found
+
+
+def _listed(name: str) -> list[DeviceInfo]:
+    if BACKENDS[name].dialect != "cuda":
+        return backend(name).list_devices()
+    from autotune.devices.nvidia_gpus import list_gpus  # needs not the package, only that it is there
+
+    return list_gpus(name) if _is_installed(BACKENDS[name].package) else []
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that it is a part of is not installed
+        return False
 
 
 def choose(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cuda.core import Device as Gpu
 from cuda.core import EventOptions
 from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error class nowhere else
@@ -11,7 +9,7 @@ from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo
 from autotune.devices.cuda_common import CudaDeviceBase
-from autotune.devices.nvml import NvmlMonitor
+from autotune.devices.nvidia_gpus import list_gpus
 from autotune.hardware.cuda_driver import cuda_device
 
 
@@ -42,13 +40,7 @@ class CudaDevice(CudaDeviceBase):
 
 def list_devices() -> list[DeviceInfo]:
     """List the GPUs that the driver shows; none without a driver."""
-    try:
-        gpus = Gpu.get_all_devices()
-        return [
-            replace(cuda_device(gpu.device_id), limits=NvmlMonitor(gpu.pci_bus_id).limits()) for gpu in gpus
-        ]
-    except (CUDAError, RuntimeError):  # a driver that refuses, or none at all
-        return []
+    return list_gpus("cuda")
 
 
 def open_device(index: int) -> CudaDevice:

@@ -67,9 +67,11 @@ class CudaDeviceBase(CudaMemory):
         self._flush_ratio = 0.0  # 0: not measured yet
         self._comparers: dict[int, Program] = {}
         self._gatherers: dict[int, Program] = {}
-        thread = ThreadPoolExecutor(1)  # compiles while memory is filled
+        threads = ThreadPoolExecutor(2)  # compile while the context is made and memory is filled
         self._compiling = {
-            size: thread.submit(_compiled_comparer, info.architecture, size) for size in (4, 8, 2, 1)
+            (source, size): threads.submit(_compiled, info.architecture, source(size))
+            for size in (4, 2, 8, 1)
+            for source in (cuda_source, gather_source)
         }
         self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
@@ -286,14 +288,13 @@ class CudaDeviceBase(CudaMemory):
     def _comparer(self, item_bytes: int) -> Program:
         """The kernel `compare` for elements of this size."""
         if item_bytes not in self._comparers:
-            self._comparers[item_bytes] = self.load(self._compiling[item_bytes].result())
+            self._comparers[item_bytes] = self.load(self._compiling[cuda_source, item_bytes].result())
         return self._comparers[item_bytes]
 
     def _gatherer(self, word_bytes: int) -> Program:
         """The kernel `gather` for words of this size."""
         if word_bytes not in self._gatherers:
-            compiler = CudaCompiler(self.info.architecture)
-            self._gatherers[word_bytes] = self.load(compiler.compile(gather_source(word_bytes), ()))
+            self._gatherers[word_bytes] = self.load(self._compiling[gather_source, word_bytes].result())
         return self._gatherers[word_bytes]
 
 
@@ -301,5 +302,5 @@ def _passed(value: Buffer | np.generic) -> np.generic | int:
     return value if isinstance(value, np.generic) else int(value)
 
 
-def _compiled_comparer(architecture: str, item_bytes: int) -> Binary:
-    return CudaCompiler(architecture).compile(cuda_source(item_bytes), ())
+def _compiled(architecture: str, source: str) -> Binary:
+    return CudaCompiler(architecture).compile(source, ())

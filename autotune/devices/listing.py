@@ -30,7 +30,7 @@ class Listing:
         self._begin()
 
     def _begin(self) -> Child:
-        preload([BACKENDS[name].module for name in self._names], COLD)
+        preload([module for name in self._names for module in _needed(name)], COLD)
         scratch = self._opened.enter_context(scratch_folder())
         self._child = Child(int, environment=cold_environment(scratch))
         self._child.ask(list_devices, self._names, timeout_s=_TIMEOUT_S)
@@ -58,6 +58,12 @@ class Listing:
         """Wait for nothing: a child that nobody asks ends by itself."""
         self._child = None
         self._opened.close()
+
+
+def _needed(name: str) -> tuple[str, ...]:
+    """The modules that list a backend's devices."""
+    backend = BACKENDS[name]
+    return ("autotune.devices.nvidia_gpus", "pynvml") if backend.dialect == "cuda" else (backend.module,)
 
 
 def begin_listing(names: tuple[str, ...]) -> Listing:

@@ -35,8 +35,7 @@ class NvmlMonitor:
         except pynvml.NVMLError:
             return
         self._nvml = pynvml
-        # counted before this process uses the GPU
-        self._others = self._read(lambda: len(pynvml.nvmlDeviceGetComputeRunningProcesses(self._gpu)))
+        self._first_count = self._processes()  # before this process uses the GPU
 
     def conditions(self) -> dict[str, Value]:
         """Clock in MHz, temperature, throttle reasons and the number of other processes, as far as known."""
@@ -50,7 +49,7 @@ class NvmlMonitor:
                 lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)
             ),
             "throttled": ", ".join(name for bit, name in _THROTTLE_REASONS.items() if bit & (reasons or 0)),
-            "other_processes": self._others,
+            "other_processes": self._others(),
         }
         return {name: value for name, value in found.items() if value not in (None, "", 0)}
 
@@ -73,6 +72,19 @@ class NvmlMonitor:
             return None
         used_mj = self._read(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._gpu))
         return None if used_mj is None else used_mj * 1e-3
+
+    def _processes(self) -> int | None:
+        """How many processes compute on the GPU."""
+        nvml, gpu = self._nvml, self._gpu
+        found: int | None = self._read(lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(gpu)))
+        return found
+
+    def _others(self) -> int | None:
+        """How many others computed before this process, and do so beside it: one may have been ending."""
+        now = self._processes()
+        if now is None or self._first_count is None:
+            return self._first_count
+        return min(self._first_count, max(0, now - 1))
 
     def _read(self, reading: Any) -> Any:
         try:

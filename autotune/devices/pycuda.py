@@ -10,7 +10,7 @@ import pycuda.driver as driver
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo
 from autotune.devices.cuda_common import CudaDeviceBase
-from autotune.devices.nvml import NvmlMonitor
+from autotune.devices.nvidia_gpus import list_gpus
 from autotune.hardware.cuda_driver import cuda_device
 
 
@@ -41,12 +41,7 @@ class PyCudaDevice(CudaDeviceBase):
 
 def list_devices() -> list[DeviceInfo]:
     """List the GPUs that the driver shows; none without a driver."""
-    try:
-        driver.init()
-        gpus = [driver.Device(index).pci_bus_id() for index in range(driver.Device.count())]
-        return [replace(_describe(index), limits=NvmlMonitor(gpu).limits()) for index, gpu in enumerate(gpus)]
-    except driver.Error:
-        return []
+    return list_gpus("pycuda")
 
 
 def open_device(index: int) -> PyCudaDevice:

@@ -73,6 +73,8 @@ class CompilerPool:
         with self._lock:
             self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
+        for child in self._children:  # all end at the same time
+            child.kill(waits=False)
         for child in self._children:
             child.kill()
         self._threads.shutdown(wait=True)

@@ -22,6 +22,7 @@ from autotune.errors import (
     SetupError,
 )
 from autotune.evaluation import device_process
+from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place, run_work_item
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -30,6 +31,7 @@ from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 
 SETUP_TIMEOUT_S = 600.0
+_MAX_LEAVING_BYTES = 2**30  # of device memory that an ending process may hold while the next one begins
 
 
 class DeviceWorker(Protocol):
@@ -92,6 +94,7 @@ class Worker:
         """
         self._has_standby = has_standby
         self._standby: Child | None = None
+        self._leaving: Child | None = None  # killed, but its device memory may not be free yet
         self._kept = kept
         self._address = address
         self._reference = reference
@@ -233,15 +236,17 @@ class Worker:
         The fresh one begins to prepare problems for later.
         """
         if self._has_searched:
-            self.close()
+            if self._child is not None:
+                self._leaving, self._child = self._child, None
+                needed_bytes = sum(map(device_bytes, self._problems))
+                self._leaving.kill(waits=needed_bytes > _MAX_LEAVING_BYTES)
             self._begin(upcoming)
 
     def end(self) -> None:
-        """Kill all processes."""
-        self.close()
-        if self._standby is not None:
-            self._standby.kill()
-            self._standby = None
+        """Kill all processes, and wait for none."""
+        for child in filter(None, (self._child, self._standby, self._leaving)):
+            child.kill(waits=False)
+        self._child = self._standby = self._leaving = None
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""
@@ -272,6 +277,9 @@ class Worker:
 
         def attempt() -> None:
             child = self._ready_child()
+            if self._leaving is not None:
+                self._leaving.kill()
+                self._leaving = None
             if not keys <= self._placed:
                 self._placed = frozenset()
                 with self._setting_up():

@@ -92,6 +92,22 @@ def driver() -> ctypes.CDLL | None:
     return None
 
 
+def device_count() -> int:
+    """The number of GPUs that the driver shows; 0 without a driver."""
+    library, count = driver(), ctypes.c_int()
+    if library is None or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def pci_address(number: int) -> str:
+    """The PCI address of the GPU with this number, such as 00000000:65:00.0."""
+    library, handle, text = driver(), ctypes.c_int(), ctypes.create_string_buffer(32)
+    if library is not None and library.cuDeviceGet(ctypes.byref(handle), number) == 0:
+        library.cuDeviceGetPCIBusId(text, len(text), handle)
+    return text.value.decode()
+
+
 def current_device() -> int | None:
     """The GPU of this thread's context, else the first one; None without a GPU."""
     library = driver()

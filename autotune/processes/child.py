@@ -177,13 +177,16 @@ class Child:
             self._pipe.send((factory, arguments))
 
     def kill(self, *, waits: bool = True) -> None:
-        """Kill the process group; does nothing if it is gone already.
+        """Kill the process group, and wait for the child; does nothing if it is gone already.
 
-        The fork server says when the child has ended, after what it is importing: `waits` waits for that.
+        The end of a process that used a GPU takes a tenth of a second. Without `waits` it goes on in the
+        background; another call waits for it.
         """
         with self._killing:
             if not self._pipe.closed:  # else its id may belong to another process by now
                 self._kill_group(waits=waits)
+                if not waits:
+                    return
                 self._pipe.close()
                 if isinstance(self._process, ForkedProcess):
                     self._process.release()

@@ -8,6 +8,7 @@ import pytest
 from autotune.devices import Address
 from autotune.evaluation.device_process import run_work_item
 from autotune.evaluation.worker import Worker
+from tests.conftest import wait_until
 from tests.unit.test_child import _alive
 
 
@@ -49,4 +50,4 @@ def test_a_process_that_died_while_it_stood_by_is_made_good(worker):
 def test_both_processes_end(worker):
     found = [worker.run(pid, timeout_s=60), worker._standby.pid]
     worker.end()
-    assert not any(_alive(number) for number in found)
+    wait_until(lambda: not any(_alive(number) for number in found))
