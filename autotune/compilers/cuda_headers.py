@@ -23,7 +23,7 @@ _WHEELS = (
 )
 
 _HOST_PARTS = re.compile(r"^#include <cub/(?:device/|util_allocator).*$", re.MULTILINE)
-_EMPTY = "namespace std {}\n"
+_EMPTY = "namespace std { using ::size_t; using ::ptrdiff_t; }\n"
 _FUNCTIONS = (
     "sqrt exp log log2 log10 pow sin cos tan asin acos atan atan2 sinh cosh tanh fabs floor ceil fmod round "
     "fma fmin fmax hypot cbrt isnan isinf"
@@ -43,7 +43,8 @@ typedef unsigned long long uint64_t;
 typedef long long intptr_t;
 typedef unsigned long long uintptr_t;
 """
-    + f"namespace std {{ {' '.join(f'using ::{name}_t;' for name in _TYPES.split())} }}\n#endif\n"
+    + f"namespace std {{ {' '.join(f'using ::{name}_t;' for name in _TYPES.split())} "
+    + "using ::size_t; using ::ptrdiff_t; }\n#endif\n"
 )
 _MATH = (
     "#ifndef AUTOTUNE_MATH\n#define AUTOTUNE_MATH\n"

@@ -175,7 +175,7 @@ class _Reader:
 
 def _content(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; expected a kernel source") from None
     except UnicodeDecodeError:

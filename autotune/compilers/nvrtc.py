@@ -23,6 +23,7 @@ from autotune.errors import CompileError, MissingExtra
 
 _SizeOf = Callable[[Any], tuple[Any, int]]
 _Read = Callable[[Any, bytearray], Any]
+_NESTED = "device-side kernel launch could not be processed"
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
 _KERNEL = re.compile(
     r"__global__\s+(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
@@ -120,6 +121,8 @@ def _run(
         log = text.decode(errors="replace").strip("\0\n")
         if result != _OK:
             explanation = _why_unknown(log, names, source) or cuda_headers.missing_header(log)
+            if _NESTED in log:
+                explanation = "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
             raise CompileError(explanation or _from_first_error(log) or result.name)
         found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
         symbols = {name: symbol.decode() for name, symbol in found.items()}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 _STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+_CPP_ATTRIBUTES = re.compile(r"\[\[\s*[a-z_][^\[\]]*\]\]")  # [[maybe_unused]]
 _C_COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/" + _STRING, re.DOTALL)
 _PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
 
@@ -44,9 +45,11 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def bare_code(text: str, *, is_python: bool = False) -> str:
-    """A source with continued lines joined, without comments and strings."""
-    ignored = _PYTHON_COMMENT_OR_STRING if is_python else _C_COMMENT_OR_STRING
-    return ignored.sub(" ", text.replace("\\\n", " "))
+    """A source with continued lines joined, without comments, strings and attributes of C++."""
+    joined = text.replace("\\\n", " ")
+    if is_python:
+        return _PYTHON_COMMENT_OR_STRING.sub(" ", joined)
+    return _CPP_ATTRIBUTES.sub(" ", _C_COMMENT_OR_STRING.sub(" ", joined))
 
 
 def bare_lines(text: str, *, is_python: bool = False) -> list[str]:

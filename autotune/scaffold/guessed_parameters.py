@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
-from autotune.scaffold.reading import TemplateParameter
+from autotune.scaffold.templates import TemplateParameter
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 BLOCK = re.compile(

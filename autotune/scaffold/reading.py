@@ -24,6 +24,7 @@ from autotune.scaffold.macros import (
     expand_qualifiers,
     find_macros,
 )
+from autotune.scaffold.templates import TemplateParameter, read_template, refuse_functions
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, chosen, known_types
 
 # The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
@@ -36,15 +37,13 @@ _ATTRIBUTE = re.compile(
     r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|__maxnreg__|__cluster_dims__|reqd_work_group_size|__attribute__)\s*\("
 )
 _ATTRIBUTES_IN_FRONT = re.compile(r"((?:__attribute__\s*\(\([^;{}]*\)\)\s*)+)\w+\s*\Z")
+_SPECIALISED = re.compile(r"(\w+)\s*<([^<>]*)>\s*\Z")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma)[^\n]*$", re.MULTILINE)
 _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
-_NAMED_ENUM = re.compile(r"\benum\s+(?:(?:class|struct)\s+)?(\w+)[^;{]*\{([^}]*)\}")
-_WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _CONSTANT = re.compile(
     r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
 )
 _TEXTURE = re.compile(r"^[ \t]*(?:static[ \t]+)?texture\s*<[^;()]*>\s*\w+\s*;", re.MULTILINE)
-_VECTOR_NAME = re.compile(r"(?i)vec|[a-z][234]$")
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(
     r"\b(?:volatile|restrict|__restrict__|__restrict|RESTRICT|__global|global|GLOBAL|__constant|constant|"
@@ -75,21 +74,6 @@ class KernelArgument:
     symbol: str = ""  # the variable that it is, for it is no argument then
     is_local: bool = False  # local memory of OpenCL
     fields: tuple[tuple[str, str], ...] = ()  # names and types, of a structure that is passed by value
-
-
-@dataclass(frozen=True)
-class TemplateParameter:
-    """One parameter of a template: of kind type, bool or number, with its default or nothing.
-
-    `given` is what an instance gets: DTYPE or a type, else the parameter's own name. `choices` are the
-    constants of an enumeration by their numbers.
-    """
-
-    name: str
-    kind: str
-    default: str
-    given: str
-    choices: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -190,24 +174,26 @@ def _kernel(
     in_front = _ATTRIBUTES_IN_FRONT.search(plain[:start])
     signature, block = _without_attributes((in_front[1] if in_front else "") + plain[start : end.start()])
     opening = signature.find("(")
-    words = WORD.findall(signature[:opening])
+    instance = _SPECIALISED.search(signature[: max(0, opening)])
+    words = WORD.findall(signature[: instance.end(1) if instance else opening])
     if opening < 0 or not words:
         raise InputError(f"{name}: cannot read the kernel that begins {signature.strip()[:40]!r}")
     called, before = words[-1], plain[:start].rstrip()
     launches = host_launches(called, host) if dialect == "cuda" else []
-    template = _template(f"{name}: {called}", before, launches, types) if dialect == "cuda" else ()
+    template = read_template(f"{name}: {called}", before, launches, types) if dialect == "cuda" else ()
     types = types.with_parameters({item.name: item.given for item in template if item.kind == "type"})
-    inside = signature[opening + 1 : closing(signature, opening)]
+    inside = _expanded_lists(signature[opening + 1 : closing(signature, opening)], types)
     listed = _alternatives_removed(text for text in split_arguments(inside) if text != "void")
     body = plain[end.end() : closing(plain, end.start())]
     arguments = [_argument(f"{name}: {called}", text, types) for text in listed]
+    refuse_functions(f"{name}: {called}", template, listed, body)
     unknown = {argument.type_name: "" for argument in arguments if argument.dtype == UNKNOWN}
     if dialect == "cuda":
         arguments += [item for item in _variables(plain, types) if _is_used(item.name, body, plain)]
         called = "::".join((*_namespaces(plain, start), called))
     entry = called
-    if template:
-        entry += f"<{', '.join(item.given for item in template)}>"
+    if template or instance:
+        entry += f"<{instance[2] if instance else ', '.join(item.given for item in template)}>"
     return FoundKernel(
         words[-1],
         entry,
@@ -218,6 +204,12 @@ def _kernel(
         {word: types.stand_in(word) for word in unknown} | _replaced_types(dialect, arguments),
         launch=launches[0] if launches else None,
     )
+
+
+def _expanded_lists(arguments: str, types: KnownTypes) -> str:
+    """Arguments with the macros written out that stand for several of them."""
+    lists = {name: text for name, text in types.definitions.items() if "," in text}
+    return WORD.sub(lambda word: lists.get(word[0], word[0]), arguments)
 
 
 def _replaced_types(dialect: str, arguments: Iterable[KernelArgument]) -> dict[str, str]:
@@ -256,56 +248,6 @@ def _place(kernel: str, code: str) -> int:
     """Where a kernel's first definition stands in a source; 0 if a macro writes its name."""
     found = re.search(rf"\b{kernel}\s*\((?:[^;{{}}()]|\([^;{{}}()]*\))*\)\s*\{{", code)
     return found.start() if found else 0
-
-
-def _template(
-    place: str, before: str, launches: Sequence[HostLaunch], types: KnownTypes
-) -> tuple[TemplateParameter, ...]:
-    """The parameters of the template that a kernel is; none for a function."""
-    match = re.search(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*$", before)
-    if match is None:
-        return ()
-    found = []
-    enums = dict(_NAMED_ENUM.findall(types.code))
-    used = next((launch.template for launch in launches if launch.template), ())
-    for number, part in enumerate(split_arguments(match[1])):
-        declared, _, default = part.partition("=")
-        words = WORD.findall(declared)
-        if "..." in declared or len(words) < 2 or "<" in declared:
-            raise InputError(
-                f"{place} is a template, and nothing can be guessed for its parameter {part!r}; name an "
-                'instance in the space\'s launch plan: entry: "name<...>"'
-            )
-        kind = "type" if words[0] in ("typename", "class") else "bool" if "bool" in words else "number"
-        value = used[number] if number < len(used) else ""
-        given = _type_given(words[-1], value, types.generic) if kind == "type" else words[-1]
-        if choices := _constants(enums.get(words[0], "")):
-            given = f"({words[0]}){words[-1]}"
-        known = value if value.isdigit() or value in ("true", "false") else default.strip()
-        found.append(TemplateParameter(words[-1], kind, known, given, choices))
-    return tuple(found)
-
-
-def _constants(enumeration: str) -> Mapping[int, str]:
-    """The constants of an enumeration by their numbers."""
-    found: dict[int, str] = {}
-    number = -1
-    for name, _, value in (part.partition("=") for part in enumeration.split(",") if part.strip()):
-        number = int(value) if value.strip().isdigit() else number + 1
-        found.setdefault(number, name.strip())
-    return found
-
-
-def _type_given(name: str, value: str, generic: str) -> str:
-    """The type that an instance takes: that of the host if it is a vector or integer, else `generic`.
-
-    A type that is called like an index holds whole numbers.
-    """
-    if _VECTOR_NAME.search(value or name):
-        return value or "float4"
-    if value not in SCALARS and _WHOLE_NAME.match(name):
-        return "int"
-    return value if value in SCALARS and value not in ("float", "double") else generic
 
 
 def _namespaces(plain: str, end: int) -> list[str]:
@@ -363,9 +305,9 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
     for word in words:
         if word in _UNSUPPORTED:
             raise InputError(f"{place}: {words[-1]} {_UNSUPPORTED[word]}")
-    if "(" in declared or declared.count("*") > 1 or "&" in declared:
+    if not words or "(" in declared or declared.count("*") > 1 or "&" in declared:
         raise InputError(f"{place}: {text.strip()}: autotune passes plain arrays and numbers only")
-    name = words[-1] if words else ""
+    name = words[-1]
     kind = " ".join(
         word
         for word in WORD.findall(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]))

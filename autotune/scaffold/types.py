@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autotune.core.c_types import SCALARS
+from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ _VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
 _BYTES = re.compile(r"\d+$")
 _BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
-_STRUCTURE = re.compile(
-    r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{([^{}]*)\}\s*(\w*)\s*;"
-)
+_STRUCTURE = re.compile(r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{")
+_BODY = re.compile(r"\{[^{}]*\}")
+_METHOD = re.compile(r"[^;@]*\([^;@]*\)[^;@]*[;@]")  # with @ for its body
 _FIELD = re.compile(r"\s*((?:\w+\s+)+)([\w\s,\[\]]+)$")
 _VECTORS = {
     "cuFloatComplex": ("float32", 2),
@@ -127,15 +128,26 @@ def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
         words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
         meanings.setdefault(name, []).append(" ".join(words))
     aliases = {name: chosen(texts) for name, texts in meanings.items()}
-    known = KnownTypes({**aliases, **definitions}, {}, definitions, code=plain)
+    aliases = {"dim3": "uint3", **aliases, **definitions}
+    known = KnownTypes(aliases, {}, definitions, code=plain)
     structures: dict[str, tuple[str, int]] = {}
     fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):
-        for name in filter(None, (match[1], match[3])):
+        end = closing(plain, match.end() - 1)
+        alias = re.compile(r"\s*(\w*)\s*;").match(plain, end + 1)
+        inside = _without_methods(plain[match.end() : end])
+        for name in filter(None, (match[1], alias and alias[1])):
             known = replace(known, structures=structures)
-            structures[name] = _structure(match[2], known)
-            fields[name] = _numbers(match[2], known)
+            structures[name] = _structure(inside, known)
+            fields[name] = _numbers(inside, known)
     return replace(known, structures=structures, fields=fields)
+
+
+def _without_methods(inside: str) -> str:
+    """What stands in a structure, without its member functions."""
+    while _BODY.search(inside):
+        inside = _BODY.sub("@", inside)
+    return _METHOD.sub("", inside)
 
 
 def chosen(meanings: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ pytest.importorskip("cuda.bindings.nvrtc")
 
 FOLDER = Path(__file__).parents[1] / "golden" / "strange"
 REFUSED = {
+    "function_argument": "transform: f is a function, and autotune passes arrays and numbers only",
     "pointer_to_pointers": "float **rows: autotune passes plain arrays and numbers only",
     "texture": "image is a texture",
 }
@@ -27,6 +28,7 @@ NEEDED = {
     "bfloat16": "cuda_bf16.h",
     "complex": "cuComplex.h",
     "cub_block": "cub/cub.cuh",
+    "cub_choice": "cub/cub.cuh",
     "cub_warp": "cub/cub.cuh",
     "groups": "cooperative_groups.h",
     "half": "cuda_fp16.h",
