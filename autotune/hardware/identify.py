@@ -24,7 +24,9 @@ def identify(device: object) -> str | DeviceInfo | None:
     None means the GPU of the current CUDA context, else the first GPU; it stays None without a GPU. Raises
     InputError for an object that is not a device, and for a number that no GPU has.
     """
-    if isinstance(device, str | DeviceInfo):
+    if isinstance(device, str):
+        return _named(device)
+    if isinstance(device, DeviceInfo):
         return device
     if hasattr(device, "max_work_group_size") and hasattr(device, "platform"):
         return opencl_device(device)
@@ -34,6 +36,21 @@ def identify(device: object) -> str | DeviceInfo | None:
         current = cuda_driver.current_device()
         return None if current is None else cuda_driver.cuda_device(current)
     return cuda_driver.cuda_device(_number(device))
+
+
+def _named(name: str) -> str | DeviceInfo:
+    """A name as it is; the GPU that `cuda:0` means, as torch and the command line write it."""
+    package, _, number = name.partition(":")
+    if not (package.isalpha() and number.isdigit()):
+        return name
+    if package == "cuda":
+        from autotune.hardware import cuda_driver
+
+        return cuda_driver.cuda_device(int(number))
+    raise InputError(
+        f"device {name!r}: only the command line knows {package}'s numbers; give the device's name, as "
+        "`autotune devices` shows it, or its object"
+    )
 
 
 def _number(device: object) -> int:

@@ -57,6 +57,9 @@ class LoadedKernel:
         self._calls: dict[Any, Call] = {}
         self._repeats: dict[int, Repeat] = {}  # by the number of arrays
 
+    def __repr__(self) -> str:
+        return f"LoadedKernel({self.kernel}, {self.source.path})"
+
     @property
     def record(self) -> KernelRecord:
         """The newest record of the kernel: what callers pass and get."""

@@ -45,9 +45,9 @@ def best_config(
 
     Args:
         kernel: The kernel's name.
-        device: A name, a slug, the number of a CUDA GPU, a DeviceInfo, or a device object of cuda.core,
-            pycuda, cupy, torch or pyopencl. None takes the current GPU, or without a GPU the only device
-            with results.
+        device: A name, a slug, the number of a CUDA GPU (1 or "cuda:1"), a DeviceInfo, or a device object of
+            cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU, or without a GPU the only
+            device with results.
         dtype: The element type; None takes the first one that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
         min_match: The loosest tier to serve; the closest one with a valid configuration is served.
@@ -75,6 +75,8 @@ def best_config(
                 break
         else:
             return known[1]
+    if isinstance(asked, str) and ":" in asked:
+        asked = _identified(asked)
     query = Query(
         kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None, data
     )

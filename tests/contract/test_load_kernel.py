@@ -278,6 +278,7 @@ def test_the_source_is_found_where_it_was_tuned(rows, queue, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path / "deep")
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
     kernel = load_kernel("rows", cache=tmp_path / "cache")
+    assert repr(kernel) == f"LoadedKernel(rows, {kernel.source.path})"
     with pytest.warns(StaleWarning, match=f"{tmp_path}/deep/sums.cu is not the source"):  # its name is new
         kernel(x, out).wait()
     assert kernel.source.path.samefile("sums.cu") and (out.get() == 2 * matrix(8, 32).sum(axis=1)).all()

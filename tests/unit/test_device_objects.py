@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pyopencl as cl
 import pytest
 
+from autotune import best_config
 from autotune.devices import backend
 from autotune.errors import InputError
 from autotune.hardware.identify import identify
@@ -51,7 +52,7 @@ from autotune.hardware.identify import identify
 from autotune.errors import InputError
 found = {}
 things = {
-    "none": None, "number": 1,
+    "none": None, "number": 1, "text": "cuda:1",
     "cuda.core": Thing(device_id=1, pci_bus_id="x"), "cupy": Thing(id=1, pci_bus_id="x"),
     "pycuda": Thing(pci_bus_id=lambda: "0000:65:00.0"), "torch": Thing(type="cuda", index=1),
     "torch, any": Thing(type="cuda", index=None), "torch.cuda.device": Thing(idx=1),
@@ -96,7 +97,7 @@ def ask(tmp_path, root):
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_every_object_is_found_by_its_number(ask):
     found = ask(2)
-    kinds = ("number", "cuda.core", "cupy", "pycuda", "torch", "torch.cuda.device")
+    kinds = ("number", "text", "cuda.core", "cupy", "pycuda", "torch", "torch.cuda.device")
     assert {found[kind] for kind in kinds} == {"NVIDIA A100-SXM4-40GB"}
     assert found["none"] == found["torch, any"] == "NVIDIA H200"
     assert found["no such number"] == "device 7: the CUDA driver shows no GPU with this number"
@@ -145,6 +146,13 @@ def test_an_opencl_device_is_what_a_search_calls_it():
 def test_names_and_descriptions_stay_as_they_are():
     assert identify("NVIDIA H200") == "NVIDIA H200"
     assert identify(DEVICE) is DEVICE
+
+
+def test_a_number_in_a_text_is_no_name(tmp_path):
+    with pytest.raises(InputError, match="opencl's numbers; give the device's name"):
+        identify("opencl:0")
+    with pytest.raises(InputError, match="opencl's numbers"):
+        best_config("reduce", "opencl:0", cache=tmp_path)
 
 
 @pytest.mark.parametrize("thing", [True, 1.5, object(), SimpleNamespace(type="cpu", index=None)])
