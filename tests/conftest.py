@@ -30,8 +30,8 @@ settings.load_profile("repeatable")
 
 
 def pytest_xdist_auto_num_workers():
-    """One worker more than cores for `-n auto`: many tests wait for processes that they start."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two workers more than cores for `-n auto`: many tests wait for processes that they start."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 KERNEL = """\
