@@ -1,8 +1,8 @@
 """Every kernel's CUDA side, without a GPU: NVRTC makes a real binary for four architectures.
 
 Defaults for all four, landmarks for the oldest and the newest, and each configuration of the covering array
-for one of them. All but the defaults for sm_90 are compiled with less
-optimisation, in a small part of the time: that shows what a value or an architecture lacks.
+for one of them. All but the defaults for sm_90 are compiled with less optimisation, in a small part of the
+time: that shows what a value or an architecture lacks.
 """
 
 import re
