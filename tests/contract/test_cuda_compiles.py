@@ -37,7 +37,7 @@ def _gpu(architecture):
 
 @cache
 def parts(path):
-    """What is compiled: the default, the landmarks, and for each architecture a part of the covering array."""
+    """What to compile: the default and the landmarks, and a part of the array for each architecture."""
     samples = sampled(load_space(path), _gpu(ARCHITECTURES[0]))
     known = [(sample.space, config) for sample in samples for config in sample.known]
     return known, dict(zip(ARCHITECTURES, shared_out(samples, len(ARCHITECTURES)), strict=True))
