@@ -270,7 +270,9 @@ class CallMaker:
         )
 
     def _used(self, launches: Sequence[Launch], expected: Mapping[str, Argument]) -> list[str]:
-        """The arguments that launches pass; raises CacheError for one that there is not."""
+        """The arguments that launches pass; raises InputError without any, CacheError for a wrong one."""
+        if not launches:
+            raise InputError(f"{self.kernel}: its launch plan has no launch for these sizes")
         for step in launches:
             if unknown := sorted(set(step.arguments) - expected.keys()):
                 raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {unknown[0]}")

@@ -52,7 +52,8 @@ class _Operation(NamedTuple):
 class _Packed(NamedTuple):
     """The operations of a call, which read the handles of its arrays from `slots`."""
 
-    operations: list[_Operation]
+    first: _Operation  # mostly the only one
+    others: list[_Operation]
     slots: Any
     views: list[tuple[Any, Any, int]]  # an address, the address of its array, and the bytes between
     values: dict[str, Any]  # owns the memory of the arguments
@@ -176,6 +177,7 @@ class _Prepared:
         self._launches = [program.completed(step) for step in plan.launches]
         self._functions = [_handle(program.function(step).value) for step in self._launches]
         self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
+        self._addresses: Mapping[str, int] = {}  # of hidden arrays
         self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
 
     def run(self, handles: Sequence[int]) -> None:
@@ -183,32 +185,36 @@ class _Prepared:
         try:
             packed = self._spare.pop()
         except IndexError:
-            packed = self._pack({}, handles)
-        self._queue(packed, handles)
+            packed = self._pack(self._addresses, handles)
+        first, others, slots, views, _ = packed
+        slots[:] = handles
+        if views:  # a loop over nothing takes longer than this question
+            for address, start, offset_bytes in views:
+                address.value = start.value + offset_bytes
+        if status := first[0]():
+            self._retry(*first, status)
+        if others:
+            for queue, what in others:
+                if status := queue():
+                    self._retry(queue, what, status)
         self._spare.append(packed)
 
     def bind(self, handles: Sequence[int]) -> Callable[[], None]:
         """A function that queues the operations on these arrays."""
-        packed = self._pack({}, handles)
-        first, others = packed.operations[0].queue, packed.operations[1:]
+        return self._bound(self._pack(self._addresses, handles))
+
+    def _bound(self, packed: _Packed) -> Callable[[], None]:
+        """A function that queues operations on the arrays that they were packed with."""
+        first, others = packed.first.queue, packed.others
 
         def run() -> None:
-            if status := first():  # mostly the only one
-                self._retry(*packed.operations[0], status)
+            if status := first():
+                self._retry(*packed.first, status)
             for queue, what in others:
                 if status := queue():
                     self._retry(queue, what, status)
 
         return run
-
-    def _queue(self, packed: _Packed, handles: Sequence[int]) -> None:
-        operations, slots, views, _ = packed
-        slots[:] = handles
-        for address, start, offset_bytes in views:
-            address.value = start.value + offset_bytes
-        for queue, what in operations:
-            if status := queue():
-                self._retry(queue, what, status)
 
     def _retry(self, queue: Callable[[], int], what: str, status: int) -> None:
         """Try again in the kernel's context: another may be current, or none in a new thread."""
@@ -249,7 +255,7 @@ class _Prepared:
             self._launch(step, function, [values[name] for name in step.arguments])
             for step, function in zip(self._launches, self._functions, strict=True)
         ]
-        return _Packed(operations, slots, views, values)
+        return _Packed(operations[0], operations[1:], slots, views, values)
 
     def _launch(self, step: Launch, function: Any, passed: Sequence[Any]) -> _Operation:
         config = launch_config(step, self._stream.value or LEGACY)
@@ -278,9 +284,8 @@ class _PreparedWithMemory(_Prepared):
             workspace.reserve("shared", offsets(shared)[1], partial(_Block, context)) if shared else None,
             _Block(context, offsets(kept)[1]) if kept else None,
         )
-        addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
-        _fill(kept, addresses)
-        self._packed = self._pack(addresses, [0] * len(plan.given))
+        self._addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
+        _fill(kept, self._addresses)
 
     def run(self, handles: Sequence[int]) -> None:
         """Queue the operations, in turn with those of other threads; raises LaunchError."""
@@ -290,7 +295,7 @@ class _PreparedWithMemory(_Prepared):
                 if self._capture_state.value:
                     self._capture(handles)
                     return
-            self._queue(self._packed, handles)
+            _Prepared.run(self, handles)
 
     def bind(self, handles: Sequence[int]) -> Callable[[], None]:
         """A run on these arrays."""
@@ -304,7 +309,7 @@ class _PreparedWithMemory(_Prepared):
             _check("the graph's memory", hold_for_graph(_driver(), self._stream, block))
             addresses = _addresses(hidden, block)
             _fill([array for array in hidden if array.fill], addresses)
-            self._queue(self._pack(addresses, handles), handles)
+            self._bound(self._pack(addresses, handles))()
 
 
 def _addresses(arrays: Sequence[Hidden], block: _Block | None) -> dict[str, int]:

@@ -91,14 +91,15 @@ class LoadedKernel:
             given, sizes, numbers = self._in_order(arrays, named)
         elif (repeat := self._repeats.get(len(arrays))) is not None and repeat.is_alike(*arrays):
             # Here, because each function of Python on the way would take a tenth of a microsecond.
-            _, seen, current_stream, handle_of = repeat
-            handles = [*map(handle_of, arrays)]
-            own = (current_stream() or LEGACY) if stream is None else stream_handle(stream)
-            for handle in handles:
+            handles = []
+            for array in arrays:
+                handle = array.data_ptr()
                 if handle & LOW_BITS or not handle:  # as in call_key
                     break
+                handles.append(handle)
             else:
-                call = self._calls.get((own, seen))
+                own = (repeat.current_stream() or LEGACY) if stream is None else stream_handle(stream)
+                call = self._calls.get((own, repeat.look))
         if call is None:
             try:
                 key, handles = self._looks[type(given[0])](given, stream)

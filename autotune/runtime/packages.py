@@ -33,12 +33,11 @@ LOW_BITS = MAX_ALIGNMENT_BYTES - 1
 
 
 class Repeat(NamedTuple):
-    """How to recognise calls that look like an earlier one, with less work than a look."""
+    """How to recognise calls of tensors that look like an earlier one, with less work than a look."""
 
     is_alike: Callable[..., bool]  # takes the arrays
     look: int  # as in the call's key
     current_stream: Callable[[], int]
-    handle_of: Callable[[Any], int]
 
 
 class Package(Protocol):

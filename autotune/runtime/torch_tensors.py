@@ -34,7 +34,6 @@ class TorchPackage(CudaPackage):
         self._has_gradients = torch.is_grad_enabled
         # The public way makes a stream object at every call, which takes longer than the launch.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
-        self.data_ptr = torch.Tensor.data_ptr
         self._numbers: dict[Look, int] = {}
         self._next_number = itertools.count()
         internal = getattr(torch._C, "_dynamo", None)
@@ -144,5 +143,5 @@ class GuardingLook:
             return None
         with suppress(*UNUSUAL):  # another signature
             guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-            return Repeat(guards.check, look, self._package.current_stream(arrays[0]), self._package.data_ptr)
+            return Repeat(guards.check, look, self._package.current_stream(arrays[0]))
         return None

@@ -224,6 +224,16 @@ def test_a_plan_that_names_no_argument_is_a_damaged_cache(rows, queue):
         load_kernel("rows")(x, out)
 
 
+def test_a_plan_without_a_launch_for_the_sizes_is_refused(rows, queue):
+    held = json.loads(rows.read_text())
+    for step in held["launch"]:
+        step["when"] = "rows > 8"
+    rows.write_text(json.dumps(held))
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.raises(InputError, match="rows: its launch plan has no launch for these sizes"):
+        load_kernel("rows")(x, out)
+
+
 def test_a_package_without_unsigned_types_may_pass_signed_ones(rows, queue):
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.uint32)
     load_kernel("rows", dtype="int32")(x, out).wait()
