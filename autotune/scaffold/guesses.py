@@ -30,6 +30,7 @@ from autotune.scaffold.guessed_parameters import (
     choice_of_constants,
     least_value,
     parameter_of,
+    questioned,
     template_macro,
     threads_parameter,
     within_a_block,
@@ -167,7 +168,9 @@ def _parameters(
 ) -> list[GuessedParameter]:
     """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
     wanted = wanted_values(source.text, kernel.place)
+    defined = [macro.name for macro in tuned if macro.default is not None]
     found = [parameter_of(macro, axes) for macro in tuned]
+    found = [item if item.name in defined else questioned(item, defined) for item in found]
     for place, item in enumerate(found):
         if (value := wanted.get(item.name)) in item.values:
             found[place] = replace(item, default=item.values[item.values.index(value)])
