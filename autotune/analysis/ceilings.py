@@ -52,7 +52,7 @@ _STEP = 2**14  # array lengths are multiples of it, as kernels/ceilings/memory.c
 _MOVED_BYTES = {"gpu": 2**30, "cpu": 2**27}  # by repeated passes over arrays that fit in a cache
 _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again and again
 _COPIED_BYTES = (2**24, 2**26, 2**28)
-_COPY_ROUNDS = 3  # over these sizes: in the first one the device process still compiles
+_COPY_ROUNDS = 5  # over these sizes: in the first one the device process still compiles
 _TIMEOUT_S = 60.0
 _REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
