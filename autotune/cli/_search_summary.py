@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from autotune.cli._device_use import use_of
@@ -328,7 +329,10 @@ def _late(result: Result) -> list[str]:
     """The checks that `--time` left no time for, and how to make up for them."""
     if not result.late:
         return []
-    return [f"checks  {late_text(result.late)}: autotune check {result.task.spec.path} --refresh"]
+    root = result.cache_file.parent.parent
+    cache = "" if root == Path("cache") else f" --cache {root}"
+    mend = f"autotune check {result.task.spec.path} -d {result.task.address}{cache} --refresh"
+    return [f"checks  {late_text(result.late)}: {mend}"]
 
 
 def _failures(result: Result) -> list[str]:

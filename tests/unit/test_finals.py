@@ -182,7 +182,7 @@ def test_checks_that_no_time_is_left_for_are_left_out_and_told(folder, monkeypat
     data = ", ".join(f"data {name}" for name in DATA_SETS)
     missed = f"no time was left for fresh inputs, many runs, {data}"
     assert f"warning: {missed} (" in done.stderr
-    assert f"checks  {missed}: autotune check double.yaml --refresh" in done.stdout
+    assert f"checks  {missed}: autotune check double.yaml -d fake:0 --refresh" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     assert entry.provenance.checks.endswith(missed)
 
