@@ -95,6 +95,7 @@ def read_request(
     answer = answer_on_host(answer)
     listed = _listed(restrictions)
     constraints, others = _restrictions(listed, parameters)
+    limit = _threads_limit(rule, parameters)
     source = _sources(kernel_source, rule, defines, dialect, parameters)
     verifier = _verifier(verify, answer, atol, known, parameters, watching)
     expected = {} if verifier else expected_results(answer, known)
@@ -103,7 +104,7 @@ def read_request(
         reference=lambda _inputs, _sizes: expected,
         inputs=lambda _sizes, _rng: known.arrays,
         hashes=hashes,
-        constraints=(_fits(rule, parameters), *others),
+        constraints=(*others, *([] if isinstance(limit, str) else [limit])),
         values=_launch_values(rule, known, parameters),
         source=source,
         verify=verifier,
@@ -119,7 +120,7 @@ def read_request(
         dialect=dialect,
         source=shown.path,
         reference=Path("answer"),
-        constraints=tuple(Constraint(one, 1) for one in constraints),
+        constraints=tuple(Constraint(one, 1) for one in [*constraints, limit] if isinstance(one, str)),
         arguments=known.specs,
         launch=_launches(kernel_name, known, bool(smem_args)),
         compiler_options={dialect: _options(compiler_options)},
@@ -197,8 +198,13 @@ def _launch_rule(
     )
 
 
-def _fits(rule: LaunchRule, parameters: Parameters) -> Callable[[Values], bool]:
-    """The condition that a block is not too large for the device."""
+def _threads_limit(rule: LaunchRule, parameters: Parameters) -> str | Callable[[Values], bool]:
+    """The condition that a block is not too large for the device: an expression where it can be one."""
+    pairs = zip(rule.block_names, rule.block({}), strict=True)
+    extents = [name if name in parameters.given else str(size) for name, size in pairs]
+    named = [parameters.given[name] for name in extents if name in parameters.given]
+    if all(isinstance(value, int) for values in named for pair in values.items() for value in pair):
+        return f"{' * '.join(extents)} <= device.max_threads_per_block"
 
     def fits(values: Values) -> bool:
         most: int = values["device.max_threads_per_block"]

@@ -260,6 +260,15 @@ def test_restrictions_of_every_kind(restriction):
     assert [holds({"a": a, "b": 4}) for a in (1, 2, 4)] == [True, True, False]
 
 
+@pytest.mark.parametrize(("names", "is_fast"), [((8, 16), True), ((8.0, 16.0), False)])
+def test_no_block_is_larger_than_the_device_allows(names, is_fast):
+    """A Python function is called for every combination; an expression is not."""
+    params = {"block_size_x": list(names), "block_size_y": [1, 8192]}
+    request = read_request("vector_add", ADD, SIZE, arguments(), params, grid_div=(None, None, None))
+    assert {config["block_size_y"] for config in request.space.bind(request.device).space} == {1}
+    assert (not request.space.spec.functions.constraints) is is_fast
+
+
 def test_arguments_are_inputs_where_the_signature_says_const():
     found = read_arguments(arguments(), "vector_add", ADD)
     assert [one.role for one in found.specs] == ["inout", "in", "in", "scalar"]
