@@ -2,8 +2,9 @@
 
     python benchmarks/triton_kernels.py [--search-s 45] [--limit-s 240] [--only NAME ...] [--output FILE]
 
-1. tuning: the matrix product at 4096 for a usual list of 16 configurations, once with @triton.autotune and
-   once with a search, both with cold caches. The search says what took its time.
+1. tuning: the matrix product at 4096 and 8192 for a usual list of 16 configurations, with @triton.autotune
+   and with a search, all caches cold: in a program that runs already, and from the start of a program or
+   of the command to its end. The command says what took its time.
 2. wide: the whole space of that product with a budget of 150, beside the best of the list.
 3. Kernels by name: searches each space with cold caches, and times its best in turns with PyTorch's operator.
 4. calls: the host time of a call, of `load_kernel`, of a bound kernel, and of Triton's own dispatch.
@@ -32,7 +33,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from autotune import StaleWarning, load_kernel
+from autotune import Space, StaleWarning, load_kernel
+from autotune.core.trials import Budget
+from autotune.tuning.context import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.tuner import search as run_search
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "benchmarks" / "spaces" / "triton_matmul_list.yaml"
@@ -49,9 +54,10 @@ CONFIGURATIONS = (  # BLOCK_M, BLOCK_N, BLOCK_K, stages, warps: those of LIST
     *((128, 256, 128, 3, 8), (256, 128, 128, 3, 8), (256, 64, 128, 4, 4), (64, 256, 128, 4, 4)),
     *((128, 128, 128, 4, 4), (128, 64, 64, 4, 4), (64, 128, 64, 4, 4), (128, 32, 64, 4, 4)),
 )
+TUNED_SIZES = (4096, 8192)
+RUNNING, WHOLE = "in a running program", "from start to end"
 ASKED = {  # the least of each ratio that is asked for
-    "tuning: time of @triton.autotune's first call / of the whole search": 6,
-    "tuning: time of a whole program with @triton.autotune / of the whole search": 6,
+    **{f"tuning: {size}, {what}": 6 for size in TUNED_SIZES for what in (RUNNING, WHOLE)},
     "wide: best of the list / best of the space": 1.03,
     "matmul: cuBLAS / autotune": 0.9,
     "attention: SDPA / autotune": 0.8,
@@ -127,7 +133,7 @@ def search(space: Path, cache: Path, limit_s: float, *options: str) -> dict[str,
     Returns:
         Its wall time in seconds, the seconds at which each of its stages had ended, and its trials by status.
     """
-    journal = cache / f"{space.stem}.jsonl"
+    journal = cache / f"{space.stem}.{time.monotonic_ns()}.jsonl"
     command = [sys.executable, "-m", "autotune", "search", str(space), "--device", "cuda:0", *options]
     command += ["--no-binary-cache", "--no-sanitizer", "--verbose", "--cache", str(cache)]
     command += ["--journal", str(journal)]
@@ -173,22 +179,34 @@ def beside_torch(name: str, cache: Path, search_s: float, left_s: float, torch: 
 
 
 def tuning_times(cache: Path, left_s: float, torch: Any) -> dict[str, Any]:
-    """Wall time of tuning for a list, with @triton.autotune and with a search; and the bests at 4096."""
-    searched = search(LIST, cache, left_s / 2, "--budget", str(len(CONFIGURATIONS)))
-    print(
-        f"a search of the list took {searched['wall_s']:.1f} s:\n  " + "\n  ".join(searched["stages"]),
-        flush=True,
-    )
+    """Wall times of tuning for a list, with @triton.autotune and with a search; and the bests at 4096."""
+    found: dict[str, Any] = {}
+    for size in TUNED_SIZES:
+        sizes = [word for name in "mnk" for word in ("--size", f"{name}={size}")]
+        searched = search(LIST, cache, left_s / 4, "--budget", str(len(CONFIGURATIONS)), *sizes)
+        stages = "\n  ".join(searched["stages"])
+        print(f"a search of the list at {size} took {searched['wall_s']:.1f} s:\n  {stages}", flush=True)
+        ours, theirs = (program(name, size, left_s / 4) for name in ("autotune", "triton"))
+        found[str(size)] = {"command": searched, "programs": {"autotune": ours, "triton": theirs}}
+        found[str(size)][RUNNING] = theirs["wall_s"] / ours["wall_s"]
+        found[str(size)][WHOLE] = theirs["program_s"] / searched["wall_s"]
+    return found | {"times_ms": list_times_ms(cache, torch)}
+
+
+def program(name: str, size: int, limit_s: float) -> dict[str, Any]:
+    """Run this script as a program that tunes with one of the two; its own figures, and its wall time."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"TRITON_CACHE_DIR": folder, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, __file__, "--as-triton-does"]
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        own = {"TRITON_CACHE_DIR": folder, "XDG_CACHE_HOME": folder, "PYTHONPATH": path}
+        command = [sys.executable, __file__, "--program", name, str(size)]
         began = time.perf_counter()
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=left_s / 2)
+        place: dict[str, Any] = {"env": os.environ | own, "cwd": folder}
+        done = subprocess.run(command, **place, capture_output=True, text=True, timeout=limit_s)
         program_s = time.perf_counter() - began
     if done.returncode:
         raise RuntimeError(done.stderr[-900:])
-    theirs = json.loads(done.stdout.splitlines()[-1]) | {"program_s": program_s}
-    return searched | {"triton_autotune": theirs, "times_ms": list_times_ms(cache, torch)}
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures | {"program_s": program_s}
 
 
 def list_times_ms(cache: Path, torch: Any, **others: Callable[..., Any]) -> dict[str, float]:
@@ -220,30 +238,45 @@ def own_kernel() -> Any:
     return importlib.import_module("triton_matmul").matmul
 
 
-def as_triton_does() -> None:
-    """Tune with @triton.autotune in a fresh process, and print the time of the first call."""
+def run_program(name: str, size: int) -> None:
+    """Tune in a program that has imported all and uses the GPU already; print what that took."""
     import torch
-    import triton
+    import triton  # noqa: F401 - a program with such kernels has it
 
-    configs = [
-        triton.Config(
-            {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8, "EVEN_K": True},
-            num_stages=stages,
-            num_warps=warps,
-        )
-        for m, n, k, stages, warps in CONFIGURATIONS
-    ]
-    tuned = triton.autotune(configs=configs, key=["m", "n", "k"])(own_kernel())
-    a, b, c = (torch.randn(4096, 4096, device="cuda", dtype=torch.float16) for _ in range(3))
+    a, b, c = (torch.randn(size, size, device="cuda", dtype=torch.float16) for _ in range(3))
     torch.matmul(a, b, out=c)
     torch.cuda.synchronize()
     began = time.perf_counter()
-    tuned[lambda meta: (triton.cdiv(4096, meta["BLOCK_M"]) * triton.cdiv(4096, meta["BLOCK_N"]),)](
-        a, b, c, 4096, 4096, 4096
-    )
+    best = autotuned(a, b, c) if name == "triton" else searched(size)
     torch.cuda.synchronize()
-    wall_s = time.perf_counter() - began
-    print(json.dumps({"wall_s": wall_s, "best": str(tuned.best_config), "triton": triton.__version__}))
+    print(json.dumps({"wall_s": time.perf_counter() - began, "best": best}))
+
+
+def autotuned(a: Any, b: Any, c: Any) -> str:
+    """Tune with the first call of @triton.autotune."""
+    import triton
+
+    names, fixed = ("BLOCK_M", "BLOCK_N", "BLOCK_K"), {"GROUP_M": 8, "EVEN_K": True}
+    configs = [
+        triton.Config(dict(zip(names, blocks, strict=True)) | fixed, num_stages=stages, num_warps=warps)
+        for *blocks, stages, warps in CONFIGURATIONS
+    ]
+    tuned = triton.autotune(configs=configs, key=["m", "n", "k"])(own_kernel())
+    size = a.shape[0]
+
+    def grid(meta: Mapping[str, int]) -> tuple[int]:
+        return (triton.cdiv(size, meta["BLOCK_M"]) * triton.cdiv(size, meta["BLOCK_N"]),)
+
+    tuned[grid](a, b, c, size, size, size)
+    return str(tuned.best_config)
+
+
+def searched(size: int) -> str:
+    """Tune with the search that `tune` makes, without the sanitizer, in the present folder."""
+    budget = Budget(len(CONFIGURATIONS))
+    options = Options(budget=budget, sanitizer=False, binary_cache=False, cache=Path("cache"))
+    task = Space.load(LIST).bind("cuda:0", dict.fromkeys("mnk", size))
+    return str(run_search(task, options, Unobserved()).winner.config)
 
 
 def host_times_us(cache: Path, torch: Any) -> dict[str, float]:
@@ -289,9 +322,8 @@ def host_times_us(cache: Path, torch: Any) -> dict[str, float]:
 def ratios(figures: Mapping[str, Any]) -> dict[str, float]:
     """The ratios of ASKED, as far as they were measured."""
     found: dict[str, float] = {}
-    if tuning := figures.get("tuning"):
-        theirs = (tuning["triton_autotune"][name] / tuning["wall_s"] for name in ("wall_s", "program_s"))
-        found |= zip(list(ASKED)[:2], theirs, strict=True)
+    for size, tuned in figures.get("tuning", {}).items():
+        found |= {f"tuning: {size}, {what}": tuned[what] for what in (RUNNING, WHOLE) if what in tuned}
     for name, one, other in (
         ("wide: best of the list / best of the space", "best of the list", "wide"),
         ("matmul: cuBLAS / autotune", "torch.matmul", "autotune"),
@@ -307,6 +339,13 @@ def ratios(figures: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
+def short(figures: Any) -> Any:
+    """Figures without the stages of searches."""
+    if not isinstance(figures, dict):
+        return figures
+    return {key: short(value) for key, value in figures.items() if key != "stages"}
+
+
 def main() -> None:
     """Run all parts, print a table, write the figures."""
     parser = argparse.ArgumentParser(
@@ -317,10 +356,11 @@ def main() -> None:
     parser.add_argument("--limit-s", type=float, default=240, help="time of all parts (default 240)")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--output", type=Path, help="a file for all figures")
-    parser.add_argument("--as-triton-does", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--program", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.as_triton_does:
-        as_triton_does()
+    if arguments.program:
+        name, size = arguments.program
+        run_program(name, int(size))
         return
     started = time.perf_counter()
     import torch
@@ -345,8 +385,8 @@ def main() -> None:
                     figures[name] = host_times_us(cache, torch)
                 else:
                     figures[name] = beside_torch(f"triton_{name}", cache, arguments.search_s, left_s, torch)
-                short = {key: value for key, value in figures[name].items() if key != "stages"}
-                print(f"{name} ({time.perf_counter() - began:.0f} s): {json.dumps(short)}", flush=True)
+                took_s = time.perf_counter() - began
+                print(f"{name} ({took_s:.0f} s): {json.dumps(short(figures[name]))}", flush=True)
             except Exception:  # noqa: BLE001 - the other parts still count
                 print(f"{name} fails: {traceback.format_exc()[-1500:]}", flush=True)
             if arguments.output:

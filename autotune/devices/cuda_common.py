@@ -67,9 +67,9 @@ class CudaDeviceBase(CudaMemory):
         self._flush_ratio = 0.0  # 0: not measured yet
         self._comparers: dict[int, Program] = {}
         self._gatherers: dict[int, Program] = {}
-        threads = ThreadPoolExecutor(2)  # compile while the context is made and memory is filled
+        thread = ThreadPoolExecutor(1)  # compiles while the context is made and memory is filled
         self._compiling = {
-            (source, size): threads.submit(_compiled, info.architecture, source(size))
+            (source, size): thread.submit(_compiled, info.architecture, source(size))
             for size in (4, 2, 8, 1)
             for source in (cuda_source, gather_source)
         }

@@ -101,7 +101,7 @@ def device_count() -> int:
 
 
 def pci_address(number: int) -> str:
-    """The PCI address of the GPU with this number, such as 00000000:65:00.0."""
+    """The PCI address of the GPU with this number, such as 0000:65:00.0."""
     library, handle, text = driver(), ctypes.c_int(), ctypes.create_string_buffer(32)
     if library is not None and library.cuDeviceGet(ctypes.byref(handle), number) == 0:
         library.cuDeviceGetPCIBusId(text, len(text), handle)
