@@ -8,19 +8,22 @@
 
     scale[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
 
-The configuration comes from the cache, by device and sizes of each call; nothing is tuned at run time.
+The configuration comes from the cache, by device and sizes of each call; nothing is tuned at run time unless
+`on_miss="tune"` asks for it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from autotune.core.launch_plan import known_values
 from autotune.core.records import KernelRecord, LaunchSpec
 from autotune.errors import InputError
+from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.call_maker import CHECK_S
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
@@ -28,7 +31,14 @@ from autotune.serving.lookup import best_config
 _Read = Callable[[Mapping[str, Any]], Any]  # from a call's arguments
 
 
-def tuned(name: str, **options: Any) -> Callable[[Any], TunedKernel]:
+def tuned(
+    name: str,
+    *,
+    on_miss: Literal["record", "tune"] | None = None,
+    budget_s: float = 60.0,
+    space: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Callable[[Any], TunedKernel]:
     """Launch a `@triton.jit` function with the cached configuration that fits each call.
 
     Calls are as before: `kernel[grid](*arguments)`. What the space tunes, or computes from sizes, is left out
@@ -36,20 +46,30 @@ def tuned(name: str, **options: Any) -> Callable[[Any], TunedKernel]:
 
     Args:
         name: The kernel's name in the cache.
-        options: As for `best_config`: `cache`, `min_match`, `strict`, `on_miss`, `data`.
+        on_miss: "record" as for `best_config`; "tune" as for `load_kernel`: no call waits for the search.
+        budget_s: Time for each search that "tune" makes.
+        space: The space file for them, as for `load_kernel`.
+        options: As for `best_config`: `cache`, `min_match`, `strict`, `data`.
 
     Raises:
         NoConfig: The kernel has no results; at a call, none that may be served.
         InputError: The cached kernel is not in Triton, or has no launch of this function.
     """
-    return lambda function: TunedKernel(function, name, options)
+    if on_miss != "tune":
+        return lambda function: TunedKernel(function, name, options | {"on_miss": on_miss})
+    tuning = BackgroundTuning(name, space, budget_s, options.get("cache"))
+    return lambda function: TunedKernel(function, name, options, tuning)
 
 
 class TunedKernel:
     """A Triton kernel whose constants and options come from a cache."""
 
-    def __init__(self, function: Any, name: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Any, name: str, options: Mapping[str, Any], tuning: BackgroundTuning | None = None
+    ) -> None:
+        """Take the arguments of `tuned`; `tuning` searches what no result fits."""
         self.fn = function
+        self._tuning = tuning
         self._name, self._options = name, dict(options)
         self._names: tuple[str, ...] = tuple(function.arg_names)
         record = newest_record(name, self._options.get("cache"))
@@ -84,6 +104,8 @@ class TunedKernel:
     def _look_up(self, sizes: Mapping[str, int], dtype: str | None, device: Any) -> dict[str, Any]:
         options: dict[str, Any] = {**self._options, **sizes}
         best = best_config(self._name, device, dtype=dtype, **options)
+        if self._tuning is not None:
+            self._tuning.request(best, sizes)
         values = known_values(best.device, sizes, best.dtype, best.config, best.record.derived)
         return {name: values[name] for name in _launch_of(best.record, self.fn.__name__).constants}
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from autotune.core.records import Config, Entry
 from autotune.errors import InputError, NoConfig
 from autotune.hardware.architectures import architecture
+from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.serving.cache import store
 from autotune.space import load_space
 from autotune.triton import tuned
@@ -75,6 +77,17 @@ def test_a_new_result_is_served_to_the_same_call(cache, monkeypatch):
     later = replace(entry, provenance=replace(PROVENANCE, tuned_at="2026-03-01T12:00:00+00:00"))
     store(cache, DEVICE, record_of(spec, cache, later))
     assert kernel.constants(*given)["num_warps"] == 4
+
+
+def test_a_size_without_a_result_is_tuned_in_the_background_where_that_is_asked_for(cache, monkeypatch):
+    asked = SimpleQueue()
+    monkeypatch.setattr(BackgroundTuning, "_search", lambda self, words: asked.put((self._space, *words)))
+    kernel = tuned("triton_softmax", cache=cache, on_miss="tune", space="own.yaml")(Recorder())
+    kernel.constants(array(64, 4096), array(64, 4096), 64, 4096)
+    kernel.constants(array(64, 4096), array(64, 4096), 64, 2**20)
+    expected = ("own.yaml", f"--device={DEVICE.slug}", "--dtype=float16", "--size=m=64", f"--size=n={2**20}")
+    assert asked.get(timeout=60) == expected
+    assert asked.empty()
 
 
 def test_another_function_and_a_kernel_without_results_are_refused(cache):
