@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil, log2
+from math import log2
 
 from autotune.compilers.ptx_counters import PIPES, SECTOR_BYTES, Counts
 from autotune.core.records import DeviceInfo
@@ -119,7 +119,7 @@ _Amount = tuple[Bound, float, str, float, bool]
 
 def _amounts(device: DeviceInfo, ceilings: Mapping[str, Ceiling], work: Work) -> Iterable[_Amount]:
     """Resource, amount, unit, ceiling and whether that was measured."""
-    rate = _Rates(device, ceilings)
+    rate = Rates(device, ceilings)
     counts = work.counts
     yield Bound.DRAM, _memory_bytes(device, work), "B/s", *rate.memory(work.store_share)
     if counts is None:
@@ -152,21 +152,24 @@ def _memory_bytes(device: DeviceInfo, work: Work) -> float:
     return SECTOR_BYTES * counts.sectors if counts and wastes else work.bytes
 
 
-class _Rates:
-    """Ceilings of a device: measured ones, else nominal ones; 0 where neither is known."""
+class Rates:
+    """The ceilings of a device, each with whether it was measured; else nominal, 0 where neither is known."""
 
     def __init__(self, device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> None:
         self._device, self._ceilings = device, ceilings
 
     def memory(self, store_share: float) -> tuple[float, bool]:
+        """Bytes per second of memory, for accesses of which this share is stores."""
         name = "memory read" if store_share < 0.2 else "memory write" if store_share > 0.8 else "memory copy"
         return self._measured(name) or (self._device.memory_bandwidth_bytes_per_s or 0.0, False)
 
     def cache(self) -> tuple[float, bool]:
+        """Bytes per second of the fastest cache that was measured."""
         found = [one.value for name, one in self._ceilings.items() if name.startswith("read of")]
         return (max(found), True) if found else (0.0, False)
 
     def shared_passes(self) -> tuple[float, bool]:
+        """Passes of a warp to shared memory per second."""
         measured = self._measured("shared memory")
         if measured:
             return measured[0] / SHARED_BYTES_PER_CLOCK, True
@@ -253,6 +256,17 @@ def _by_use(bounding: Sequence[Use], counts: Counts | None) -> tuple[Bound, str]
     return first.bound, evidence
 
 
+def overlap(run_ms: float, variants_ms: Mapping[str, float]) -> float | None:
+    """The part of the shorter variant that runs beside the other; None without both variants.
+
+    1: the whole takes as long as the longer of memory and arithmetic. 0: it takes as long as both.
+    """
+    memory, compute = variants_ms.get("MEMORY_ONLY"), variants_ms.get("COMPUTE_ONLY")
+    if not memory or not compute:
+        return None
+    return min(1.0, max(0.0, (memory + compute - run_ms) / min(memory, compute)))
+
+
 def _by_variants(run_ms: float, variants_ms: Mapping[str, float]) -> tuple[Bound, str]:
     """By the variants without arithmetic and without memory."""
     names = {"MEMORY_ONLY": Bound.MEMORY, "COMPUTE_ONLY": Bound.COMPUTE}
@@ -288,87 +302,6 @@ _WORDS = {
     Bound.TENSOR: "tensor cores",
     Bound.ATOMICS: "atomics",
 }
-
-
-@dataclass(frozen=True)
-class LittlesLaw:
-    """Bytes that a multiprocessor needs in flight to keep memory busy, against those that it has.
-
-    Attributes:
-        latency_s: Of one load.
-        needed_bytes: Latency times bandwidth, for one multiprocessor.
-        held_bytes: What its resident threads load at once.
-        warps: Resident ones.
-        enough_warps: Those that would load as much as is needed.
-    """
-
-    latency_s: float
-    needed_bytes: float
-    held_bytes: float
-    warps: int
-    enough_warps: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.needed_bytes / 1024:.1f} KiB in flight per multiprocessor keep memory busy "
-            f"({self.latency_s * 1e9:.0f} ns), {self.warps} warps have {self.held_bytes / 1024:.1f} KiB; "
-            f"{self.enough_warps} warps would do"
-        )
-
-
-def littles_law(
-    device: DeviceInfo, ceilings: Mapping[str, Ceiling], warps: int, bytes_per_thread: float
-) -> LittlesLaw | None:
-    """Apply Little's law to loads from memory; None without a measured latency, or without loads."""
-    latency = ceilings.get("latency of memory")
-    bandwidth, _ = _Rates(device, ceilings).memory(0.0)
-    if latency is None or not bandwidth or bytes_per_thread <= 0 or device.kind != "gpu":
-        return None
-    needed = latency.value * bandwidth / device.compute_units
-    per_warp = WARP * bytes_per_thread
-    return LittlesLaw(latency.value, needed, warps * per_warp, warps, -int(-needed // per_warp))
-
-
-@dataclass(frozen=True)
-class ArithmeticInFlight:
-    """Little's law for arithmetic: what a multiprocessor needs in flight to keep its units busy.
-
-    Attributes:
-        dtype: The type of the numbers.
-        latency_s: Of one multiply-add.
-        needed: Multiply-adds in flight: latency times throughput, for one multiprocessor.
-        warps: Resident ones.
-    """
-
-    dtype: str
-    latency_s: float
-    needed: float
-    warps: int
-
-    @property
-    def enough_warps(self) -> int:
-        """The warps that are enough if each has one in flight."""
-        return ceil(self.needed / WARP)
-
-    def __str__(self) -> str:
-        each = self.enough_warps / self.warps
-        return (
-            f"{self.needed:.0f} multiply-adds of {self.dtype} per multiprocessor keep its units busy "
-            f"({self.latency_s * 1e9:.1f} ns): {self.enough_warps} warps with one each; of {self.warps} "
-            f"warps, {'one each is' if each <= 1 else f'{each:.1f} each are'} enough"
-        )
-
-
-def arithmetic_in_flight(
-    device: DeviceInfo, ceilings: Mapping[str, Ceiling], warps: int, dtype: str
-) -> ArithmeticInFlight | None:
-    """Apply Little's law to multiply-adds; None where latency or throughput were not measured."""
-    latency = ceilings.get(f"latency of {dtype} multiply-add")
-    throughput = ceilings.get(f"{dtype} multiply-add")
-    if latency is None or throughput is None or warps <= 0 or device.kind != "gpu":
-        return None
-    needed = latency.value * throughput.value / 2 / device.compute_units
-    return ArithmeticInFlight(dtype, latency.value, needed, warps)
 
 
 def advice_from(

@@ -15,22 +15,16 @@ from math import ceil, prod
 from pathlib import Path
 from statistics import median
 
-from autotune.analysis.bottleneck import (
-    ArithmeticInFlight,
-    Bound,
-    LittlesLaw,
-    Times,
-    Use,
-    Work,
-    advice_from,
-    arithmetic_in_flight,
-    littles_law,
-    uses,
-    verdict,
-)
+from autotune.analysis.bottleneck import Bound, Times, Use, Work, advice_from, uses, verdict
 from autotune.analysis.counting import count_instructions
 from autotune.analysis.hardware_counters import hardware_counters, why_not
 from autotune.analysis.known_times import known_times
+from autotune.analysis.littles_law import (
+    ArithmeticInFlight,
+    LittlesLaw,
+    arithmetic_in_flight,
+    littles_law,
+)
 from autotune.analysis.transfers import array_bytes, call_transfer_ms
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
 from autotune.compilers.ptx_counters import Counts

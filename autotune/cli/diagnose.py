@@ -66,7 +66,7 @@ def diagnosis_text(found: Diagnosis) -> str:
 
 
 def _evidence(found: Diagnosis) -> Iterator[str]:
-    from autotune.analysis.bottleneck import use_text
+    from autotune.analysis.bottleneck import overlap, use_text
     from autotune.analysis.hardware_counters import counters_text
 
     yield from (f"use        {use_text(use)}" for use in found.uses)
@@ -85,6 +85,9 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
         yield f"ladder     {steps}"
     for name, time_ms in found.variants_ms.items():
         yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / found.time_ms:.0%})"
+    overlapped = overlap(found.time_ms, found.variants_ms)
+    if overlapped is not None:
+        yield f"overlap    {overlapped:.0%} of the shorter variant's time runs beside the other"
     if found.littles_law is not None:
         yield f"in flight  {found.littles_law}"
     if found.arithmetic_in_flight is not None:
@@ -115,11 +118,14 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
 
 def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
     """The same for scripts, as JSON values."""
+    from autotune.analysis.bottleneck import overlap
+
     code = found.machine_code
     bits = {f"{kind} {width}": count for (kind, width), count in code.access_bits.items()} if code else {}
     return {
         **asdict(replace(found, uses=(), machine_code=None, config=Config({}))),
         "config": dict(found.config),
+        "overlap": overlap(found.time_ms, found.variants_ms),
         "uses": [{**asdict(use), "share": use.share} for use in found.uses],
         "machine_code": {**asdict(replace(code, access_bits={})), "access_bits": bits} if code else None,
     }

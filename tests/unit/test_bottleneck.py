@@ -9,11 +9,11 @@ from autotune.analysis.bottleneck import (
     Times,
     Work,
     advice_from,
-    arithmetic_in_flight,
-    littles_law,
+    overlap,
     uses,
     verdict,
 )
+from autotune.analysis.littles_law import arithmetic_in_flight, littles_law
 from autotune.compilers.ptx_counters import PIPES, Counts
 from autotune.serving.ceilings import Ceiling
 from tests.space_example import GPU
@@ -115,6 +115,16 @@ def test_without_ceilings_the_nominal_ones_count():
     assert not used[Bound.FLOAT64].is_measured
     assert used[Bound.FLOAT64].ceiling == pytest.approx(64 * 100 * 1980e6)
     assert Bound.L2 not in used  # nobody says what it could be
+
+
+@pytest.mark.parametrize(
+    ("memory_ms", "compute_ms", "wanted"),
+    [(0.9, 0.5, 0.8), (1.0, 0.5, 1.0), (0.6, 0.4, 0.0), (0.1, 1.2, 1.0), (0.3, 0.2, 0.0)],
+)
+def test_variants_overlap_as_far_as_the_whole_is_shorter_than_both(memory_ms, compute_ms, wanted):
+    variants = {"MEMORY_ONLY": memory_ms, "COMPUTE_ONLY": compute_ms}
+    assert overlap(1.0, variants) == pytest.approx(wanted)
+    assert overlap(1.0, {"COMPUTE_ONLY": compute_ms}) is None
 
 
 def test_littles_law_says_how_many_warps_would_do():

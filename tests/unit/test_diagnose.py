@@ -2,8 +2,11 @@
 
 import json
 
-from autotune.analysis.bottleneck import ArithmeticInFlight, Bound, LittlesLaw, Use
+import pytest
+
+from autotune.analysis.bottleneck import Bound, Use
 from autotune.analysis.diagnose import Diagnosis, LadderStep
+from autotune.analysis.littles_law import ArithmeticInFlight, LittlesLaw
 from autotune.cli.diagnose import diagnosis_json, diagnosis_text
 from autotune.compilers.occupancy import Occupancy
 from autotune.compilers.sass import MachineCode
@@ -59,7 +62,7 @@ def test_all_evidence_is_text_and_json():
         uses=(Use(Bound.DRAM, 3e12, 4e12, "B/s", is_measured=True),),
         counts=IDLE,
         ladder=(LadderStep(2, 16, 0.25, 1.0), LadderStep(1, 8, 0.125, 1.5)),
-        variants_ms={"MEMORY_ONLY": 0.9},
+        variants_ms={"MEMORY_ONLY": 0.9, "COMPUTE_ONLY": 0.4},
         littles_law=LittlesLaw(8e-7, 32_000.0, 8192.0, 16, 63),
         arithmetic_in_flight=ArithmeticInFlight("float32", 2e-9, 512.0, 16),
         machine_code=MachineCode(9, {"float32": 4}, {"float32": 2}, {("global load", 128): 3}),
@@ -73,6 +76,8 @@ def test_all_evidence_is_text_and_json():
     assert lines["verdict"] == "memory-bound (DRAM): because"
     assert lines["use"] == "DRAM at 75%: 3 of 4 TB/s"
     assert lines["ladder"] == "25% 1 ms, 12% 1.5 ms"
-    assert lines["variant"] == "MEMORY_ONLY: 0.9 ms (90%)"
+    assert lines["variant"] == "COMPUTE_ONLY: 0.4 ms (40%)"
+    assert lines["overlap"] == "75% of the shorter variant's time runs beside the other"
+    assert values["overlap"] == pytest.approx(0.75)
     assert lines["in"].endswith("(2.0 ns): 16 warps with one each; of 16 warps, one each is enough")
     assert lines["accesses"] == "global load of 128 bits: 3"

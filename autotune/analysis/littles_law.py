@@ -1,0 +1,93 @@
+"""Little's law: what has to be in flight to keep memory or arithmetic units busy, against what is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from autotune.analysis.bottleneck import Rates
+from autotune.core.records import DeviceInfo
+from autotune.hardware.architectures import WARP
+from autotune.serving.ceilings import Ceiling
+
+
+@dataclass(frozen=True)
+class LittlesLaw:
+    """Bytes that a multiprocessor needs in flight to keep memory busy, against those that it has.
+
+    Attributes:
+        latency_s: Of one load.
+        needed_bytes: Latency times bandwidth, for one multiprocessor.
+        held_bytes: What its resident threads load at once.
+        warps: Resident ones.
+        enough_warps: Those that would load as much as is needed.
+    """
+
+    latency_s: float
+    needed_bytes: float
+    held_bytes: float
+    warps: int
+    enough_warps: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.needed_bytes / 1024:.1f} KiB in flight per multiprocessor keep memory busy "
+            f"({self.latency_s * 1e9:.0f} ns), {self.warps} warps have {self.held_bytes / 1024:.1f} KiB; "
+            f"{self.enough_warps} warps would do"
+        )
+
+
+def littles_law(
+    device: DeviceInfo, ceilings: Mapping[str, Ceiling], warps: int, bytes_per_thread: float
+) -> LittlesLaw | None:
+    """Apply Little's law to loads from memory; None without a measured latency, or without loads."""
+    latency = ceilings.get("latency of memory")
+    bandwidth, _ = Rates(device, ceilings).memory(0.0)
+    if latency is None or not bandwidth or bytes_per_thread <= 0 or device.kind != "gpu":
+        return None
+    needed = latency.value * bandwidth / device.compute_units
+    per_warp = WARP * bytes_per_thread
+    return LittlesLaw(latency.value, needed, warps * per_warp, warps, -int(-needed // per_warp))
+
+
+@dataclass(frozen=True)
+class ArithmeticInFlight:
+    """Little's law for arithmetic: what a multiprocessor needs in flight to keep its units busy.
+
+    Attributes:
+        dtype: The type of the numbers.
+        latency_s: Of one multiply-add.
+        needed: Multiply-adds in flight: latency times throughput, for one multiprocessor.
+        warps: Resident ones.
+    """
+
+    dtype: str
+    latency_s: float
+    needed: float
+    warps: int
+
+    @property
+    def enough_warps(self) -> int:
+        """The warps that are enough if each has one in flight."""
+        return ceil(self.needed / WARP)
+
+    def __str__(self) -> str:
+        each = self.enough_warps / self.warps
+        return (
+            f"{self.needed:.0f} multiply-adds of {self.dtype} per multiprocessor keep its units busy "
+            f"({self.latency_s * 1e9:.1f} ns): {self.enough_warps} warps with one each; of {self.warps} "
+            f"warps, {'one each is' if each <= 1 else f'{each:.1f} each are'} enough"
+        )
+
+
+def arithmetic_in_flight(
+    device: DeviceInfo, ceilings: Mapping[str, Ceiling], warps: int, dtype: str
+) -> ArithmeticInFlight | None:
+    """Apply Little's law to multiply-adds; None where latency or throughput were not measured."""
+    latency = ceilings.get(f"latency of {dtype} multiply-add")
+    throughput = ceilings.get(f"{dtype} multiply-add")
+    if latency is None or throughput is None or warps <= 0 or device.kind != "gpu":
+        return None
+    needed = latency.value * throughput.value / 2 / device.compute_units
+    return ArithmeticInFlight(dtype, latency.value, needed, warps)
