@@ -180,7 +180,7 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
     """Run in the server, and in each child, where `serve` is called with its pipe."""
     requests = socket(fileno=descriptor)
     server = os.getpid()
-    children, deaths = _Children(), _wake_at_deaths()
+    children, (deaths, wakeup) = _Children(), _wake_at_deaths()
     while True:
         awaited: list[socket | AnyConnection] = [requests, deaths, *children.ended]
         ready = select.select(awaited, [], [], _PARENT_CHECK_S)[0]
@@ -203,7 +203,8 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
         pipe, output, folder, ended = descriptors
         pid = _fork()
         if pid == 0:
-            for opened in (requests, deaths):
+            signal.set_wakeup_fd(-1)
+            for opened in (requests, deaths, wakeup):
                 opened.close()
             children.close()
             os.close(ended)
@@ -272,13 +273,13 @@ def _import(load: _Load) -> None:
     set_variables(before)
 
 
-def _wake_at_deaths() -> socket:
-    """A socket that can be read whenever a child has ended."""
-    deaths, theirs = socketpair()
-    theirs.setblocking(False)
-    signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
+def _wake_at_deaths() -> tuple[socket, socket]:
+    """A socket that can be read whenever a child has ended, and the one that is written then."""
+    deaths, wakeup = socketpair()
+    wakeup.setblocking(False)
+    signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # else the signal is ignored and wakes nobody
-    return deaths
+    return deaths, wakeup
 
 
 def _fork() -> int | None:
@@ -299,7 +300,6 @@ def _fork() -> int | None:
 
 def _become_child(server: int, output: int, folder: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.close(signal.set_wakeup_fd(-1))
     os.setpgid(0, 0)
     die_with_parent(server)
     os.dup2(output, 1)

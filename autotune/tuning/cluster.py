@@ -19,7 +19,7 @@ from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
 from autotune.devices.listing import find_devices
-from autotune.errors import ChildTimeout, InputError, MissingExtra, SetupError
+from autotune.errors import ChildFailed, ChildTimeout, InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
 from autotune.processes.child import Child
 from autotune.processes.fork_server import preload
@@ -33,7 +33,8 @@ except ImportError:
 ALL = "all"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
-MAX_CLOSE_S = 5.0  # of a worker on this machine
+START_TIMEOUT_S = 60.0  # of the workers on this machine
+MAX_CLOSE_S = 5.0
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 # what Dask measures and keeps of itself, which would take time and memory from the search
@@ -100,7 +101,10 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
         ):
             workers += [Child(_be_worker, cluster.scheduler_address) for _ in devices]
             with distributed.Client(cluster) as client:
-                client.wait_for_workers(len(devices), timeout=WORKERS_TIMEOUT_S)
+                try:
+                    client.wait_for_workers(len(devices), timeout=START_TIMEOUT_S)
+                except distributed.TimeoutError:
+                    raise SetupError(_why_not_started(workers)) from None
                 yield Cluster(
                     client, *devices[0], partial(list[Address], [address for address, _ in devices])
                 )
@@ -108,6 +112,17 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
         for worker in workers:  # they end with the scheduler
             with suppress(ChildTimeout):
                 worker.finish(MAX_CLOSE_S)
+
+
+def _why_not_started(workers: Sequence[Child]) -> str:
+    """The message about Dask workers of this machine that have not all started."""
+    reasons = []
+    for worker in workers:
+        try:
+            worker.call(str, timeout_s=1.0)
+        except ChildFailed as error:  # also the timeout of one that runs
+            reasons.append(str(error))
+    return f"not all Dask workers have started within {START_TIMEOUT_S:g} s: {'; '.join(reasons)}"
 
 
 def _be_worker(scheduler: str) -> None:

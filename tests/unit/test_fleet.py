@@ -11,6 +11,7 @@ from autotune.evaluation.journal import read_trials
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 several_devices = pytest.importorskip("autotune.tuning.several_devices")
+cluster = pytest.importorskip("autotune.tuning.cluster")
 
 WAITING = """\
 import time
@@ -79,7 +80,9 @@ def test_scales_are_relative_to_the_middle_device_and_a_wide_interval_is_noise()
 
 def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
     folder.write(WAITING.replace("B + 1.0", "B + 1.0 + 2 * (DEVICE == 1 and A == 5)"))
-    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", "--json")
+    options = ("--devices", "fake:0,fake:1", "--json")
+    # in a process of its own, whose pipes are read to their end: no worker may keep them open
+    done = folder.run("search", "double.yaml", *options, AUTOTUNE_FAKE_DEVICES="2")
     assert json.loads(done.stdout)["config"] == {"A": 5, "B": 0}
     assert "fake:1 disagrees with" in done.stderr and "there the best takes 3 ms" in done.stderr
 
@@ -104,6 +107,14 @@ def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypat
     assert len(trials) == 17 and {trial.status.value for trial in trials} == {"ok"}
 
 
+def test_workers_that_do_not_start_end_the_search_with_their_reason(folder, monkeypatch):
+    monkeypatch.setattr(cluster, "_be_worker", int)  # which the scheduler's address is not for
+    monkeypatch.setattr(cluster, "START_TIMEOUT_S", 0.5)
+    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
+    assert done.returncode != 0
+    assert "not all Dask workers have started within 0.5 s: ValueError: invalid literal" in done.stderr
+
+
 def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
     import distributed
 
@@ -114,8 +125,8 @@ def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
     setting = HostSetting("s", "r", partial(list, [Address("fake", 0)]), reference, (), {str(reference): b""})
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
-        distributed.LocalCluster(n_workers=1, **options) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.LocalCluster(n_workers=1, **options) as started,
+        distributed.Client(started) as client,
         open_fleet(client, setting, pytest.fail) as fleet,
     ):
         assert len(fleet.devices) == 1
