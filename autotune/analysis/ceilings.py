@@ -101,8 +101,9 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
     yield Probe("latency of memory", "latency", SECONDS)
     elements = max(64, int(device.cache_bytes / 4) // 4)
     yield Probe(f"latency of {4 * elements:,} bytes", "latency", SECONDS, {"n": elements})
-    for dtype in ("float32", "float64"):
-        yield Probe(f"latency of {dtype} multiply-add", "chain", SECONDS, dtype=dtype)
+    if device.kind == "gpu":  # a CPU runs the threads of a warp one after the other
+        for dtype in ("float32", "float64"):
+            yield Probe(f"latency of {dtype} multiply-add", "chain", SECONDS, dtype=dtype)
     yield Probe("launch of an empty kernel", "launch", SECONDS)
     yield HostProbe("launch and wait of the host", SECONDS, _waited_s)
     for memory in ("pinned", "pageable"):
