@@ -6,7 +6,9 @@ Device numbers respect CUDA_VISIBLE_DEVICES, as the driver's do. No context is c
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo
 from autotune.errors import InputError
@@ -27,6 +29,7 @@ _ATTRIBUTES = {
     "major": 75,
     "minor": 76,
 }
+_POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
 
 @cache  # a GPU does not change while a process runs
@@ -129,3 +132,39 @@ def _attribute(library: ctypes.CDLL, handle: ctypes.c_int, code: int) -> int:
     value = ctypes.c_int()
     library.cuDeviceGetAttribute(ctypes.byref(value), code, handle)
     return value.value
+
+
+class _PointerQuestion(NamedTuple):
+    """A prepared question to the driver: which GPU an address belongs to."""
+
+    address: ctypes.c_uint64
+    ask: Callable[[], int]  # returns the driver's status
+    device: ctypes.c_int
+
+
+_spare: list[_PointerQuestion] = []  # one for each thread that has asked at the same time as others
+
+
+def pointer_devices(pointers: Sequence[int]) -> list[int | None]:
+    """The number of each address's GPU; None for one that is not, or no longer, allocated."""
+    try:
+        question = _spare.pop()
+    except IndexError:
+        question = _pointer_question()
+    address, ask, device = question
+    found = []
+    for pointer in pointers:
+        address.value = pointer
+        found.append(None if ask() else device.value)
+    _spare.append(question)
+    return found
+
+
+def _pointer_question() -> _PointerQuestion:
+    library = driver()
+    if library is None:
+        raise InputError("the CUDA driver shows no GPU")
+    address, device = ctypes.c_uint64(), ctypes.c_int()
+    attribute = ctypes.c_int.from_param(_POINTER_DEVICE)  # converted once, not at every call
+    ask = partial(library.cuPointerGetAttribute, ctypes.byref(device), attribute, address)
+    return _PointerQuestion(address, ask, device)

@@ -38,7 +38,6 @@ _OUT_OF_MEMORY = 2
 _OTHER_CONTEXT = (201, 400)  # the current context is none, or not that of the kernel
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
-_POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
@@ -391,10 +390,3 @@ def _require_stream_of(context: ctypes.c_void_p, stream: int) -> None:
         status = _driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
     if status or found.value != context.value:
         raise InputError("the stream is not one of the GPU that has the arrays")
-
-
-def device_of(pointer: int) -> int | None:
-    """The number of the GPU that an address belongs to; None if it is not, or no longer, allocated."""
-    number = ctypes.c_int()
-    status = _driver().cuPointerGetAttribute(ctypes.byref(number), _POINTER_DEVICE, ctypes.c_uint64(pointer))
-    return None if status else number.value

@@ -19,6 +19,7 @@ import numpy as np
 
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import InputError
+from autotune.hardware.cuda_driver import pointer_devices
 from autotune.runtime.alignment import MAX_ALIGNMENT_BYTES
 from autotune.runtime.prepared import Launcher, View
 
@@ -165,16 +166,16 @@ class PycudaPackage(CudaPackage):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays; the driver knows whether their memory is still allocated, and on which GPU."""
-        look: Look = ()
+        parts: list[Any] = []
         handles = []
         for array in arrays:
             if array is None:
-                look = (look,)
+                parts.append(None)
                 handles.append(0)
                 continue
-            handle = int(array.gpudata)
-            look = (look, array.shape, array.dtype, array.strides, _gpu_of(handle))
-            handles.append(handle)
+            parts += array.shape, array.dtype, array.strides
+            handles.append(int(array.gpudata))
+        look = (*parts, *pointer_devices(handles))
         own = LEGACY if stream is None else stream_handle(stream)
         return call_key(own, look, handles), handles
 
@@ -316,11 +317,9 @@ def stream_handle(stream: Any) -> int:
 
 
 def _gpu_of(pointer: int) -> int:
-    from autotune.runtime.cuda import device_of
-
     if pointer == 0:
         raise ValueError("has no memory")
-    number = device_of(pointer)
+    (number,) = pointer_devices([pointer])
     if number is None:
         raise ValueError("is not in a GPU's memory, or was freed")
     return number
