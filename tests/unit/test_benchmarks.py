@@ -41,6 +41,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "space_construction": "--spaces convolution",
     "summation_order": "1000",
     "unsteady": "--searches 1 --only drift",
+    "versus": "found --only",
     "speculation": f"{RECORDED} --budget 12 --seeds 1",
 }
 
