@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from functools import partial
@@ -93,6 +94,25 @@ def test_compilers_that_are_all_killed_at_once_cost_no_trial():
         fork_server().process.kill()
         compiled = [pool.submit(f"x = {number}", ()).result() for number in range(4)]
         assert [one for one in compiled if not isinstance(one, Binary)] == []
+    finally:
+        pool.close()
+
+
+def test_a_compiler_that_cannot_be_started_again_is_started_by_the_next_compilation(monkeypatch):
+    def no_process(*arguments, **options):
+        raise BlockingIOError("the machine has too many processes")
+
+    pool = CompilerPool(partial(device_compiler, FAKE), workers=1, timeout_s=60)
+    try:
+        server = fork_server()
+        server.process.kill()
+        server.process.wait()
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", no_process)
+            for _ in range(2):
+                with pytest.raises(BlockingIOError):
+                    pool.submit("x = 0", ()).result(timeout=60)
+        assert isinstance(pool.submit("x = 0", ()).result(timeout=60), Binary)
     finally:
         pool.close()
 
