@@ -1,7 +1,7 @@
 """`autotune versus`: contenders beside the tuned kernel, and where a device begins to pay."""
 
 import json
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -43,8 +43,9 @@ def test_every_contender_has_a_time_or_a_reason(folder):
     found = json.loads(done.stdout)
     assert [one["sizes"] for one in found] == [{"n": 100}, {"n": 1000}]
     rows = {row["name"]: row for row in found[0]["contenders"]}
-    assert rows["naive"]["detail"] == "the landmark second"
-    assert rows["tuned"]["detail"] == "not tuned: the default"
+    assert (rows["naive"]["time_ms"], rows["naive"]["detail"]) == (10, "the landmark second")
+    assert (rows["tuned"]["time_ms"], rows["tuned"]["detail"]) == (17, "not tuned: the default")
+    assert (rows["default"]["time_ms"], rows["default"]["detail"]) == (17, "the default of the space")
     assert rows["numpy"]["time_ms"] > 0 and not rows["numpy"]["on_device"]
     assert rows["numpy"]["detail"] == "one thread"
     assert rows["numpy_all_cores"]["time_ms"] > 0 and not rows["numpy_all_cores"]["on_device"]
@@ -67,20 +68,28 @@ def test_a_whole_call_and_one_in_pieces_are_timed_and_checked(folder):
     assert pieces["whole_ms"] > 0 and pieces["pieces_ms"] > 0
 
 
+def test_the_host_runs_the_fastest_of_the_default_the_landmarks_and_the_tuned(folder, monkeypatch):
+    """At its own size, here 1000, it finds out which are fast; these run at the size asked for."""
+    monkeypatch.chdir(folder.path)
+    target, options = Target(folder.space, "fake", {"n": 64}), Options(cache=folder.path / "cache")
+    host = on_all_cores(target, options, Unobserved())
+    assert (host.time_ms, host.on_device) == (10, False)
+    assert "compute units of" in host.detail and host.detail.endswith(", the landmark second")
+    journals = sorted(path.name for path in (folder.path / "runs").iterdir())
+    assert [name.split(".")[2] for name in journals] == ["n1000", "n64"]
+    folder.search("--cache", "cache", "--size", "n=64")
+    host = on_all_cores(target, options, Unobserved())
+    assert host.time_ms == 1 and host.detail.endswith(", tuned: exact")
+    folder.write("def double(grid, block, x, y, n):\n    raise ValueError\n")
+    host = on_all_cores(target, replace(options, fresh=True), Unobserved())
+    assert (host.time_ms, host.detail) == (None, "no configuration ran")
+
+
 @pytest.mark.parametrize("text", ["n=7", "m=2", "n", "n=1"])
 def test_pieces_that_cannot_be_made_are_refused(folder, text):
     done = folder.run("versus", "double.yaml", "--device", "fake", "--pieces", text)
     assert done.returncode == 2
     assert f"--pieces {text}: expected" in done.stderr
-
-
-def test_the_kernel_runs_on_all_cores_of_the_host_at_the_size_asked_for(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = on_all_cores(Target(Path("empty"), "opencl:0", {"threads": 64}), Options(), Unobserved())
-    assert found.time_ms > 0 and not found.on_device
-    assert "compute units of" in found.detail
-    journals = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert [name.split(".")[2] for name in journals] == ["threads19968", "threads64"]
 
 
 def test_an_unknown_landmark_is_refused(folder):
@@ -91,6 +100,12 @@ def test_an_unknown_landmark_is_refused(folder):
 
 @pytest.mark.parametrize(("host_ms", "pays"), [(5.0, True), (3.0, False)])
 def test_a_device_pays_when_it_is_faster_with_its_copies(host_ms, pays):
-    rows = (Contender(TUNED, 1.0, "", on_device=True), Contender(CPU, host_ms, "", on_device=False))
+    rows = (
+        Contender(TUNED, 1.0, "", on_device=True),
+        Contender("library", 0.5, "", on_device=True),  # needs the copies, too
+        Contender("numpy", 9.0, "", on_device=False),
+        Contender(CPU, host_ms, "", on_device=False),
+        Contender("failed", None, "", on_device=False),
+    )
     assert Versus({}, rows, pinned_ms=1.0, pageable_ms=3.0).pays is pays
     assert Versus({}, rows, pinned_ms=None, pageable_ms=None).pays is None
