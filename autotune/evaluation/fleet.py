@@ -38,11 +38,16 @@ MAX_ALONE_S = 60.0  # without any device, before the search ends
 class Fleet:
     """The devices that the workers of a cluster have claimed, by name."""
 
-    def __init__(self, client: distributed.Client, setting: HostSetting, warn: Callable[[str], None]) -> None:
-        """Claim the devices; raises SetupError if there are none. `warn` is told of lost ones."""
+    def __init__(
+        self, client: distributed.Client, setting: HostSetting, on_lost: Callable[[str, str], None]
+    ) -> None:
+        """Claim the devices; raises SetupError if there are none.
+
+        `on_lost` is called with a device that fails later, and why.
+        """
         self._client = client
         self._setting = setting
-        self._warn = warn
+        self._on_lost = on_lost
         self._stranded: set[str] = set()  # keys of tasks
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
@@ -69,7 +74,7 @@ class Fleet:
             return
         if len(self.devices) == 1:
             raise SetupError(reason)
-        self._warn(f"{device} is left out: {reason}")
+        self._on_lost(device, reason)
         self.admit(self.devices.keys() - {device})
         for keys in self._client.processing([worker]).values():
             self._stranded.update(keys)
@@ -240,11 +245,11 @@ class RemoteWorker:
 
 @contextmanager
 def open_fleet(
-    client: distributed.Client, setting: HostSetting, warn: Callable[[str], None]
+    client: distributed.Client, setting: HostSetting, on_lost: Callable[[str, str], None]
 ) -> Iterator[Fleet]:
-    """Claim the devices of a cluster, and give them back at the end; `warn` is told of lost ones."""
+    """Claim the devices of a cluster as `Fleet` does, and give them back at the end."""
     try:
-        yield Fleet(client, setting, warn)
+        yield Fleet(client, setting, on_lost)
     finally:
         if client.status == "running":
             with suppress(ValueError, OSError):  # a scheduler that was started again does not know the search

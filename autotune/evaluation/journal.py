@@ -29,6 +29,7 @@ from autotune.evaluation.journal_rows import (
     encode_trial,
     read_devices,
     read_finals,
+    read_lost,
 )
 from autotune.processes.files import hold
 
@@ -106,6 +107,10 @@ class Journal:
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write how the devices of a search compare; raises WriteError when that fails."""
         self._write({"devices": encode_scales(scales)})
+
+    def append_lost(self, device: str, reason: str) -> None:
+        """Write that a device fails and takes no further part; raises WriteError when that fails."""
+        self._write({"lost": {device: reason}})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
@@ -306,6 +311,8 @@ class _Rows:
                 self.trials[trial.key] = trial
             elif "devices" in row:
                 read_devices(row["devices"], "devices")
+            elif "lost" in row:
+                read_lost(row["lost"], "lost")
             else:
                 measured = read_finals(row.get("finals"), "finals")
                 key = tuple(sorted(measured))

@@ -113,4 +113,5 @@ _TRIAL: dict[str, values.Read] = {
     **_OPTIONAL,
 }
 read_devices = values.mapping_of(_decode_scale, values.text)
+read_lost = values.mapping_of(values.text, values.text)
 read_finals = values.mapping_of(_decode_measurement, values.text)

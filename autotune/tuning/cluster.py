@@ -43,6 +43,7 @@ _UNWATCHED = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
+    "distributed.diagnostics.nvml": False,  # it would query the GPU while kernels are timed
 }
 
 

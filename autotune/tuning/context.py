@@ -166,7 +166,6 @@ class Processes:
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
         """Start nothing yet; what is started later is closed with `opened`."""
         self._task, self._options, self._opened = task, options, opened
-        self._observer = observer
         self.scratch = opened.enter_context(scratch_folder())
         self.variables = cold_environment(self.scratch)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
@@ -213,8 +212,14 @@ class Processes:
         return worker
 
     @contextmanager
-    def fleet(self, task: TuningTask, default: KernelInstance, cluster: Cluster) -> Iterator[Fleet]:
-        """Let the workers of a cluster claim their devices."""
+    def fleet(
+        self,
+        task: TuningTask,
+        default: KernelInstance,
+        cluster: Cluster,
+        on_lost: Callable[[str, str], None],
+    ) -> Iterator[Fleet]:
+        """Let the workers of a cluster claim their devices; `on_lost` is as for `Fleet`."""
         from autotune.evaluation.device_host import HostSetting
         from autotune.evaluation.fleet import open_fleet
         from autotune.evaluation.travelling_files import paths_of
@@ -231,7 +236,7 @@ class Processes:
             wrong=wrong,
             kept=kept,
         )
-        with open_fleet(cluster.client, setting, self._observer.warn) as fleet:
+        with open_fleet(cluster.client, setting, on_lost) as fleet:
             yield fleet
 
 
@@ -301,7 +306,12 @@ def open_context(
             worker, make = processes.worker(task, default, maker), Evaluator
         else:
             _require_parallel(task)
-            fleet = opened.enter_context(processes.fleet(task, default, cluster))
+
+            def tell(device: str, reason: str) -> None:
+                observer.warn(f"{device} is left out: {reason}")
+                journal.append_lost(device, reason)
+
+            fleet = opened.enter_context(processes.fleet(task, default, cluster, tell))
             worker, make = fleet.worker(next(iter(fleet.devices))), partial(_parallel_evaluator, fleet)
         evaluator = make(
             maker,

@@ -105,6 +105,9 @@ def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypat
     assert done.stderr.count("fake:1 is left out") == 1 and "has fallen off the bus" in done.stderr
     trials = read_trials(folder.path / "j.jsonl")
     assert len(trials) == 17 and {trial.status.value for trial in trials} == {"ok"}
+    rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
+    ((device, reason),) = [found for row in rows if "lost" in row for found in row["lost"].items()]
+    assert device.endswith("/fake:1") and "has fallen off the bus" in reason
 
 
 def test_workers_that_do_not_start_end_the_search_with_their_reason(folder, monkeypatch):
