@@ -1,6 +1,7 @@
 """Searches of a space in which a fifth of the configurations fail, each in one of fifteen ways.
 
     python benchmarks/chaos.py [--searches 40] [--budget 300] [--rate 0.2] [--at-once 1] [--limit-s 2]
+        [--seed 0] [--seconds S]
 
 The device is the fake one, whose kernels are Python functions, so compilers and device processes really hang
 and crash. Honest times are noisy, and one run in twenty takes half as long again. Which configuration fails
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -147,12 +149,20 @@ def main() -> int:
     parser.add_argument(
         "--limit-s", type=float, default=2.0, help="of a trial and of a compilation (default %(default)s)"
     )
+    parser.add_argument("--seed", type=int, default=0, help="of the first search (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no search after so long")
     asked = parser.parse_args()
-    named, wrong, injected = 0, 0, Counter[str]()
+    end = time.monotonic() + asked.seconds
+    ended, named, wrong, injected = 0, 0, 0, Counter[str]()
     with ThreadPoolExecutor(asked.at_once) as threads:
-        searches = [threads.submit(searched, seed, asked) for seed in range(asked.searches)]
+        seeds = range(asked.seed, asked.seed + asked.searches)
+        searches = {threads.submit(searched, seed, asked, end): seed for seed in seeds}
         for search in as_completed(searches):
-            seed, (result, faults, seconds) = searches.index(search), search.result()
+            seed, outcome = searches[search], search.result()
+            if outcome is None:
+                continue
+            ended += 1
+            result, faults, seconds = outcome
             injected.update(fault for fault, _ in faults)
             surprises = [
                 f"{fault} ended as {status}" for fault, status in faults if status not in FAULTS[fault]
@@ -163,14 +173,21 @@ def main() -> int:
             verdict = "the fastest or a tie" if found else f"NOT the fastest: {result['config']}"
             took = f"{len(faults)} faults, {seconds:.0f} s"
             print(f"search {seed}: {verdict}; {took}", *surprises, sep="\n  ", flush=True)
-    print(f"named the fastest or a tie: {named} of {asked.searches}")
+    print(f"named the fastest or a tie: {named} of {ended}")
     print(f"faults that ended otherwise than they should: {wrong} of {injected.total()}")
     print("injected:", ", ".join(f"{count} {fault}" for fault, count in injected.most_common()))
     return 1 if wrong else 0
 
 
-def searched(seed: int, asked: argparse.Namespace) -> tuple[dict[str, Any], list[tuple[str, str]], float]:
-    """The result of one search, how each injected fault that it met ended, and the seconds it took."""
+def searched(
+    seed: int, asked: argparse.Namespace, end: float
+) -> tuple[dict[str, Any], list[tuple[str, str]], float] | None:
+    """The result of one search, how each injected fault that it met ended, and the seconds it took.
+
+    None where it would begin after the end.
+    """
+    if time.monotonic() >= end:
+        return None
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         found = searched_in(Path(folder), seed, asked)
