@@ -5,7 +5,7 @@
 #ifndef AUTOTUNE_OPENCL_WORDS_H
 #define AUTOTUNE_OPENCL_WORDS_H
 
-#define __kernel extern "C"
+#define __kernel extern "C" __attribute__((noinline))
 #define kernel __kernel
 #define __global
 #define global

@@ -17,7 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define __global__
+#define __global__ __attribute__((noinline))
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -25,7 +25,7 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __constant__ static
-#define __shared__ static __attribute__((section("autotune_shared")))
+#define __shared__ static __attribute__((used)) /* in a function: other static variables are no block's */
 #define NOT_WATCHED __attribute__((no_sanitize("thread"), no_sanitize("address"), noinline))
 #define CALLER ((char *)__builtin_return_address(0) - 1)
 #define UNWATCHED NOT_WATCHED static
@@ -33,8 +33,9 @@
 /* Watched for its address: an atomic tells races.h itself what it does. */
 #define ATOMIC __attribute__((no_sanitize("thread"), noinline)) static
 
-/* The linker's names for both ends of shared memory; there may be none. */
-extern "C" char __start_autotune_shared[] __attribute__((weak)), __stop_autotune_shared[] __attribute__((weak));
+#ifndef DYNAMIC_BYTES /* of shared memory whose size comes with the launch */
+#define DYNAMIC_BYTES 1
+#endif
 
 struct uint3 { unsigned int x, y, z; };
 #define DEFINE_VECTORS(type)                                                                             \
@@ -84,7 +85,27 @@ static ucontext_t starts[MAX_THREADS];
 static void *scheduler[5];
 static unsigned int count, block; /* threads of a block; the block's number */
 static unsigned long long exchanged[MAX_THREADS];
-static char *const shared_begin = __start_autotune_shared, *const shared_end = __stop_autotune_shared;
+/* Shared variables, and the memory from the first to the last of them. */
+struct shared_t { char *at; size_t bytes; };
+static shared_t shared[1024];
+static char *shared_begin, *shared_end;
+
+/* The environment has the address and the size of each in hexadecimal, in order. */
+NOT_WATCHED static unsigned int find_shared()
+{
+    unsigned int found = 0;
+    const char *words = getenv("AUTOTUNE_SHARED");
+    for (char *end; words && *words && found < 1024; words = end) {
+        shared[found].at = (char *)strtoul(words, &end, 16);
+        shared[found].bytes = strtoul(end, &end, 16);
+        shared_end = shared[found].at + shared[found].bytes;
+        found++;
+    }
+    shared_begin = shared[0].at;
+    return found;
+}
+
+static const unsigned int shared_count = find_shared();
 
 UNWATCHED char *reserved(size_t bytes)
 {
@@ -115,6 +136,7 @@ namespace autotune {
 constexpr int UNWRITTEN = 0;
 } // namespace autotune
 #define __asan_poison_memory_region(memory, bytes)
+#define __asan_unpoison_memory_region(memory, bytes)
 #endif
 
 namespace autotune {
@@ -215,8 +237,9 @@ UNWATCHED void make_fibers()
 
 UNWATCHED void run_block()
 {
-    for (char *at = shared_begin; at != shared_end; at++)
-        *(volatile char *)at = UNWRITTEN;
+    for (const shared_t *one = shared; one != shared + shared_count; one++)
+        for (size_t i = 0; i < one->bytes; i++)
+            ((volatile char *)one->at)[i] = UNWRITTEN;
     end_block_barrier();
     for (unsigned int i = 0; i < count; i++) {
         fiber_t *fiber = &fibers[i];
@@ -243,8 +266,17 @@ UNWATCHED void run_block()
         }
 }
 
-UNWATCHED void launch(uint3 grid, uint3 block_of_threads, void (*body)())
+UNWATCHED char *dynamic_shared()
 {
+    __shared__ __attribute__((aligned(16))) char memory[DYNAMIC_BYTES];
+    return memory;
+}
+
+UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, void (*body)())
+{
+    __asan_unpoison_memory_region(dynamic_shared(), DYNAMIC_BYTES);
+    if (shared_bytes < DYNAMIC_BYTES)
+        __asan_poison_memory_region(dynamic_shared() + shared_bytes, DYNAMIC_BYTES - shared_bytes);
     grid_extent = grid, block_extent = block_of_threads, kernel = body;
     count = block_extent.x * block_extent.y * block_extent.z;
     const unsigned int blocks = grid.x * grid.y * grid.z;
@@ -268,6 +300,32 @@ template <class T> UNWATCHED T exchange(unsigned int mask, T value, unsigned int
         memcpy(&value, &exchanged[from], sizeof value);
     wait_for_warp(mask, false);
     return value;
+}
+
+/* A bit for each of a warp's threads that `mask` names and for which it holds. */
+UNWATCHED unsigned int ballot(unsigned int mask, bool holds)
+{
+    const unsigned int own = current->number, first = own / 32 * 32;
+    unsigned int lanes = 0;
+    exchanged[own] = holds;
+    wait_for_warp(mask, false);
+    for (unsigned int lane = 0; lane < 32 && first + lane < count; lane++)
+        if (mask >> lane & 1 && fibers[first + lane].state != DONE && exchanged[first + lane])
+            lanes |= 1u << lane;
+    wait_for_warp(mask, false);
+    return lanes;
+}
+
+/* For how many of a block's threads it holds. */
+UNWATCHED unsigned int count_of_block(bool holds)
+{
+    unsigned int found = 0;
+    exchanged[current->number] = holds;
+    wait_for_block();
+    for (unsigned int i = 0; i < count; i++)
+        found += fibers[i].state != DONE && exchanged[i];
+    wait_for_block();
+    return found;
 }
 
 UNWATCHED unsigned int lane() { return current->number % 32; }
@@ -361,20 +419,28 @@ UNWATCHED void save(const char *path, any_pointer array, size_t bytes)
 static inline void __syncwarp(unsigned int mask = ~0u) { autotune::wait_for_warp(mask, true); }
 static inline void __threadfence() { autotune::fence(); }
 
-template <class T> static inline T __shfl_down_sync(unsigned int mask, T value, unsigned int distance)
+/* Among `width` neighbours; a lane beyond them keeps its own value. */
+template <class T> static inline T __shfl_sync(unsigned int mask, T value, unsigned int from, unsigned int width = 32)
 {
-    const unsigned int lane = autotune::lane() + distance;
-    return autotune::exchange(mask, value, lane, lane < 32);
+    return autotune::exchange(mask, value, autotune::lane() / width * width + from % width, true);
 }
 
-template <class T> static inline T __shfl_up_sync(unsigned int mask, T value, unsigned int distance)
+template <class T> static inline T __shfl_down_sync(unsigned int mask, T value, unsigned int distance, unsigned int width = 32)
 {
-    return autotune::exchange(mask, value, autotune::lane() - distance, distance <= autotune::lane());
+    const unsigned int lane = autotune::lane();
+    return autotune::exchange(mask, value, lane + distance, lane % width + distance < width);
 }
 
-template <class T> static inline T __shfl_xor_sync(unsigned int mask, T value, unsigned int bits)
+template <class T> static inline T __shfl_up_sync(unsigned int mask, T value, unsigned int distance, unsigned int width = 32)
 {
-    return autotune::exchange(mask, value, autotune::lane() ^ bits, true);
+    const unsigned int lane = autotune::lane();
+    return autotune::exchange(mask, value, lane - distance, distance <= lane % width);
+}
+
+template <class T> static inline T __shfl_xor_sync(unsigned int mask, T value, unsigned int bits, unsigned int width = 32)
+{
+    const unsigned int lane = autotune::lane();
+    return autotune::exchange(mask, value, lane ^ bits, (lane ^ bits) / width <= lane / width);
 }
 
 template <class T> struct plain { typedef T type; };

@@ -1,8 +1,8 @@
 """Finds races, accesses out of bounds and reads of unwritten memory on any machine: runs a kernel on the CPU.
 
 kernels/threads.h gives CUDA's words in C++, and kernels/opencl_words.h those of OpenCL C. So kernels in the
-portable dialect, plain CUDA C++ without templates, textures or tensor cores, and plain OpenCL C without
-images can be run, one fiber per thread. They run twice: watched by kernels/races.h, from memory of zeros, and
+portable dialect, plain CUDA C++ without textures or tensor cores, and plain OpenCL C without images can be
+run, one fiber per thread. They run twice: watched by kernels/races.h, from memory of zeros, and
 under AddressSanitizer, from memory of ones. Where the outputs differ, they depend on memory that the kernel
 has not written.
 """
@@ -43,7 +43,6 @@ _LIBRARIES = ("-lm", "-lc", "-lgcc")
 _BUILDS = {
     "addresses": (
         "-fsanitize=address,alignment,bounds",
-        "-fsanitize-sections=autotune_shared",
         "-fno-sanitize-recover=all",
         "-ftrivial-auto-var-init=pattern",
     ),
@@ -60,6 +59,12 @@ _SETTINGS = {
     "UBSAN_OPTIONS": f"exitcode={_FOUND}",
 }
 _OPENCL, _PORTABLE = re.compile(r"\b__kernel\b|\bget_\w+_id\b"), "#define PORTABLE_H"
+_DYNAMIC = re.compile(
+    r"extern\s+(?:__align__\s*\([^)]*\)\s*)?__shared__\s+(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?"
+    r"([\w:][\w:\s]*?)\s*(\w+)\s*\[\s*\]\s*;"
+)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>]+)>", re.MULTILINE)
+_CUDA_HEADERS = re.compile(r"cuda(_runtime(_api)?)?\.h|device_launch_parameters\.h|vector_types\.h")
 _LOCAL = r"\b(?:__)?local\b"
 _OPENCL_WORDS = (  # what only its place tells apart: pointers to shared memory, shared memory, vectors
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
@@ -74,12 +79,13 @@ _OWN_WORDS = {  # what stands in the place of portable.h's: shared memory has a 
 }
 _FRAME = (  # of a report, the first one in the kernel's source: its function, file and line
     r"(?:    #\d+ .*/(?:threads\.h|opencl_words\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
-    r"    #\d+ (?:0x\w+ in )?(\w+).* (?:\S*/)?([^ /]+:\d+)"
+    r"    #\d+ (?:0x\w+ in )?(?:void )?(?:\(anonymous namespace\)::)?(\w+).* (?:\S*/)?([^ /]+:\d+)"
 )
 _RACE = re.compile(r"^RACE: (.*) at (\w+) and (.*) at (\w+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^(?:==.* caused by a )?(READ|WRITE) .*\n" + _FRAME, re.MULTILINE)
 _MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w+)?( for .*)?$", re.MULTILINE)
 _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MULTILINE)
+_SHARED = re.compile(r"(\w+ \w+) [bBdD] _ZZ")
 _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
 
@@ -134,8 +140,9 @@ class HostSanitizer:
             if done.returncode:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
+            variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
             for number in range(len(problems)):
-                found = _run(program, number, until_s)
+                found = _run(program, number, until_s, variables)
                 if found is not None:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
@@ -152,23 +159,42 @@ def _threads(problem: ProblemInstance) -> int:
     return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in problem.launches)
 
 
-def _with_own_words(source: str) -> str:
-    """The source behind the words that it needs, some of which take the place of its own."""
-    head = '#line 1 "threads.h"\n' + (packaged("kernels") / "threads.h").read_text()
-    if _OPENCL.search(source) and _PORTABLE not in source:
-        head += '#line 1 "opencl_words.h"\n' + (packaged("kernels") / "opencl_words.h").read_text()
+def _with_own_words(source: str, dynamic_bytes: int) -> str:
+    """The source behind the words that it needs, some of which take the place of its own.
+
+    It is in a namespace without a name, for only then g++ watches what is static in templates and inline
+    functions.
+    """
+    headers = [name for name in _INCLUDE.findall(source) if not _CUDA_HEADERS.fullmatch(name)]
+    source = _INCLUDE.sub("", source)
+    words = ["threads.h"]
+    if _PORTABLE in source:
+        for word, own in _OWN_WORDS.items():
+            source = source.replace(word, own)
+    elif _OPENCL.search(source):
+        words.append("opencl_words.h")
         for pattern, own in _OPENCL_WORDS:
             source = pattern.sub(own, source)
-    for word, own in _OWN_WORDS.items():
-        source = source.replace(word, own)
-    return f"{head}\n{source}"
+    else:
+        words.append("cuda_words.h")
+        source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)autotune::dynamic_shared();", source)
+    head = [f'#line 1 "{name}"\n{(packaged("kernels") / name).read_text()}' for name in words]
+    includes = [f"#include <{name}>" for name in headers]
+    return "\n".join([f"#define DYNAMIC_BYTES {dynamic_bytes}", *includes, *head, "namespace {", source, "}"])
 
 
 def _left_s(until_s: float) -> float:
     return min(TIMEOUT_S, max(0.0, until_s - time.perf_counter()))
 
 
-def _run(program: Path, number: int, until_s: float) -> Failure | Unchecked | None:
+def _shared_variables(program: Path) -> str:
+    """The address and the size of each static variable in a function, in order."""
+    words = ["nm", "-nS", "--defined-only", str(program)]
+    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    return " ".join(found[1] for line in lines if (found := _SHARED.match(line)))
+
+
+def _run(program: Path, number: int, until_s: float, variables: dict[str, str]) -> Failure | Unchecked | None:
     """Run a program on the problem of a number; raises TimeoutExpired."""
     done = subprocess.run(
         [program, str(number)],
@@ -177,7 +203,7 @@ def _run(program: Path, number: int, until_s: float) -> Failure | Unchecked | No
         errors="replace",
         timeout=_left_s(until_s),
         cwd=program.parent,
-        env=os.environ | _SETTINGS,
+        env=os.environ | _SETTINGS | variables,
     )
     if done.returncode == 0:
         return None
@@ -203,7 +229,8 @@ def _place(program: Path, code: str) -> str:
     frames = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
     for function, line in zip(frames[::2], frames[1::2], strict=False):
         if not line.startswith(("threads.h:", "opencl_words.h:")):
-            return f"{function.partition('(')[0]} ({line.partition(' ')[0]})"
+            name = function.removeprefix("void ").replace("(anonymous namespace)::", "")
+            return f"{name.partition('(')[0]} ({line.partition(' ')[0]})"
     return f"the kernel at {code}"
 
 
@@ -250,9 +277,10 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
                 arrays.append(f"static autotune::any_pointer {values[array.name]};")
                 steps.append(f"{values[array.name]} = autotune::array({path}, {_size_bytes(array)}ul);")
         for local in problem.local:
-            values[local.name] = name = f"local_{number}_{local.name}"
-            shared = f"__shared__ __align__(16) char {name}_bytes[{local.size_bytes}];"
-            arrays.append(f"{shared} static autotune::any_pointer {name} = {{{name}_bytes}};")
+            name = f"local_{number}_{local.name}"
+            values[local.name] = f"{name}()"
+            shared = f"__shared__ __align__(16) char memory[{local.size_bytes}];"
+            arrays.append(f"static autotune::any_pointer {name}() {{ {shared} return {{memory}}; }}")
         values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
         for launch in problem.launches:
             arguments = ", ".join(values[name] for name in launch.arguments)
@@ -260,14 +288,16 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
             grid, block = (
                 ", ".join(f"{extent}u" for extent in shape) for shape in (launch.grid, launch.block)
             )
-            steps.append(f"autotune::launch({{{grid}}}, {{{block}}}, [] {{ {call} }});")
+            launched = f"{{{grid}}}, {{{block}}}, {launch.shared_bytes}ul, [] {{ {call} }}"
+            steps.append(f"autotune::launch({launched});")
         for array in _outputs(problem):
             steps.append(
                 f'autotune::save("{number}.{array.name}", {values[array.name]}, {_size_bytes(array)}ul);'
             )
         cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
     main = f"int main(int, char **words) {{ autotune::limit({MAX_CPU_S}); const int number = atoi(words[1]);"
-    return "\n".join([_with_own_words(source), *arrays, main, *cases, "return 0; }", ""])
+    dynamic = max((launch.shared_bytes for problem in problems for launch in problem.launches), default=0)
+    return "\n".join([_with_own_words(source, max(1, dynamic)), *arrays, main, *cases, "return 0; }", ""])
 
 
 def _size_bytes(array: Array) -> int:

@@ -225,3 +225,55 @@ def test_plain_opencl_runs_too(old, new, status, words):
     found = host.check(source, [problem])
     assert (found and found.status) == status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
+
+
+CUDA = """\
+#include <cuda_runtime.h>
+template <typename T> struct Turn {
+    static __device__ __forceinline__ T apply(T value)
+    {
+        __shared__ T cells[32];
+        cells[threadIdx.x] = value;
+        __syncthreads();
+        return cells[31 - threadIdx.x];
+    }
+};
+template <typename T, int B> __global__ void turn(const T *x, T *y)
+{
+    extern __shared__ __align__(16) T kept[];
+    const int i = threadIdx.x, at = blockIdx.x * B + i;
+    kept[i] = fmaxf(x[at], -1e30f);
+    __syncthreads();
+    const float4 four = make_float4(kept[i], kept[B - 1 - i], __shfl_sync(~0u, kept[i], 0, 8), 0);
+    y[at] = __syncthreads_or(i == 3) + Turn<T>::apply(four.y) + __ballot_sync(~0u, i < 8);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shared_bytes", "status", "words"),
+    [
+        ("", "", 128, None, ""),
+        (
+            "        __syncthreads();\n",
+            "",
+            128,
+            WRONG,
+            r"a race: write in turn<.*> \(turn.cu:6\) and read",
+        ),
+        ("", "", 64, BOUNDS, r"write outside of all arrays in turn \(turn.cu:15\)"),
+    ],
+)
+def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_bytes, status, words):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    arrays = (
+        Array("x", "float32", (N,), "in", ("constant", 1)),
+        Array("y", "float32", (N,), "out", None),
+    )
+    launch = Launch("turn<float, 32>", (3, 1, 1), (32, 1, 1), shared_bytes, ("x", "y"))
+    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem])
+    assert (found and found.status) == status, found
+    assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
