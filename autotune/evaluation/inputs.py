@@ -47,6 +47,7 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
             name: loaded(np.asarray(np.load(array.path, mmap_mode="r")), array.dtype)
             for name, array in problem.expected
         }
+        _require_kept(problem, inputs, stored)
         return ProblemData(definition, inputs, stored)
     if problem.trusted:
         results = load_results(Path(problem.trusted))
@@ -57,7 +58,22 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
         results = run() if kept is None else kept.of(reference, problem.data_key, run)
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
+    _require_kept(problem, inputs, found)
     return ProblemData(definition, inputs, found, _magnitudes(problem, reference, inputs, kept))
+
+
+def _require_kept(
+    problem: ProblemInstance, inputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]
+) -> None:
+    """Raise SetupError for an array that a run changes although callers never fill it again."""
+    for array in problem.arrays:
+        if array.is_kept and array.name in expected:
+            before, after = inputs[array.name].reshape(-1), expected[array.name].reshape(-1)
+            if before.size == after.size and (before != after).any():
+                raise SetupError(
+                    f"the reference changes {array.name}, which `call` fills before the first run only: add "
+                    f"{array.name} to the inputs of `call`, or let every run leave it as it was"
+                )
 
 
 def _magnitudes(

@@ -193,8 +193,11 @@ class InstanceMaker:
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         fills = {item.name: item.fill for item in space.spec.arguments}
         stored = self._stored.of(problem) if self._stored else {}
+        kept = space.spec.call.kept if space.spec.call else {}
         arrays = tuple(
-            _stored_array(item, stored[item.name]) if item.name in stored else _array(item, fills[item.name])
+            _stored_array(item, stored[item.name])
+            if item.name in stored
+            else _array(item, fills[item.name], item.name in kept)
             for item in evaluated
             if item.value is None and item.role not in ("view", "local")
         )
@@ -322,11 +325,10 @@ def _bound(error: ErrorSpec, dtype: str, base: Tolerance, values: Mapping[str, A
     return Tolerance(base.rtol + rtol, base.atol + atol + factor * magnitude)
 
 
-def _array(argument: Argument, fill: Fill | None) -> Array:
+def _array(argument: Argument, fill: Fill | None, is_kept: bool = False) -> Array:
     content = None if fill is None else (fill.kind, *fill.arguments)
-    return Array(
-        argument.name, argument.dtype, argument.shape, argument.role, content, symbol=argument.symbol
-    )
+    name, dtype, shape, role = argument.name, argument.dtype, argument.shape, argument.role
+    return Array(name, dtype, shape, role, content, symbol=argument.symbol, is_kept=is_kept)
 
 
 def _stored_array(argument: Argument, stored: StoredArray) -> Array:

@@ -43,6 +43,7 @@ class Array:
     fill: tuple[Value, ...] | None
     path: str = field(default="", compare=False)  # not compared: the hash identifies the content
     symbol: str = ""  # the variable of the source that it is copied to
+    is_kept: bool = field(default=False, compare=False)  # filled once for all calls
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -149,3 +149,15 @@ def test_inputs_that_raise_are_told_with_their_line(folder):
     (folder.path / "reference.py").write_text(text)
     done = folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 1 and "reference.py:2: inputs(sizes, rng) raised KeyError: 'm'" in done.stderr
+
+
+def test_an_array_that_calls_keep_must_end_as_it_began(folder):
+    seen = "  - {name: seen, dtype: int32, shape: [n], role: inout, fill: {constant: 1}}\n"
+    folder.edit("  - {name: n,", seen + "  - {name: n,")
+    folder.edit("launch:", "call: {inputs: [x], returns: y}\nlaunch:")
+    folder.edit("arguments: [x, y, n]", "arguments: [x, y, seen, n]")
+    text = "def reference(inputs, sizes):\n    return {'y': 2 * inputs['x'], 'seen': inputs['seen'] + 1}\n"
+    (folder.path / "reference.py").write_text(text)
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    assert "the reference changes seen, which `call` fills before the first run only: add seen" in done.stderr
