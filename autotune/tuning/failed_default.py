@@ -11,18 +11,20 @@ from autotune.compilers.kernel_source import portable_names
 from autotune.core.launch_plan import arguments
 from autotune.core.text import bare_code, nearest, size_text
 from autotune.core.trials import Status, Trial
-from autotune.space import located, source_place
+from autotune.space import lint_source, located, source_place
 from autotune.tuning.task import TuningTask
 
+_CAUSES = ("signature", "unknown_macro")  # findings about the source that explain a failure
 _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 
 
-def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
+def failed_default(task: TuningTask, trial: Trial, *, is_dumped: bool) -> tuple[str, str]:
     """Where to look when the default configuration fails, and how to mend it as the end of a message.
 
     Args:
         task: What is tuned.
         trial: That of the default.
+        is_dumped: Whether the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
     if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
@@ -32,6 +34,9 @@ def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
         else:
             mend = _undeclared(task, name)
         return source_place(task.space, text, name), f"; {mend}"
+    doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
+    if cause := next(doubtful, None):
+        return cause.place, f"; {cause.subject}: {cause.detail}"
     if trial.status is not Status.WRONG_RESULT:
         return str(source), ""
     place = source_place(task.space, text, task.spec.launch[0].entry.partition("<")[0])
@@ -46,7 +51,9 @@ def failed_default(task: TuningTask, trial: Trial) -> tuple[str, str]:
     elif "expected" in trial.detail:
         reference = f"`reference` in {task.spec.reference.name}"
         mends.append(f"{kernel} and {reference} compute different things: correct the one that is wrong")
-    return place, "".join(f"; {mend}" for mend in [*mends, "--dump-wrong DIR writes both arrays"])
+    if not is_dumped:
+        mends.append("--dump-wrong DIR writes both arrays")
+    return place, "".join(f"; {mend}" for mend in mends)
 
 
 def _left_alone(task: TuningTask, name: str, kernel: str) -> str:

@@ -146,7 +146,7 @@ def explore(
     if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
         rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
         context.evaluator.compile_ahead.begin_early(chain([task.spec.default], rows))
-    default = _start(context, context.observer, total, note)
+    default = _start(context, options, total, note)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)
     if context.fleet is not None:
@@ -181,7 +181,7 @@ def ladder(
         steps[TUNED] = tuned
     own = replace(options, journal=options.journal or default_journal(task, "ladder.jsonl"))
     with open_context(task, own, observer, FULL_POLICY) as context:
-        _start(context, observer, len(steps))
+        _start(context, own, len(steps))
         return list(zip(steps, context.evaluator(list(steps.values())), strict=True))
 
 
@@ -271,13 +271,13 @@ def require_valid_default(task: TuningTask) -> None:
         )
 
 
-def _start(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> Trial:
+def _start(context: TuningContext, options: Options, total: int | None, note: str = "") -> Trial:
     """Announce the run, and try the default: if it fails, the setup is broken."""
     task = context.task
-    _announce(context, observer, total, note)
+    _announce(context, context.observer, total, note)
     trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.status is not Status.OK:
-        place, mend = failed_default(task, trial)
+        place, mend = failed_default(task, trial, is_dumped=options.dump_wrong is not None)
         raise SetupError(
             f"{place}: the default configuration fails on {task.device.name}: "
             f"{trial.status.value}: {trial.detail}{mend}"

@@ -42,6 +42,7 @@ def test_a_default_that_is_wrong_names_its_arrays(folder):
     folder.write(WRONG.replace("A > 1", "A"))
     done = folder.run("search", "double.yaml", "--device", "fake", "--dump-wrong", "wrong")
     assert done.returncode == 1 and f"arrays in {folder.path}/wrong/wrong-1" in done.stderr
+    assert "--dump-wrong DIR" not in done.stderr  # it was given
 
 
 def test_a_folder_that_cannot_be_written_is_named_first(folder):

@@ -96,6 +96,12 @@ MISTAKES = {
     "a misspelt include": ("axpy.cu", "portable.h", "portble.h", ("search", "axpy.yaml")),
     "a name twice": ("axpy.cu", "const float a,", "const float BLOCK_SIZE,", SPACE),
     "arguments in another order": yaml("[x, y, result, a, n]}", "[x, y, result, n, a]}"),
+    "arguments in another order, searched": (
+        "double.yaml",
+        "arguments: [x, y, n]}",
+        "arguments: [y, x, n]}",
+        SEARCH,
+    ),
     "an argument too few": yaml("[x, y, result, a, n]}", "[x, y, result, n]}"),
     "an argument of another type": yaml("name: a, dtype: float32", "name: a, dtype: float64"),
     "an entry that is not there": yaml("entry: axpy", "entry: axpi"),
