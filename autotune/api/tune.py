@@ -11,9 +11,9 @@ from autotune.api.space import Space
 from autotune.core.text import hint
 from autotune.core.trials import Budget
 from autotune.errors import InputError
-from autotune.evaluation.scoring import OwnObjective, read_objective
+from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
-from autotune.tuning.options import DEFAULT_BUDGET, Options
+from autotune.tuning.options import DEFAULT_BUDGET, Options, read_objective
 from autotune.tuning.tuner import search
 
 

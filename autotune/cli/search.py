@@ -17,7 +17,7 @@ from autotune.cli.output import emit, wrapped
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError, SetupError
-from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options
+from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
     from autotune.tuning.cluster import Cluster
@@ -287,8 +287,6 @@ def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> Options:
-    from autotune.evaluation.scoring import read_objective
-
     has_limit = parsed.budget is not None or parsed.time is not None
     objective, own = read_objective(parsed.objective)
     return opt.run_options(

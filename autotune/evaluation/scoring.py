@@ -115,14 +115,6 @@ class Scoring:
         return values
 
 
-def read_objective(given: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
-    """What was asked for: an objective that has a name, or one of the user's; None asks for nothing."""
-    named = [one for one in Objective if one is not Objective.OWN and one.value == given]
-    if given is None or named:
-        return (named[0] if named else None), None
-    return Objective.OWN, given
-
-
 def _checked(text: str, space: Space) -> Expression:
     known = {*space.values(space.spec.default), *MEASURED, *space.spec.metrics}
     try:

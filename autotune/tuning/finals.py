@@ -40,6 +40,7 @@ MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 3.0
 # on an unsteady machine, a few turns of more trials decide which take part in the last round
 MAX_CANDIDATES = 24
+MAX_FEW = 12  # candidates that all take part: choosing among them would take longer
 SELECTION_ROUNDS = 6
 UNSTEADY = 0.05  # relative difference between a control and its earlier time that counts as unsteady
 UNSTEADY_SHARE = 0.1  # share of unsteady controls from which the machine counts as unsteady
@@ -97,6 +98,8 @@ def choose_finalists(
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
         candidates = finalists(trials, MAX_CANDIDATES)
+        if len(candidates) <= MAX_FEW:
+            return candidates
         left_s = until_s - time.perf_counter()
         return _preselect(context, affordable(candidates, candidates[:1], left_s), until_s)
     return finalists(trials)

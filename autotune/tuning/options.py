@@ -40,3 +40,11 @@ class Options:
     sanitizer: bool = True  # check what is stored with compute-sanitizer and g++'s sanitizers where they are
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results
     binary_cache: bool = True  # reuse binaries that earlier runs compiled
+
+
+def read_objective(given: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
+    """What was asked for: an objective that has a name, or one of the user's; None asks for nothing."""
+    named = [one for one in Objective if one is not Objective.OWN and one.value == given]
+    if given is None or named:
+        return (named[0] if named else None), None
+    return Objective.OWN, given
