@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -206,7 +207,9 @@ def searched_in(
     (folder / "chaos.py").write_text(f"{RULES}\nSEED, RATE = {seed}, {rate}\n{KERNEL}")
     limit = str(asked.limit_s)
     limits = ["--timeout", limit, "--compile-timeout", limit, "--budget", str(asked.budget)]
+    workers = max(2, len(os.sched_getaffinity(0)) // asked.at_once)
     command = ["search", "chaos.yaml", "--device", "fake", "--json", "--journal", "j.jsonl"]
+    command += ["--workers", str(workers)]
     done = subprocess.run(
         [sys.executable, "-m", "autotune", *command, *limits, "--seed", str(seed), "--cache", "cache"],
         cwd=folder,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,10 +181,14 @@ class Verifier:
         if words := self._often(some(tried, MAX_OFTEN)) if "runs" in self._ways else "":
             return "runs", words
         if self._host is not None:
-            for instance, problems in some(tried, MAX_ON_HOST):
-                found = self._host.check(instance.source, problems)
-                if isinstance(found, Failure):
-                    return "host", found.detail
+            part = some(tried, MAX_ON_HOST)
+            with ThreadPoolExecutor(self._pool.workers) as threads:
+                checks = [threads.submit(self._host.check, one.source, problems) for one, problems in part]
+                for check in as_completed(checks):
+                    found = check.result()
+                    if isinstance(found, Failure):
+                        threads.shutdown(cancel_futures=True)
+                        return "host", found.detail
         if self._sanitizer is not None:
             part = some(tried, MAX_SANITIZED)
             compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
