@@ -25,7 +25,9 @@ _ATTEMPTS = 4  # to find what the source leaves to its user
 _ARCHITECTURE = "sm_90"
 _TIMEOUT_S = 120.0
 _RUN_S = 10.0  # time limit of the default's run
-_INTRODUCER = re.compile(r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
+_INTRODUCER = re.compile(
+    r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b|\bvoid\s+kernel\b"
+)
 EXAMPLE = "autotune new my_kernel.cu"
 
 

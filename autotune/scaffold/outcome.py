@@ -15,6 +15,8 @@ _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
 _OFFSET = re.compile(r"(?i)offset|shift|start|begin|first|border|base")
 _SHIFT = re.compile(r"(?:<<|>>)\s*(\w+|\([^()]*\))")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
+_MEMBER = r"\.\w+(?:\[[^\[\]]*\])?"
+_CHANGED = re.compile(rf"(?:{_MEMBER})*\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:{_MEMBER})+\s*=(?!=)")
 
 
 class Role(Enum):
@@ -41,7 +43,7 @@ def role_of(argument: KernelArgument, body: str) -> Role:
         elif after.startswith("[") and not before.endswith("&"):
             rest = after[closing(after, 0) + 1 :].lstrip()
             written = re.match(r"=(?!=)", rest) is not None
-            changed = re.match(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--|\.\w+\s*[-+*/%&|^]?=(?!=)", rest) is not None
+            changed = _CHANGED.match(rest) is not None
             writes += written or changed
             reads += not written
         elif before.endswith("*") and re.match(r"=(?!=)", after):

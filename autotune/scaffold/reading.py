@@ -31,7 +31,9 @@ from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, chosen, known_t
 _INTRODUCERS = {
     "portable": re.compile(r"\bKERNEL\b"),
     "cuda": re.compile(r"\b__global__\b"),
-    "opencl": re.compile(r"\b__kernel\b|\bkernel\b(?=\s+(?:void|__attribute__)\b)"),
+    "opencl": re.compile(
+        r"\b__kernel\b|\bkernel\b(?=\s+(?:void|__attribute__)\b)|\bvoid\s+kernel\b(?=\s+\w+\s*\()"
+    ),
 }
 _ATTRIBUTE = re.compile(
     r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|__maxnreg__|__cluster_dims__|reqd_work_group_size|__attribute__)\s*\("
@@ -134,7 +136,8 @@ def read_kernels(
     meanings = defined_meanings(code)
     definitions = {name: chosen(texts) for name, texts in meanings.items()}
     plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
-    types = replace(known_types(plain, definitions), generic=generic)
+    first = next((dialect for dialect, words in _INTRODUCERS.items() if words.search(plain)), "")
+    types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=generic)
     if _TEXTURE.search(plain):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
     for dialect, introducer in _INTRODUCERS.items():
@@ -207,8 +210,8 @@ def _kernel(
 
 
 def _expanded_lists(arguments: str, types: KnownTypes) -> str:
-    """Arguments with the macros written out that stand for several of them."""
-    lists = {name: text for name, text in types.definitions.items() if "," in text}
+    """Arguments with the macros written out that stand for several of them, or for a pointer's type."""
+    lists = {name: text for name, text in types.definitions.items() if re.search(r",|\*[\s\w]*\Z", text)}
     return WORD.sub(lambda word: lists.get(word[0], word[0]), arguments)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
 _VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
-_BYTES = re.compile(r"\d+$")
+_BITS = re.compile(r"\d+$")
+_MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
 _STRUCTURE = re.compile(r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{")
@@ -43,7 +45,7 @@ class KnownTypes:
     """Aliases and structures of a source, and the numbers that its macros define.
 
     `fields` has the names and types of the structures that hold only numbers, `code` the source itself.
-    `generic` is given for the types that templates take.
+    `generic` is given for the types that templates take, and a vector of three takes `of_three` elements.
     """
 
     aliases: Mapping[str, str]
@@ -52,6 +54,7 @@ class KnownTypes:
     fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     code: str = ""
     generic: str = "DTYPE"
+    of_three: int = 3
 
     def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
         """The same with types that a template takes, and what each stands for."""
@@ -70,8 +73,15 @@ class KnownTypes:
             return self.structures[kind]
         vector = _VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
-            return SCALARS[vector[1]], int(vector[2])
+            return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
         return UNKNOWN, 1
+
+    def alignment_bytes(self, kind: str) -> int:
+        """What addresses of a type are multiples of; those of a structure, of its elements at least."""
+        dtype, width = self.layout(kind)
+        is_vector = self._resolved(kind) not in self.structures and (width % 2 == 0 or self.of_three == 4)
+        aligned = _element_bytes(dtype) * (width if is_vector else 1)
+        return aligned if self.of_three == 4 else min(aligned, _MAX_ALIGNED)
 
     def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the numbers in a structure or a vector; empty for any other type."""
@@ -120,8 +130,11 @@ class KnownTypes:
         return kind
 
 
-def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
-    """Read the aliases and structures of a source without directives."""
+def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) -> KnownTypes:
+    """Read the aliases and structures of a source without directives.
+
+    A vector of three has the size of one of four in OpenCL only.
+    """
     meanings: dict[str, list[str]] = {}
     for match in _TYPEDEF.finditer(plain):
         name, meaning = (match[2], match[1]) if match[2] else (match[3], match[4])
@@ -129,7 +142,7 @@ def known_types(plain: str, definitions: Mapping[str, str]) -> KnownTypes:
         meanings.setdefault(name, []).append(" ".join(words))
     aliases = {name: chosen(texts) for name, texts in meanings.items()}
     aliases = {"dim3": "uint3", **aliases, **definitions}
-    known = KnownTypes(aliases, {}, definitions, code=plain)
+    known = KnownTypes(aliases, {}, definitions, code=plain, of_three=4 if is_opencl else 3)
     structures: dict[str, tuple[str, int]] = {}
     fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):
@@ -175,29 +188,33 @@ def _numbers(fields: str, types: KnownTypes) -> list[tuple[str, str]]:
 
 def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:
     """A structure as so many elements of one type, of bytes where its fields differ."""
-    dtypes: list[str] = []
+    dtypes: set[str] = set()
+    size_bytes = widest = 0
     for text in filter(None, (part.strip() for part in fields.split(";"))):
         match = _FIELD.match(text)
         kind = " ".join(match[1].split()) if match else ""
         dtype, width = types.layout(kind) if match else (STRUCT, 1)
         if dtype == UNKNOWN:  # a type that the source leaves to its user
-            dtype, width = types.layout(types.stand_in(kind)) if kind.isidentifier() else (STRUCT, 1)
+            kind = types.stand_in(kind) if kind.isidentifier() else ""
+            dtype, width = types.layout(kind) if kind else (STRUCT, 1)
         if match is None or dtype == STRUCT:
             return STRUCT, 1
+        dtypes.add(dtype)
+        aligned = types.alignment_bytes(kind)
+        widest = max(widest, aligned)
         for name in match[2].split(","):
             counts = [types.number(count) for count in re.findall(r"\[([^\]]*)\]", name)]
             if not all(count.isdigit() for count in counts):
                 return STRUCT, 1
-            total = width
-            for count in counts:
-                total *= int(count)
-            dtypes += [dtype] * total
-    if len(set(dtypes)) == 1:
-        return dtypes[0], len(dtypes)
-    offset = widest = 0
-    for dtype in dtypes:
-        bits = _BYTES.search(dtype)
-        size = int(bits[0]) // 8 if bits else 4
-        offset = -(-offset // size) * size + size
-        widest = max(widest, size)
-    return ("uint8", -(-offset // widest) * widest) if dtypes else (STRUCT, 1)
+            total = width * math.prod(map(int, counts))
+            size_bytes = -(-size_bytes // aligned) * aligned + total * _element_bytes(dtype)
+    if not dtypes:
+        return STRUCT, 1
+    size_bytes = -(-size_bytes // widest) * widest
+    dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
+    return dtype, size_bytes // _element_bytes(dtype)
+
+
+def _element_bytes(dtype: str) -> int:
+    bits = _BITS.search(dtype)
+    return int(bits[0]) // 8 if bits else 1 if dtype == "bool" else 4

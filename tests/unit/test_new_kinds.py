@@ -123,3 +123,35 @@ def test_a_structure_of_types_that_the_source_leaves_to_its_user_is_an_array():
         """
     found = made(text).kernel.arguments
     assert (found[0].dtype, found[0].width) == ("float32", 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cuda", "opencl"),
+    [
+        ("float x, y;", ("float32", 2), ("float32", 2)),
+        ("float4 place; float mass;", ("float32", 8), ("float32", 8)),
+        ("float mass; float3 place;", ("float32", 4), ("float32", 8)),
+        ("char kind; double2 place; bool flag;", ("uint8", 48), ("uint8", 48)),
+        ("double4 place; int id;", ("uint8", 48), ("uint8", 64)),
+        ("float x; bool a, b, c;", ("uint8", 8), ("uint8", 8)),
+    ],
+)
+def test_a_structure_has_the_size_that_the_compiler_gives_it(fields, cuda, opencl):
+    """In OpenCL vectors are aligned to their whole size, and a vector of three is one of four."""
+    for introducer, expected in (("__global__ void", cuda), ("__kernel void", opencl)):
+        text = f"struct Part {{ {fields} }};\n{introducer} fill(struct Part *p, int n) {{ p[0] = p[n]; }}"
+        (part, _) = made(text).kernel.arguments
+        assert (part.dtype, part.width) == expected
+
+
+def test_kernels_of_opencl_in_any_order_of_words_and_with_pointers_in_macros():
+    text = """
+        #define IN __global const float * restrict
+        void kernel init(IN x, __global float3 *y, int n);
+        void kernel init(IN x, __global float3 *y, int n) { y[0].x += x[n]; }
+        """
+    found = made(text)
+    x, y, _ = found.kernel.arguments
+    assert (found.kernel.name, x.is_const, x.is_pointer, y.width) == ("init", True, True, 4)
+    (line,) = (line for line in found.space.splitlines() if "name: y" in line)
+    assert "shape: [4 * " in line and "role: inout" in line
