@@ -72,6 +72,8 @@ def _undeclared(task: TuningTask, name: str) -> str:
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
     near = nearest(name, task.space.macros(task.spec.default)).removeprefix("; ")
     code = bare_code(task.source.text, is_python=task.spec.source.suffix == ".py")
+    if not near and re.search(rf"\b{name}\s*\(", code):
+        return f"functions of CUDA and OpenCL have lower-case names: write {name.lower()} for {name}"
     unused = [one.name for one in task.space.parameters if not re.search(rf"\b{one.name}\b", code)]
     instead = f"{unused[0]}, which the source does not use yet," if len(unused) == 1 else "one of them"
     mend = near or f"write {instead} for {name}, or add {name} to `parameters`"
