@@ -240,7 +240,7 @@ class LoadedKernel:
             call = self._maker.make(names, given, views, stream, whole, numbers)
             self._require_alignment(call, zip(names, handles, strict=True))
             if len(self._calls) >= _MAX_CALLS:
-                self._calls.clear()
+                self.close()  # scratch memory of streams that are no longer used goes, too
             self._calls[key] = call
             for array in given.values():
                 if type(array) not in self._looks:
@@ -344,10 +344,14 @@ def load_kernel(
 
     Raises:
         NoConfig: The kernel has no results.
-        InputError: The kernel has no source.
+        InputError: The kernel has no source, or an argument is wrong.
     """
     if on_miss not in (None, "tune"):
         raise InputError(f'load_kernel: on_miss is "tune" or None; found {on_miss!r}')
+    if not isinstance(min_match, Tier):
+        raise InputError(f"load_kernel: min_match is a Tier, such as Tier.EXACT; found {min_match!r}")
+    if not isinstance(budget_s, int | float) or not budget_s > 0:
+        raise InputError(f"load_kernel: budget_s is a positive number of seconds; found {budget_s!r}")
     tuning = None
     if on_miss:
         from autotune.runtime.background_tuning import BackgroundTuning  # not needed otherwise

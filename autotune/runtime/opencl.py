@@ -159,7 +159,9 @@ class OpenCLLauncher:
             program = cl.Program(self._queue.context, source)
             return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
         except cl.Error as error:
-            raise CompileError(build_log(str(error))) from None
+            is_portable = kind in ("", "nvrtc")
+            log = build_log(str(error)) if is_portable else f"needs an NVIDIA GPU: it is compiled with {kind}"
+            raise CompileError(log) from None
 
     def load(self, binary: Binary) -> cl.Program:
         """Refuse: what is shipped is for NVIDIA GPUs."""

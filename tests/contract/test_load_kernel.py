@@ -224,6 +224,23 @@ def test_a_plan_that_names_no_argument_is_a_damaged_cache(rows, queue):
         load_kernel("rows")(x, out)
 
 
+@pytest.mark.filterwarnings("ignore::autotune.StaleWarning")
+def test_a_kernel_for_another_compiler_is_refused_in_one_line(rows, queue):
+    rows.write_text(json.dumps(json.loads(rows.read_text()) | {"compiler": "nvcc"}))
+    (rows.parents[2] / "kernels/rows.cu").write_text("__global__ void scale() {}")
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.raises(SetupError, match=r"needs an NVIDIA GPU: it is compiled with nvcc$"):
+        load_kernel("rows")(x, out)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"min_match": "exact"}, {"on_miss": "record"}, {"budget_s": "1"}, {"budget_s": 0}]
+)
+def test_options_of_a_wrong_kind_are_bad_input(rows, wrong):
+    with pytest.raises(InputError, match=f"load_kernel: {next(iter(wrong))} is .*; found"):
+        load_kernel("rows", **wrong)
+
+
 def test_a_plan_without_a_launch_for_the_sizes_is_refused(rows, queue):
     held = json.loads(rows.read_text())
     for step in held["launch"]:
