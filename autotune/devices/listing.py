@@ -36,6 +36,10 @@ class Listing:
         self._child.ask(list_devices, self._names, timeout_s=_TIMEOUT_S)
         return self._child
 
+    def load_packages(self) -> None:
+        """Import the packages of the backends in the background, for device processes to come."""
+        preload([BACKENDS[name].module for name in self._names], COLD)
+
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""
         if self._found is None:

@@ -1,4 +1,4 @@
-"""Imports what compilers need; imports little itself, so that a command can begin with it."""
+"""Imports what the processes of a search need; imports little itself, so that a command can begin with it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from autotune.processes.fork_server import preload
 
 
 def get_ready() -> None:
-    """Import in the background what every compiler process needs, while files are still being read."""
-    preload(("autotune.evaluation.compiler_pool",))
+    """Import in the background what the processes of a search need, while files are still being read."""
+    preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_process"))

@@ -149,8 +149,10 @@ def bind_task(
     on_stage(Stage("finding devices"))
     if found is None:
         listing = listing or listing_for(target.device)
-    if spec.dialect == TRITON:
-        preload((TRITON_MODULE,))  # while the driver is loaded
+        if spec.dialect == TRITON:  # compilers take longest: what they import comes first
+            preload((TRITON_MODULE,))
+        else:
+            listing.load_packages()
     address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
     spec = _with_conditions(spec, address, target.measure)
