@@ -84,6 +84,8 @@ def search_spaces(
             continue
         if earlier is not None and len(results[number].trials) <= len(earlier.trials):
             del tasks[number]
+    late = (task.spec.kernel for number, task in tasks.items() if number not in results)
+    failures += (f"{kernel}: no time was left; give a longer --time" for kernel in late)
     return [results[number] for number in sorted(results)], failures
 
 

@@ -33,6 +33,15 @@ def test_all_spaces_are_searched_and_one_that_fails_is_named(folder):
     assert [(found["trials"], found["resumed"]) for found in json.loads(again.stdout)] == [(17, 9), (17, 9)]
 
 
+def test_a_space_that_no_time_was_left_for_is_named(folder):
+    two_spaces(folder)
+    kernel = (folder.path / "double.py").read_text()
+    folder.write("import time\n" + kernel.replace("    return", "    time.sleep(0.1)\n    return"))
+    done = folder.run("search", "double.yaml", "other.yaml", "--device", "fake", "--time", "0.5")
+    assert "double: best " in done.stdout
+    assert "1 of 2 spaces failed: other: no time was left; give a longer --time" in done.stderr
+
+
 def test_several_devices_search_all_spaces(folder, monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra cluster")
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
