@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,7 @@ MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
 UNREACHED = "unreached"
 TIMEOUT_S = 20.0
 Tried = tuple[KernelInstance, tuple[ProblemInstance, ...]]
+Compilation = Future[Binary | Failure]
 Run = tuple[
     KernelInstance, tuple[ProblemInstance, ...], int
 ]  # with the seed of its schedule, 0 for the usual one
@@ -142,6 +143,7 @@ class Verifier:
         self._opened.callback(self._worker.close)
         self._host = host
         self._ways = ways
+        self._compilations: dict[tuple[str, tuple[str, ...]], Compilation] = {}
         self._originals: list[str] = []
         self._defaults: list[Tried] = []
         self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
@@ -155,6 +157,7 @@ class Verifier:
 
     def caught(self, mutant: Mutant) -> tuple[str, str]:
         """The first of WAYS that catches a mutant and what it says; empty if none does."""
+        self._compilations.clear()
         if not self._originals:
             originals = list(self._instances(None))
             self._originals = [instance.source for instance, _ in originals]
@@ -191,7 +194,7 @@ class Verifier:
                         return "host", found.detail
         if self._sanitizer is not None:
             part = some(tried, MAX_SANITIZED)
-            compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in part]
+            compiled = [self._compiled(one) for one, _ in part]
             built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
             sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
             for failure in self._sanitizer.check(sound).values():
@@ -200,7 +203,7 @@ class Verifier:
 
     def _often(self, tried: Sequence[Tried]) -> str:
         """The first failure in many runs of a configuration, or nothing."""
-        compiled = [self._pool.submit(one.source, (*one.options, *self._options)) for one, _ in tried]
+        compiled = [self._compiled(one) for one, _ in tried]
         for (_, problems), compilation in zip(tried, compiled, strict=True):
             binary, problem = compilation.result(), problems[len(problems) // 2]
             if isinstance(binary, Failure) or self._worker.prepare(problem):
@@ -256,12 +259,7 @@ class Verifier:
         ahead = 2 * self._pool.workers
         for start in range(0, len(tried), ahead):
             part = tried[start : start + ahead]
-            compiled = [
-                self._pool.submit(
-                    perturbed(one.source, seed) if seed else one.source, (*one.options, *self._options)
-                )
-                for one, _, seed in part
-            ]
+            compiled = [self._compiled(one, seed) for one, _, seed in part]
             for (one, problems, seed), compilation in zip(part, compiled, strict=True):
                 failure = self._failure(compilation.result(), problems)
                 if failure is None or failure.by_machine:
@@ -270,6 +268,14 @@ class Verifier:
                     place = tried.index((one, problems, seed))
                     return f"configuration {place + 1}: {failure.status.value}: {failure.detail}"
         return ""
+
+    def _compiled(self, instance: KernelInstance, seed: int = 0) -> Compilation:
+        """The compilation with a schedule (0: the usual one); one of each for all data sets and sizes."""
+        source = perturbed(instance.source, seed) if seed else instance.source
+        what = source, (*instance.options, *self._options)
+        if what not in self._compilations:
+            self._compilations[what] = self._pool.submit(*what)
+        return self._compilations[what]
 
     def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
         if isinstance(binary, Failure):
