@@ -2,6 +2,7 @@
 
 import importlib.util
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from autotune.compilers.kernel_source import read_source
@@ -11,7 +12,9 @@ from tests.space_example import GPU
 CPU = replace(GPU, name="CPU", backend="opencl", kind="cpu", compute_units=2, warp_size=1, has_shuffle=False)
 
 
+@cache
 def spec_of(kernel):
+    """One of the project's own, read once: many modules ask for all of them when tests are collected."""
     return load_space(Path(__file__).parents[1] / "spaces" / f"{kernel}.yaml")
 
 

@@ -20,10 +20,11 @@ from autotune.core.records import Config
 from autotune.devices import backend
 from autotune.errors import CompileError
 from autotune.space import bind, load_space, problem_of
+from tests.kernel_space import spec_of
 from tests.sampled_configurations import sampled, shared_out
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
-SPACES = [path for path in FILES if load_space(path).compiler == "nvrtc"]
+SPACES = [path for path in FILES if spec_of(path.stem).compiler == "nvrtc"]
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 OLDEST_AND_NEWEST = ("sm_75", "sm_100")
@@ -38,7 +39,7 @@ def _gpu(architecture):
 @cache
 def parts(path):
     """What to compile: the default and the landmarks, and a part of the array for each architecture."""
-    samples = sampled(load_space(path), _gpu(ARCHITECTURES[0]))
+    samples = sampled(spec_of(path.stem), _gpu(ARCHITECTURES[0]))
     known = [(sample.space, config) for sample in samples for config in sample.known]
     return known, dict(zip(ARCHITECTURES, shared_out(samples, len(ARCHITECTURES)), strict=True))
 
@@ -51,7 +52,7 @@ def parts(path):
     ids=[path.stem for path in SPACES],
 )
 def test_landmarks_and_every_pair_of_values_compile(path, architecture):
-    spec = load_space(path)
+    spec = spec_of(path.stem)
     source, compiler = read_source(spec.source), cuda_compiler(architecture)
     known, pairwise = parts(path)
     assert {landmark.config for landmark in spec.landmarks} <= {config for _, config in known}
@@ -95,7 +96,7 @@ def test_the_compiler_is_named_by_its_full_version_whatever_it_compiles_for():
 
 
 def test_the_reduced_language_makes_the_same_binaries():
-    spec = load_space(SPACES[0].with_name("reduce.yaml"))
+    spec = spec_of("reduce")
     source, values = read_source(spec.source), macros(spec.parameters, spec.default, "float32")
     reduced, whole = CudaCompiler("sm_90"), CudaCompiler("sm_90")
     whole.compile('extern "C" __global__ void any(cudaTextureObject_t x) {}', ())  # needs the whole language

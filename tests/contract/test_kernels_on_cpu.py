@@ -18,11 +18,11 @@ from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.worker import Worker
-from autotune.space import load_space
+from tests.kernel_space import spec_of
 from tests.sampled_configurations import sampled
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
-SPACES = [path for path in FILES if load_space(path).dialect != "triton"]
+SPACES = [path for path in FILES if spec_of(path.stem).dialect != "triton"]
 MAX_PAIRWISE = 40  # rows: 73% of convolution's pairs, 87% of reduce's, 92% or more of any other's
 UNOPTIMISED = "-cl-opt-disable"
 CPU = Address("opencl", 0)
@@ -58,7 +58,7 @@ def what_is_wrong(worker, binary, problems):
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_landmarks_and_every_pair_of_values_are_right(path, tmp_path):
-    spec = load_space(path)
+    spec = spec_of(path.stem)
     if spec.dialect not in BACKENDS[CPU.backend].accepts:
         pytest.skip(f"{spec.kernel} is written in dialect {spec.dialect}, which no OpenCL device takes")
     device = backend(CPU.backend).list_devices()[CPU.index]

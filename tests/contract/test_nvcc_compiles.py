@@ -13,13 +13,14 @@ from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError, SetupError
-from autotune.space import bind, load_space, problem_of
+from autotune.space import bind, problem_of
+from tests.kernel_space import spec_of
 from tests.space_example import GPU
 
 SPACES = [
     path
     for path in sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
-    if load_space(path).compiler == "nvcc"
+    if spec_of(path.stem).compiler == "nvcc"
 ]
 EXECUTABLE = 2  # the ELF type of a file that needs no further linking
 
@@ -35,7 +36,7 @@ def nvcc():
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_100"])
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_the_default_and_a_random_configuration_become_executable_binaries(path, architecture):
-    spec = load_space(path)
+    spec = spec_of(path.stem)
     source, compiler = read_source(spec.source), cuda_compiler(architecture, "nvcc")
     device = replace(GPU, backend="cuda", architecture=architecture)
     space = bind(spec, device, problem_of(spec, device))
@@ -50,7 +51,7 @@ def test_the_default_and_a_random_configuration_become_executable_binaries(path,
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_every_landmark_compiles(path):
-    spec = load_space(path)
+    spec = spec_of(path.stem)
     source, compiler = read_source(spec.source), cuda_compiler("sm_90", "nvcc")
     device = replace(GPU, backend="cuda")
     space = bind(spec, device, problem_of(spec, device))

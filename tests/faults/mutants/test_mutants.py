@@ -17,10 +17,10 @@ from autotune.evaluation.device_process import run_work_item, verify_once
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import Worker
-from autotune.space import bind, load_space, problem_of
+from autotune.space import bind, problem_of
 from autotune.tuning.finals import FRESH_SEEDS
+from tests.kernel_space import spec_of
 
-ROOT = Path(__file__).parents[3]
 CPU = Address("opencl", 0)
 MUTANTS = yaml.safe_load((Path(__file__).parent / "mutants.yaml").read_text())
 FEW = MeasurementPolicy(samples=3, seconds=0.0)
@@ -43,7 +43,7 @@ def worker_of(tmp_path_factory):
 
 def mutated(mutant):
     """The maker, the mutant's candidate and its binary."""
-    spec = load_space(ROOT / "spaces" / f"{mutant['kernel']}.yaml")
+    spec = spec_of(mutant["kernel"])
     (device, *_) = backend(CPU.backend).list_devices()
     space = bind(spec, device, problem_of(spec, device, mutant["sizes"], mutant.get("dtype")))
     source = read_source(spec.source)
