@@ -29,7 +29,7 @@ class PyopenclPackage:
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays; the key has the queue itself, whose address another one may get later."""
-        queue = _queue(arrays) if stream is None else stream
+        queue = _chosen(arrays, stream)
         looks: list[Any] = []
         handles: list[Any] = []
         for array in arrays:
@@ -67,9 +67,7 @@ class PyopenclPackage:
 
     def open(self, arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
         """Open the given queue, else that of the first array that has one."""
-        queue = _queue(arrays) if stream is None else stream
-        if not isinstance(queue, cl.CommandQueue | None):
-            raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
+        queue = _chosen(arrays, stream)
         if queue is None:
             raise InputError("these buffers belong to no queue; give one as stream=")
         if queue.context != self.view(arrays[0]).device:
@@ -256,6 +254,15 @@ class _Prepared:
             return cl.Buffer(self._queue.context, flags, 0 if fill else max(1, size_bytes), hostbuf=content)
         except cl.Error as error:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
+
+
+def _chosen(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
+    """The queue of a call; raises InputError for a stream that is none."""
+    if stream is None:
+        return _queue(arrays)
+    if not isinstance(stream, cl.CommandQueue):
+        raise InputError(f"stream {stream!r}: expected a pyopencl.CommandQueue")
+    return stream
 
 
 def _queue(arrays: Sequence[Any]) -> cl.CommandQueue | None:

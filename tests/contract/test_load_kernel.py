@@ -197,6 +197,7 @@ def test_scalars_sizes_and_streams_of_a_wrong_kind_are_bad_input(rows, queue):
         f"factor = {2**40}: expected a value of type int32": {"factor": 2**40},
         "factor = None: expected a value of type int32": {"factor": None},
         "stream 7: expected a pyopencl.CommandQueue": {"stream": 7},
+        r"stream \[\]: expected a pyopencl.CommandQueue": {"stream": []},
         "sizes are whole numbers; found rows=eight": {"rows": "eight"},
     }
     for complaint, named in wrong.items():
