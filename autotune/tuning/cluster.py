@@ -34,7 +34,7 @@ ALL = "all"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
 START_TIMEOUT_S = 60.0  # of the workers on this machine
-MAX_CLOSE_S = 5.0
+ANSWER_TIMEOUT_S = 5.0  # of one that is to end, or to say why it did not start
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 # what Dask measures and keeps of itself, which would take time and memory from the search
@@ -112,7 +112,7 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
     finally:
         for worker in workers:  # they end with the scheduler
             with suppress(ChildTimeout):
-                worker.finish(MAX_CLOSE_S)
+                worker.finish(ANSWER_TIMEOUT_S)
 
 
 def _why_not_started(workers: Sequence[Child]) -> str:
@@ -120,7 +120,7 @@ def _why_not_started(workers: Sequence[Child]) -> str:
     reasons = []
     for worker in workers:
         try:
-            worker.call(str, timeout_s=1.0)
+            worker.call(str, timeout_s=ANSWER_TIMEOUT_S)
         except ChildFailed as error:  # also the timeout of one that runs
             reasons.append(str(error))
     return f"not all Dask workers have started within {START_TIMEOUT_S:g} s: {'; '.join(reasons)}"

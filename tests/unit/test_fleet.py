@@ -113,6 +113,7 @@ def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypat
 def test_workers_that_do_not_start_end_the_search_with_their_reason(folder, monkeypatch):
     monkeypatch.setattr(cluster, "_be_worker", int)  # which the scheduler's address is not for
     monkeypatch.setattr(cluster, "START_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(cluster, "ANSWER_TIMEOUT_S", 60.0)
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
     assert done.returncode != 0
     assert "not all Dask workers have started within 0.5 s: ValueError: invalid literal" in done.stderr
