@@ -117,8 +117,13 @@ class Verdict:
     """Outcome of the correctness checks; `failure` is None if all of them passed."""
 
     failure: Failure | None
-    repeatable: bool  # a run leaves inout arguments unchanged, so they need not be restored
+    changed: tuple[str, ...]  # inout arguments that a run changes, so that they have to be restored
     run_ms: float = 0.0  # device time of the checked run
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a run leaves all inout arguments unchanged."""
+        return self.failure is None and not self.changed
 
 
 class Rule(StrEnum):

@@ -169,7 +169,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         if verdict.failure is not None:
             return Outcome(state.save_arrays(verdict.failure, item.problem))
         place = (state.device, program, item.problem, buffers, item.policy.conditions)
-        stopwatch = Stopwatch(*place, repeatable=verdict.repeatable)
+        stopwatch = Stopwatch(*place, repeatable=verdict.repeatable, changed=verdict.changed)
         measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())

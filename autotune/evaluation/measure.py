@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -38,14 +38,21 @@ class Stopwatch:
         conditions: CallConditions = USUAL,
         *,
         repeatable: bool,
+        changed: Collection[str] | None = None,
     ) -> None:
+        """`changed` are the arrays to restore unless runs are repeatable; None for all inout ones."""
         self._device = device
         self._program = program
         self._problem = problem
         self._buffers = buffers
         guarded_buffers = buffers.guarded_buffers(problem)
-        changed = [guarded for guarded in guarded_buffers if guarded.array.role == "inout"]
-        self._restored: Sequence[GuardedBuffer] = [] if repeatable else changed
+        self._restored: Sequence[GuardedBuffer] = [
+            guarded
+            for guarded in guarded_buffers
+            if guarded.array.role == "inout"
+            and not repeatable
+            and (changed is None or guarded.array.name in changed)
+        ]
         self._written = [guarded for guarded in guarded_buffers if guarded.array.role != "in"]
         self._outputs = [guarded for guarded in guarded_buffers if guarded.array.role == "out"]
         self._turn = 0

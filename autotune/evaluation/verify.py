@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -84,12 +84,14 @@ def attempt(
             guarded.restore()
     run_ms = buffers.run(program, problem)
     failure = check(problem, buffers, inputs=inputs)
-    changed = failure is None and any(
-        buffers.difference(guarded.against_initial())
-        for guarded in guarded_buffers
-        if guarded.array.role == "inout"
-    )
-    return Verdict(failure, repeatable=failure is None and not changed, run_ms=run_ms)
+    changed = () if failure else tuple(_changed(guarded_buffers, buffers))
+    return Verdict(failure, changed, run_ms)
+
+
+def _changed(guarded_buffers: Iterable[GuardedBuffer], buffers: ProblemBuffers) -> Iterator[str]:
+    for guarded in guarded_buffers:
+        if guarded.array.role == "inout" and buffers.difference(guarded.against_initial()):
+            yield guarded.array.name
 
 
 def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:

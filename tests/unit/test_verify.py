@@ -10,6 +10,7 @@ from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.inputs import prepare
+from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import altered, verify
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 
@@ -201,3 +202,29 @@ def test_arrays_are_compared_by_the_tolerances(actual, expected, rtol, atol, dif
     arrays = np.array(actual), np.array(expected)
     wanted = ArrayComparison(*arrays, str(arrays[0].dtype), len(actual), Tolerance(rtol, atol))
     assert compared_on_host(*arrays, wanted) == difference
+
+
+def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_samples(tmp_path):
+    """Otherwise a script's large input that is not `const` would be copied before every sample."""
+    (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
+    arrays = tuple(Array(name, "float32", (N,), "inout", ("constant", 1)) for name in "uw")
+    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("u", "w"))
+    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    device = backend("fake").open_device(0)
+    buffers = ProblemBuffers(device, prepare(problem, tmp_path / "reference.py"))
+    program, grows = (
+        device.load(backend("fake").open_compiler(0).compile(f"def kernel(grid, block, u, w):\n{body}", ()))
+        for body in (
+            "    w.view('float32')[:] += 1\n",
+            "    w.view('float32')[:] += 1\n    u.view('float32')[:] += 1\n",
+        )
+    )
+    verdict = verify(program, problem, buffers)
+    assert verdict.changed == ("w",) and not verdict.repeatable
+    stopwatch = Stopwatch(
+        device, grows, problem, buffers, repeatable=verdict.repeatable, changed=verdict.changed
+    )
+    for _ in range(3):
+        stopwatch.sample_ms()
+    u, w = (guarded.content() for guarded in buffers.guarded_buffers(problem))
+    assert (u == 4).all() and (w == 2).all()
