@@ -40,7 +40,7 @@ def target(parsed: argparse.Namespace) -> Target:
 @contextmanager
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress is shown from before it is read until this is closed."""
-    preload(("numpy",))  # the first that every process needs
+    preload(("autotune.devices",))  # the first that every process needs
     from autotune.devices.listing import listing_for
     from autotune.evaluation.get_ready import get_ready
 
