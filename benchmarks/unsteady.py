@@ -163,10 +163,10 @@ class InProcess:
         self._state = device_process.DeviceState(Address("fake", 0), reference, cases)
         self._state.device = self._device = device
 
-    def start(self) -> None:
-        """There is nothing to start."""
+    def start(self, *upcoming: Any) -> None:
+        """There is nothing to start, to renew or to end."""
 
-    close = renew = start
+    end = close = renew = start
 
     def prepare(self, *cases: Any) -> None:
         """Everything is at hand."""
@@ -254,7 +254,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
             if hasattr(module, "time"):
                 patched.enter_context(patch.object(module, "time", clock))
         patched.enter_context(
-            patch.object(context, "Worker", lambda _, r, cases, *__: InProcess(device, r, cases))
+            patch.object(context, "Worker", lambda _, r, cases, *__, **___: InProcess(device, r, cases))
         )
         patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
         patched.enter_context(patch.object(conclusion, "remeasure", noted))
