@@ -34,8 +34,6 @@ MAX_FINALISTS = 8
 FRESH_SEEDS = (1, 2)
 FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
-FIRST_ROUNDS = 4  # after which those that are slower by more than FAR in all of them are timed no more
-FAR = 0.1
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 3.0
 # on an unsteady machine, a few turns of more trials decide which take part in the last round
@@ -295,39 +293,13 @@ def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
 def _run_rounds(
     turns: Turns, series: Sequence[Series], rejected: Mapping[Config, Failure], until_s: float
 ) -> None:
-    """Run ROUNDS, and more while none is rejected and the fastest one's time is not precise.
-
-    What has no chance left takes no part in later rounds.
-    """
-    turns.run(FIRST_ROUNDS, until_s)
-    turns.keep(_contenders(series, rejected, FAR))
-    turns.run(ROUNDS - FIRST_ROUNDS, until_s)
+    """Run ROUNDS, and more while none is rejected and the fastest one's time is not precise."""
+    turns.run(ROUNDS, until_s)
     until_s = min(until_s, time.perf_counter() + MAX_EXTRA_S)
     for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
         if rejected or is_precise(series) or time.perf_counter() > until_s:
             return
-        turns.keep(_contenders(series, rejected, 0.0))
         turns.run(ROUNDS, until_s)
-
-
-def _contenders(
-    series: Sequence[Series], rejected: Mapping[Config, Failure], margin: float
-) -> Sequence[Series]:
-    """The series that are not slower than the fastest for sure, by more than a margin relative to it."""
-    left = [timed for timed in series if timed.config not in rejected]
-    if not left:
-        return series
-    fastest = min(left, key=lambda timed: median(timed.values_ms))
-    return [
-        timed
-        for timed in series
-        if timed.config in rejected or _slower(timed.values_ms, fastest.values_ms, len(left)) <= 1 + margin
-    ]
-
-
-def _slower(theirs: Sequence[float], ours: Sequence[float], count: int) -> float:
-    """The lower end of the interval of the ratio, round by round, of two of `count` series."""
-    return median_interval([other / own for other, own in zip(theirs, ours, strict=False)], count)[0]
 
 
 def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:
@@ -337,7 +309,8 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
     the noise. The interval allows for the winner being chosen as the fastest.
     """
     if objective is Objective.TIME:
-        slower = _slower(other.samples_ms, winner.samples_ms, winner.chosen_from)
+        ratios = [theirs / ours for theirs, ours in zip(other.samples_ms, winner.samples_ms, strict=True)]
+        slower = median_interval(ratios, winner.chosen_from)[0]
         return slower <= 1 or other.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
     return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
 

@@ -19,7 +19,6 @@ from autotune.tuning.context import TuningContext
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
 PRECISION = 0.02  # width of the median's interval, relative to the median, below which a time is precise
 MIN_ROUNDS = 3
-MIN_SHIFTED = 3  # series that tell the shift of a round
 SHIFT = 0.03  # relative change of a whole round's times above which it is taken out
 
 
@@ -84,11 +83,6 @@ class Turns:
                 if series.config not in self._rejected:
                     self._time(series)
 
-    def keep(self, kept: Sequence[Series]) -> None:
-        """Time only the configurations of these series from now on."""
-        configs = {series.config for series in kept}
-        self._order = [series for series in self._order if series.config in configs]
-
     def _time(self, series: Series) -> None:
         finalist = series.finalist
         answer: tuple[float, ...] | Failure = self._context.run_on(
@@ -116,15 +110,10 @@ def is_precise(series: Sequence[Series]) -> bool:
 
 
 def remove_shifts(series: Sequence[Series]) -> None:
-    """Scale back every round that was slower or faster as a whole, for example after a clock change.
-
-    Rounds in which only one or two of several took part do not tell a shift from noise.
-    """
-    usual_ms = [median(timed.values_ms) for timed in series]
-    for number in range(max(len(timed.values_ms) for timed in series)):
-        timed = [(one.values_ms, usual) for one, usual in zip(series, usual_ms, strict=True)]
-        present = [(values, usual) for values, usual in timed if number < len(values)]
-        shift = median(values[number] / usual for values, usual in present)
-        if abs(shift - 1) > SHIFT and len(present) >= min(MIN_SHIFTED, len(series)):
-            for values, _ in present:
-                values[number] /= shift
+    """Scale back every round that was slower or faster as a whole, for example after a clock change."""
+    medians = [median(timed.values_ms) for timed in series]
+    for number, values in enumerate(zip(*(timed.values_ms for timed in series), strict=True)):
+        shift = median(value / usual for value, usual in zip(values, medians, strict=True))
+        if abs(shift - 1) > SHIFT:
+            for timed in series:
+                timed.values_ms[number] /= shift

@@ -17,7 +17,6 @@ from autotune.serving.cache import read_record
 from autotune.tuning import conclusion
 from autotune.tuning.context import open_context
 from autotune.tuning.finals import (
-    FIRST_ROUNDS,
     MAX_FINALISTS,
     ROUNDS,
     affordable,
@@ -29,8 +28,7 @@ from autotune.tuning.finals import (
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import DATA_SETS
 from autotune.tuning.task import Target, bind_target
-from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN, Series, remove_shifts
-from tests.conftest import KERNEL
+from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
@@ -63,31 +61,6 @@ def test_a_clock_step_that_all_saw_tells_nobody_apart_who_is_not():
     slow = [1.2 if number % 2 else 1.0 for number in range(ROUNDS)]
     winner, slower = entry(*slow), entry(*[1.01 * time_ms for time_ms in slow])
     assert not indistinguishable(winner, slower, Objective.TIME)
-
-
-def test_what_has_no_chance_left_is_timed_no_more(folder):
-    """The times of the fake device differ by far, except for those of two configurations."""
-    folder.write(KERNEL.replace("(A - 5) ** 2 + B + 1.0", "1.0 if A > 4 else 2.0 + A"))
-    folder.edit("B: [0, 1, 2]", "B: [0]")
-    assert folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl").returncode == 0
-    rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
-    (finals,) = (row["finals"] for row in rows if "finals" in row)
-    assert sorted(len(one["samples_ms"]) for one in finals.values()) == [FIRST_ROUNDS] * 4 + [ROUNDS] * 2
-
-
-def test_a_shift_is_taken_out_of_rounds_that_enough_took_part_in():
-    counts = [6, 6, 6, 4]
-    series = [
-        Series(None, 1, [time_ms] * count)
-        for time_ms, count in zip((1.0, 2.0, 3.0, 4.0), counts, strict=True)
-    ]
-    for one in series:
-        one.values_ms[2] *= 1.2
-    series[0].values_ms[5] *= 1.2  # alone: noise
-    remove_shifts(series)
-    assert series[1].values_ms == pytest.approx([2.0] * 6)
-    assert series[3].values_ms == pytest.approx([4.0] * 4)
-    assert series[0].values_ms[5] == pytest.approx(1.2)
 
 
 def timed(key, time_ms, control=None):
