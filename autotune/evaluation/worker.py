@@ -89,8 +89,8 @@ class Worker:
             on_stage: Is told when a problem is prepared.
             wrong: As in DeviceState.
             kept: As in DeviceState.
-            has_standby: Whether another process loads the driver in advance, to replace the child when that
-                is gone. It uses no device until then.
+            has_standby: Whether another process loads the driver once the child is ready, to replace it
+                when it is gone, up to the last round. It uses no device until then.
         """
         self._has_standby = has_standby
         self._standby: Child | None = None
@@ -120,21 +120,18 @@ class Worker:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
             self._begin()
-            if self._has_standby:
-                self._standby = self._with_driver()
 
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
         """Start the child: in the process that stands by, if there is one."""
         preload((device_process.__name__, BACKENDS[self._address.backend].module), COLD)
-        self._child, self._standby = self._standby or self._with_driver(), None
         setting = (self._address, self._reference, self._first_problems, self._wrong, self._kept, upcoming)
-        self._child.become(DeviceState, *setting)
+        if self._standby is None:  # inputs are drawn while the driver is loaded
+            self._child = Child(DeviceState, *setting, environment=self._environment)
+        else:
+            self._child, self._standby = self._standby, None
+            self._child.become(DeviceState, *setting)
         self._is_ready = self._has_searched = False
         self._runs = 0
-
-    def _with_driver(self) -> Child:
-        """Start a process that loads the driver, and opens no device."""
-        return Child(list_devices, None, (self._address.backend,), environment=self._environment)
 
     @property
     def compared(self) -> frozenset[str]:
@@ -241,6 +238,7 @@ class Worker:
                 needed_bytes = sum(map(device_bytes, self._problems))
                 self._leaving.kill(waits=needed_bytes > _MAX_LEAVING_BYTES)
             self._begin(upcoming)
+            self._has_standby = False
 
     def end(self) -> None:
         """Kill all processes, and wait for none."""
@@ -268,6 +266,9 @@ class Worker:
             with self._setting_up():
                 self._compared = self._child.call(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
             self._is_ready, self._placed = True, frozenset()
+            if self._has_standby and self._standby is None:  # loads the driver, and opens no device
+                loading = (list_devices, None, (self._address.backend,))
+                self._standby = Child(*loading, environment=self._environment)
         return self._child
 
     def _place(self) -> Failure | None:

@@ -16,7 +16,7 @@ from tests.unit.test_child import _alive
 def worker(tmp_path):
     (tmp_path / "reference.py").write_text("")
     worker = Worker(Address("fake", 0), tmp_path / "reference.py", (), has_standby=True)
-    worker.start()
+    worker.prepare()  # waits until its process is ready
     yield worker
     worker.end()
 
