@@ -127,7 +127,10 @@ class Child:
     def ask(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None, **options: Any
     ) -> None:
-        """Begin a call and return at once; `answer` waits for its result. Only one call runs at a time."""
+        """Begin a call and return at once; `answer` waits for its result. Only one call runs at a time.
+
+        The time that `answer` waits for the start of the process does not count.
+        """
         self._timeout_s = timeout_s
         self._deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         with contextlib.suppress(OSError):  # `answer` reports a process that is dead or was killed
@@ -136,8 +139,10 @@ class Child:
     def answer(self) -> Any:
         """Wait for the call that was begun; raises as `call` does."""
         try:
+            began_s = time.monotonic()
             if self.pid is None:
                 raise EOFError
+            self._deadline_s += time.monotonic() - began_s
             left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
             if not self._pipe.poll(left_s):
                 self.kill()
@@ -180,7 +185,7 @@ class Child:
         """Kill the process group, and wait for the child; does nothing if it is gone already.
 
         The end of a process that used a GPU takes a tenth of a second. Without `waits` it goes on in the
-        background; another call waits for it.
+        background as soon as the process has started; another call waits for it.
         """
         with self._killing:
             if not self._pipe.closed:  # else its id may belong to another process by now

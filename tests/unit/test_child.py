@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -104,6 +105,12 @@ def test_a_timeout_kills_the_whole_process_group(child):
     with pytest.raises(ChildTimeout, match="1 s"):
         child.call(sleep, 100, timeout_s=1)
     wait_until(lambda: not _alive(child.pid) and not _alive(grandchild))
+
+
+def test_the_time_limit_of_a_call_begins_when_the_process_has_started(child, monkeypatch):
+    clock = SimpleNamespace(monotonic=lambda: 100.0 if child._process._has_announced else 0.0)
+    monkeypatch.setattr("autotune.processes.child.time", clock)  # as if the start took 100 s
+    child.call(sleep, 0.1, timeout_s=60)
 
 
 def test_a_factory_that_raises_is_reported_by_the_first_call():
