@@ -106,7 +106,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             wrong=setting.wrong,
             kept=setting.kept,
         )
-        self._opened.callback(self._worker.close)
+        self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})
 
     async def teardown(self, worker: distributed.Worker) -> None:
@@ -119,15 +119,17 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
     def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
         """Verify and time one configuration; raises DeviceGone."""
         began = time.perf_counter()
-        worker = self.worker
+        worker, device = self.worker, self.device
+        if device is None:  # Dask had begun the task before it heard of that
+            raise DeviceGone("", "it was given back")
         try:
             failure = worker.begin_item(self.files.item(item), timeout_s)
             outcome = worker.finish_item() if failure is None else Outcome(failure)
         except BrokenReference:  # no other device would do better
             raise
         except SetupError as error:
-            raise DeviceGone(self.device, str(error)) from None
-        return Evaluated(outcome, self.device or "", time.perf_counter() - began)
+            raise DeviceGone(device, str(error)) from None
+        return Evaluated(outcome, device, time.perf_counter() - began)
 
     @property
     def worker(self) -> Worker:

@@ -62,9 +62,10 @@ class Fleet:
         """Go on with these devices only; workers that join later may claim no others."""
         name = self._setting.name
         self._client.set_metadata([name], list(devices))
+        self._find()  # workers that are gone cannot be asked
         others = [worker for device, worker in self.devices.items() if device not in devices]
         if others:
-            self._client.run(give_back, name, workers=others)
+            self._client.run(give_back, name, workers=others, on_error="ignore")
             self._find()
 
     def leave_out(self, device: str, reason: str) -> None:
@@ -73,11 +74,12 @@ class Fleet:
         if worker is None:  # it was left out already
             return
         if len(self.devices) == 1:
-            raise SetupError(reason)
+            raise SetupError(
+                f"no device is left: {device}: {reason}; once one works, the same command goes on"
+            )
         self._on_lost(device, reason)
         self.admit(self.devices.keys() - {device})
-        for keys in self._client.processing([worker]).values():
-            self._stranded.update(keys)
+        self._stranded.update(self._client.processing().get(worker, ()))
 
     def stranded(self, futures: Iterable[distributed.Future]) -> list[distributed.Future]:
         """Cancel and return those that wait for a device that was left out."""

@@ -103,6 +103,7 @@ class Worker:
         self._on_stage = on_stage
         self._wrong = wrong
         self._child: Child | None = None
+        self._has_ended = False
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # whether configurations that had not passed before ran in this child
@@ -130,6 +131,9 @@ class Worker:
         else:
             self._child, self._standby = self._standby, None
             self._child.become(DeviceState, *setting)
+        if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
+            self.close()
+            raise SetupError(f"{self._address} is no longer used by this search")
         self._is_ready = self._has_searched = False
         self._runs = 0
 
@@ -241,10 +245,13 @@ class Worker:
             self._has_standby = False
 
     def end(self) -> None:
-        """Kill all processes, and wait for none."""
-        for child in filter(None, (self._child, self._standby, self._leaving)):
+        """Kill all processes for good: a run of another thread raises SetupError and starts no other."""
+        self._has_ended = True
+        children = [child for child in (self._child, self._standby, self._leaving) if child is not None]
+        for child in children:  # all end at the same time
             child.kill(waits=False)
-        self._child = self._standby = self._leaving = None
+        for child in children:  # which may hold device memory until then
+            child.kill()
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""

@@ -1,6 +1,8 @@
 """One search with several devices: who measures what, and what the journal says of it."""
 
 import json
+import pickle
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -113,25 +115,54 @@ def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypat
 def test_workers_that_do_not_start_end_the_search_with_their_reason(folder, monkeypatch):
     monkeypatch.setattr(cluster, "_be_worker", int)  # which the scheduler's address is not for
     monkeypatch.setattr(cluster, "START_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(cluster, "ANSWER_TIMEOUT_S", 60.0)
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
     assert done.returncode != 0
     assert "not all Dask workers have started within 0.5 s: ValueError: invalid literal" in done.stderr
 
 
-def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
+@contextmanager
+def opened_fleet(folder, devices, on_lost=pytest.fail):
+    """Claim fake devices with Dask workers in this process; yields the client, the setting and the fleet."""
     import distributed
 
     from autotune.evaluation.device_host import HostSetting
     from autotune.evaluation.fleet import open_fleet
 
     reference = folder.path / "reference.py"
-    setting = HostSetting("s", "r", partial(list, [Address("fake", 0)]), reference, (), {str(reference): b""})
+    addresses = [Address("fake", number) for number in range(devices)]
+    name = folder.path.name  # the devices are locked for the search's name
+    setting = HostSetting(name, "r", partial(list, addresses), reference, (), {str(reference): b""})
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
-        distributed.LocalCluster(n_workers=1, **options) as started,
+        distributed.LocalCluster(n_workers=devices, **options) as started,
         distributed.Client(started) as client,
-        open_fleet(client, setting, pytest.fail) as fleet,
+        open_fleet(client, setting, on_lost) as fleet,
     ):
-        assert len(fleet.devices) == 1
+        assert len(fleet.devices) == devices
+        yield client, setting, fleet
+
+
+def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
+    with opened_fleet(folder, 1) as (client, setting, _):
         client.unregister_worker_plugin(setting.name)  # as if it had been started again
+
+
+def test_a_task_that_waited_for_a_device_that_was_given_back_does_not_open_it_again(folder):
+    from autotune.evaluation.device_host import DeviceGone, evaluate
+
+    with opened_fleet(folder, 1) as (client, setting, fleet):
+        fleet.admit([])
+        task = client.submit(evaluate, setting.name, pickle.dumps([None]), 60.0)
+        with pytest.raises(DeviceGone, match="it was given back"):
+            task.result()
+
+
+def test_a_device_is_left_out_though_its_worker_is_gone_too_and_the_last_one_is_named(folder):
+    lost = []
+    with opened_fleet(folder, 2, lambda *found: lost.append(found)) as (client, _, fleet):
+        (first, address), (last, _) = fleet.devices.items()
+        client.retire_workers([address])
+        fleet.leave_out(first, "fell off")
+        assert lost == [(first, "fell off")] and list(fleet.devices) == [last]
+        with pytest.raises(SetupError, match=f"no device is left: {last}: fell off too"):
+            fleet.leave_out(last, "fell off too")

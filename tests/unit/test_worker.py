@@ -2,10 +2,13 @@
 
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from autotune.devices import Address
+from autotune.errors import SetupError
 from autotune.evaluation.device_process import run_work_item
 from autotune.evaluation.worker import Worker
 from tests.conftest import wait_until
@@ -23,6 +26,12 @@ def worker(tmp_path):
 
 def pid(_state):
     return os.getpid()
+
+
+def hang_once(_state, began):
+    if not began.exists():
+        began.touch()
+        time.sleep(600)
 
 
 def test_the_process_that_stands_by_takes_over_and_is_replaced(worker):
@@ -47,7 +56,18 @@ def test_a_process_that_died_while_it_stood_by_is_made_good(worker):
     assert worker.run(pid, timeout_s=60) > 0
 
 
-def test_both_processes_end(worker):
+def test_both_processes_have_ended_when_the_worker_has(worker):
     found = [worker.run(pid, timeout_s=60), worker._standby.pid]
     worker.end()
-    wait_until(lambda: not any(_alive(number) for number in found))
+    assert not any(_alive(number) for number in found)
+
+
+def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker, tmp_path):
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(worker.run, hang_once, tmp_path / "began", timeout_s=600)
+        wait_until((tmp_path / "began").exists)
+        worker.end()
+        with pytest.raises(SetupError, match="fake:0 is no longer used"):
+            running.result()
+    with pytest.raises(SetupError, match="fake:0 is no longer used"):
+        worker.run(pid, timeout_s=60)
