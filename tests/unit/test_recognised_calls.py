@@ -1,0 +1,60 @@
+"""Which calls of tensors PyTorch recognises, with a stand-in for its check, which needs no GPU."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.runtime.packages import Repeat, call_key
+from autotune.runtime.torch_tensors import GuardingLook
+
+
+class Tensors:
+    """A package whose looks and checks are counted; a tensor's look is its shape."""
+
+    def __init__(self) -> None:
+        self.looks = self.checks = 0
+
+    def look(self, arrays, stream):
+        self.looks += 1
+        handles = [0 if array is None else array.data_ptr() for array in arrays]
+        return call_key(stream or 7, hash(tuple(array and array.shape for array in arrays)), handles), handles
+
+    def guards(self, *arrays, **_):
+        """As PyTorch's: it knows types and shapes, and accepts no tensor twice."""
+        self.checks += 1
+        shapes = [array.shape for array in arrays]
+
+        def check(*others):
+            is_known = [getattr(array, "shape", None) for array in others] == shapes
+            return is_known and len({*map(id, others)}) == len(others)
+
+        return SimpleNamespace(check=check)
+
+    def current_stream(self, array):
+        return lambda: 7
+
+
+def tensor(address, shape=(4,)):
+    return SimpleNamespace(shape=shape, requires_grad=False, data_ptr=lambda: address)
+
+
+X, Y, SKEW, WIDE = tensor(256), tensor(512), tensor(516), tensor(768, (8,))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "looks", "checks"),
+    [((X, Y), 2, 1), ((X, SKEW), 2, 1), ((X, X), 6, 0), ((X, None), 6, 0)],
+    ids=["usual", "not aligned", "a tensor twice", "an absent one"],
+)
+def test_a_check_is_made_once_and_only_for_arrays_that_it_can_accept(arrays, looks, checks):
+    package, repeats = Tensors(), dict[int, Repeat]()
+    look = GuardingLook(package, repeats).look
+    found = [look(arrays, None) for _ in range(6)]
+    assert found == [Tensors().look(arrays, None)] * 6
+    assert (package.looks, package.checks) == (looks, checks)
+
+
+def test_other_arrays_and_streams_are_told_apart_from_those_that_are_recognised():
+    look = GuardingLook(Tensors(), {}).look
+    calls = [((X, Y), None), ((X, Y), None), ((Y, X), None), ((X, Y), 9), ((X, WIDE), None), ((X, X), None)]
+    assert [look(*call) for call in calls] == [Tensors().look(*call) for call in calls]
