@@ -70,8 +70,8 @@ class CudaDeviceBase(CudaMemory):
         thread = ThreadPoolExecutor(1)  # compiles while the context is made and memory is filled
         self._compiling = {
             (source, size): thread.submit(_compiled, info.architecture, source(size))
-            for size in (4, 2, 8, 1)
-            for source in (cuda_source, gather_source)
+            for source in (cuda_source, gather_source)  # few searches gather
+            for size in (4, 8, 2, 1)
         }
         self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
