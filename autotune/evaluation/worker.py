@@ -22,7 +22,6 @@ from autotune.errors import (
     SetupError,
 )
 from autotune.evaluation import device_process
-from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceState, compared_outputs, place, run_work_item
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -31,7 +30,6 @@ from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 
 SETUP_TIMEOUT_S = 600.0
-_MAX_LEAVING_BYTES = 2**30  # of device memory that an ending process may hold while the next one begins
 
 
 class DeviceWorker(Protocol):
@@ -94,7 +92,6 @@ class Worker:
         """
         self._has_standby = has_standby
         self._standby: Child | None = None
-        self._leaving: Child | None = None  # killed, but its device memory may not be free yet
         self._kept = kept
         self._address = address
         self._reference = reference
@@ -237,17 +234,14 @@ class Worker:
         The fresh one begins to prepare problems for later.
         """
         if self._has_searched:
-            if self._child is not None:
-                self._leaving, self._child = self._child, None
-                needed_bytes = sum(map(device_bytes, self._problems))
-                self._leaving.kill(waits=needed_bytes > _MAX_LEAVING_BYTES)
+            self.close()
             self._begin(upcoming)
             self._has_standby = False
 
     def end(self) -> None:
         """Kill all processes for good: a run of another thread raises SetupError and starts no other."""
         self._has_ended = True
-        children = [child for child in (self._child, self._standby, self._leaving) if child is not None]
+        children = [child for child in (self._child, self._standby) if child is not None]
         for child in children:  # all end at the same time
             child.kill(waits=False)
         for child in children:  # which may hold device memory until then
@@ -285,9 +279,6 @@ class Worker:
 
         def attempt() -> None:
             child = self._ready_child()
-            if self._leaving is not None:
-                self._leaving.kill()
-                self._leaving = None
             if not keys <= self._placed:
                 self._placed = frozenset()
                 with self._setting_up():
