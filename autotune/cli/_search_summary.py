@@ -66,7 +66,7 @@ def result_text(result: Result) -> str:
         *_learnt(result),
         _explored(result.stopping_estimate, result.objective),
         *([f"from    {summary(result.sources)}"] if result.sources else []),
-        *_late(result),
+        *late_checks([result]),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
     ]
     return "\n".join(lines)
@@ -325,14 +325,15 @@ def _uncompared(result: Result) -> list[str]:
     return [f"warning not compared, because the reference does not return it: {names}"] if names else []
 
 
-def _late(result: Result) -> list[str]:
-    """The checks that `--time` left no time for, and how to make up for them."""
-    if not result.late:
+def late_checks(results: Sequence[Result]) -> list[str]:
+    """The checks that `--time` left no time for in results of a space, and how to make up for them."""
+    result, late = results[0], dict.fromkeys(name for one in results for name in one.late)
+    if not late:
         return []
     root = result.cache_file.parent.parent
     cache = "" if root == Path("cache") else f" --cache {root}"
     mend = f"autotune check {result.task.spec.path} -d {result.task.address}{cache} --refresh"
-    return [f"checks  {late_text(result.late)}: {mend}"]
+    return [f"checks  {late_text(late)}: {mend}"]
 
 
 def _failures(result: Result) -> list[str]:

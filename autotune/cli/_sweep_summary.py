@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from autotune.cli._search_summary import result_json
+from autotune.cli._search_summary import late_checks, result_json
 from autotune.cli._tables import rate_text, sizes_text, table
 from autotune.core.records import Config, Tier, VariantTable
 from autotune.serving.portability import Slowdown, expected_slowdown
@@ -22,7 +22,8 @@ def sweep_text(found: Sweep) -> Group:
         f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
         f"{len(found.results)} problems, {tried:,} trials in {found.seconds:.0f} s"
     )
-    return Group(head, _results(found), *map(_variants, found.tables), f"kept in {first.cache_file}")
+    last = (*late_checks(found.results), f"kept in {first.cache_file}")
+    return Group(head, _results(found), *map(_variants, found.tables), *last)
 
 
 def sweep_json(found: Sweep) -> dict[str, Any]:

@@ -94,6 +94,7 @@ class Unchecked:
     """Why the CPU cannot tell whether a configuration is right."""
 
     reason: str
+    is_late: bool = False  # no time was left
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,7 @@ class HostSanitizer:
             try:
                 return self._check(folder, chosen, until_s)
             except subprocess.TimeoutExpired:
-                is_late = time.perf_counter() >= until_s
-                return Unchecked("no time was left" if is_late else f"ran out of {TIMEOUT_S:g} s")
+                return Unchecked(f"ran out of {TIMEOUT_S:g} s", is_late=time.perf_counter() >= until_s)
 
     def _check(
         self, folder: Path, problems: Sequence[ProblemInstance], until_s: float

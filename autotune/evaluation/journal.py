@@ -29,6 +29,7 @@ from autotune.evaluation.journal_rows import (
     encode_trial,
     read_devices,
     read_finals,
+    read_keys,
     read_lost,
 )
 from autotune.processes.files import hold
@@ -36,7 +37,16 @@ from autotune.processes.files import hold
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
-_Finals = dict[tuple[str, ...], dict[str, Measurement]]
+
+
+class LastRound(NamedTuple):
+    """The measurements of a last round by key, and the keys that have passed every check before storing."""
+
+    measurements: dict[str, Measurement]
+    checked: frozenset[str]
+
+
+_Finals = dict[tuple[str, ...], LastRound]
 
 
 class Journal:
@@ -99,10 +109,11 @@ class Journal:
         self.trials.update((trial.key, trial) for trial in trials)
         self._write(*({"trial": encode_trial(trial)} for trial in trials))
 
-    def append_finals(self, measurements: Mapping[str, Measurement]) -> None:
-        """Write the measurements of a last round, by key; raises WriteError when that fails."""
-        self.finals[tuple(sorted(measurements))] = dict(measurements)
-        self._write({"finals": {key: encode_measurement(value) for key, value in measurements.items()}})
+    def append_finals(self, found: LastRound) -> None:
+        """Write a last round; raises WriteError when that fails."""
+        self.finals[tuple(sorted(found.measurements))] = found
+        rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
+        self._write({"finals": rows, "checked": sorted(found.checked)})
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write how the devices of a search compare; raises WriteError when that fails."""
@@ -187,8 +198,8 @@ class Journal:
         self._file.truncate(0)
         self._write({"journal": VERSION, **self._header, **self._notes})
         self.append(*edit.kept)
-        for measurements in self.finals.values():
-            self.append_finals(measurements)
+        for found in self.finals.values():
+            self.append_finals(found)
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
         """Write whole rows at once; if the disk is full, remove the part that was written."""
@@ -282,7 +293,7 @@ class _Rows:
     @property
     def last_round(self) -> dict[str, Measurement]:
         """The measurements of the latest last round, by key."""
-        return next(reversed(self.finals.values()), {})
+        return next((found.measurements for found in reversed(self.finals.values())), {})
 
     def read(self, text: str, path: Path) -> None:
         """Add the whole rows of a text that begins with the rows that were added."""
@@ -317,7 +328,8 @@ class _Rows:
                 measured = read_finals(row.get("finals"), "finals")
                 key = tuple(sorted(measured))
                 self.finals.pop(key, None)  # the latest is last
-                self.finals[key] = measured
+                checked = read_keys(row.get("checked", []), "checked")
+                self.finals[key] = LastRound(measured, frozenset(checked))
         except ValueError as error:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
 

@@ -115,3 +115,4 @@ _TRIAL: dict[str, values.Read] = {
 read_devices = values.mapping_of(_decode_scale, values.text)
 read_lost = values.mapping_of(values.text, values.text)
 read_finals = values.mapping_of(_decode_measurement, values.text)
+read_keys = values.list_of(values.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,6 +13,7 @@ from pathlib import Path
 from autotune.core.records import Config, Entry
 from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial, pareto_front
 from autotune.errors import ExpressionError, Overtaken, SetupError
+from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers.base import SourceResults, StoppingEstimate
 from autotune.serving.cache import (
@@ -27,6 +28,7 @@ from autotune.tuning.context import (
 )
 from autotune.tuning.finals import (
     MAX_FINALISTS,
+    Finals,
     affordable,
     by_score,
     choose_finalists,
@@ -38,7 +40,7 @@ from autotune.tuning.finals import (
 )
 from autotune.tuning.groups import compare, leaders
 from autotune.tuning.result import Result
-from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text
+from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text, late_text
 
 MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
 MAX_BESIDE = 3  # finalists beside configurations that take part in any case
@@ -96,9 +98,9 @@ def conclude(
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
         known = {} if passed is None else passed
-        measurements = _last_round(context, trials, needed, known, until_s, limits)
+        measurements, gaps = _last_round(context, trials, needed, known, until_s, limits)
         result = _result(
-            context, trials, measurements, known, root, cached, label, sources, searched_s, began, not needed
+            context, trials, measurements, gaps, root, cached, label, sources, searched_s, began, not needed
         )
         others = _other_times(context, root, result.winner, trials, measurements, needed)
         record = kernel_record(result, others, seed, context.policy)
@@ -122,7 +124,7 @@ def _result(
     context: TuningContext,
     trials: Mapping[Config, Trial],
     measurements: Mapping[str, Measurement],
-    passed: Mapping[Config, Gaps],
+    known_gaps: Mapping[Config, Gaps],
     root: Path,
     cached: Entry | None,
     label: str,
@@ -137,8 +139,8 @@ def _result(
         context: The open run.
         trials: Those of this search, and the best of the journal's earlier ones.
         measurements: Those of the last round, by content key.
-        passed: Configurations that have passed the checks before storing, each with what could not be
-            checked; the winner is not among them if its last round is one of the journal.
+        known_gaps: What could not be checked of each configuration that this search has checked; the winner
+            is not among them if its last round is one of the journal.
         root: The cache folder that the result will be stored in.
         cached: What it serves for this problem so far.
         label: The engine and its strategy.
@@ -158,8 +160,8 @@ def _result(
         if key != winner.key and indistinguishable(final, measurement, objective)
     )
     was_served = cached is not None and cached.config == winner.config
-    gaps = [passed.get(config, Gaps()) for config in (winner.config, *ties)]
-    if winner.config in passed:
+    gaps = [known_gaps.get(config, Gaps()) for config in (winner.config, *ties)]
+    if winner.config in known_gaps:
         checks = checks_text(context, gaps)
     elif cached is not None and was_served:
         checks = cached.provenance.checks
@@ -209,7 +211,7 @@ def _last_round(
     passed: dict[Config, Gaps],
     until_s: float,
     limits: Limits,
-) -> Mapping[str, Measurement]:
+) -> tuple[Mapping[str, Measurement], Mapping[Config, Gaps]]:
     """Measure the finalists and the default in turns until none of them fails.
 
     A finalist that fails is replaced in `trials` by its failed trial, and the next best moves up.
@@ -221,6 +223,10 @@ def _last_round(
         passed: Those that passed the checks before storing, to which more are added.
         until_s: When it should end, on the clock of `time.perf_counter`.
         limits: With one for the round, fewer may take part, so that it ends in time.
+
+    Returns:
+        The measurements by content key, and what could not be checked of the configurations that this search
+        has checked.
     """
     default = trials[context.task.spec.default]
     is_limited = limits.round_s is not None
@@ -236,25 +242,21 @@ def _last_round(
         chosen = affordable(best, needed, until_s - now_s if is_limited else math.inf)
         journaled = _journaled_round(context, best if is_limited else (), needed, chosen)
         if journaled is not None:
-            return journaled
+            return journaled, passed
         context.observer.last_round(len(chosen))
         outcome = remeasure(context, chosen, until_s)
         failures = outcome.rejected
         if not failures:
-            stored = [
-                trial.config for trial in winner_and_ties(chosen, outcome.measurements, context.objective)
-            ]
+            stored = winner_and_ties(chosen, outcome.measurements, context.objective)
             checked = check_configurations(
                 context,
-                [config for config in stored if config not in passed],
+                [trial.config for trial in stored if trial.config not in passed],
                 max(until_s, time.perf_counter()) + limits.checks_s,
-                outcome.late,
             )
             passed |= checked.passed
             failures = checked.failures
             if not failures:
-                context.journal.append_finals(outcome.measurements)
-                return outcome.measurements
+                return outcome.measurements, _journal_round(context, outcome, stored, passed)
         if default.config in failures:
             raise SetupError(f"the default fails in the last round: {failures[default.config].detail}")
         for trial in chosen:
@@ -262,24 +264,44 @@ def _last_round(
                 trials[trial.config] = _failed(context, trial, failures[trial.config])
 
 
+def _journal_round(
+    context: TuningContext, outcome: Finals, stored: Sequence[Trial], passed: Mapping[Config, Gaps]
+) -> Mapping[Config, Gaps]:
+    """Write a last round to the journal; return what could not be checked of what is stored of it."""
+    if outcome.late:
+        context.observer.warn(late_text(outcome.late))
+    gaps = {
+        trial.config: replace(passed[trial.config], late=(*outcome.late, *passed[trial.config].late))
+        for trial in stored
+    }
+    checked = frozenset(trial.key for trial in stored if not gaps[trial.config].late)
+    context.journal.append_finals(LastRound(dict(outcome.measurements), checked))
+    return gaps
+
+
 def _journaled_round(
     context: TuningContext, allowed: Sequence[Trial], needed: Sequence[Trial], chosen: Sequence[Trial]
 ) -> Mapping[str, Measurement] | None:
-    """The last round of an earlier search with the same finalists, or with others that are allowed."""
+    """The last round of an earlier search with the same finalists, or with others that are allowed.
+
+    What would be stored of it must have passed all checks then: no time may have been left for some.
+    """
+    by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
     exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
     for keys, found in reversed(context.journal.finals.items()):
         is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
-        valued = _valued(context, (*allowed, *needed, *chosen), found) if is_same else {}
+        valued = _valued(context, by_key, found.measurements) if is_same else {}
         if valued and all(is_final(measured, context.objective) for measured in valued.values()):
-            return valued
+            stored = winner_and_ties([by_key[key] for key in keys], valued, context.objective)
+            if found.checked.issuperset(trial.key for trial in stored):
+                return valued
     return None
 
 
 def _valued(
-    context: TuningContext, trials: Iterable[Trial], found: Mapping[str, Measurement]
+    context: TuningContext, by_key: Mapping[str, Trial], found: Mapping[str, Measurement]
 ) -> dict[str, Measurement]:
     """Journaled measurements with the value of the user's objective; none where it needs more of them."""
-    by_key = {trial.key: trial for trial in trials}
     try:
         return {key: context.scoring.valued(by_key[key], measured) for key, measured in found.items()}
     except ExpressionError:

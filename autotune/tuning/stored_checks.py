@@ -36,6 +36,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.tuning.context import TuningContext
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest")
+MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # that a configuration is run again for
 MAX_S = 10.0  # of one run with another schedule
@@ -88,7 +89,7 @@ _Check = Callable[
 
 
 def check_configurations(
-    context: TuningContext, configs: Sequence[Config], until_s: float = math.inf, late: Iterable[str] = ()
+    context: TuningContext, configs: Sequence[Config], until_s: float = math.inf
 ) -> Checked:
     """Run configurations on other data, often, with other schedules and under sanitizers.
 
@@ -98,12 +99,11 @@ def check_configurations(
         context: The open run.
         configs: What to check.
         until_s: When to end, on the clock of `time.perf_counter`.
-        late: What had no time before.
     """
     instances = {config: context.maker.make(config) for config in configs}
     failures: dict[Config, Failure] = {}
     passed = dict.fromkeys(configs, Gaps())
-    missed = dict.fromkeys(late)
+    missed: dict[str, None] = {}
     checks: list[_Check] = [often, with_other_schedules, on_other_data, on_host, sanitized]
     for number, check in enumerate(checks):
         now_s = time.perf_counter()
@@ -133,17 +133,26 @@ def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
         context: The open run.
         gaps: What could not be checked of the configurations that are stored.
     """
-    schedules = f"{len(SCHEDULES)} schedules" if _is_c(context) else "no schedules"
-    done = f"data {', '.join(DATA_SETS)}; up to {MAX_RUNS} runs; {schedules}"
     left = list(gaps)
+    late = {name for gap in left for name in gap.late}
+    data = ", ".join(name for name in DATA_SETS if _data(name) not in late)
+    has_schedules = _is_c(context) and OTHER_SCHEDULES not in late
+    done = (
+        f"data {data}" if data else "no other data",
+        "no repeated runs" if MANY_RUNS in late else f"up to {MAX_RUNS} runs",
+        f"{len(SCHEDULES)} schedules" if has_schedules else "no schedules",
+    )
     if context.skips_sanitizer:
         tools: Sequence[str] = ["--no-sanitizer"]
     else:
         on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(gap.on_cpu for gap in left) else ()
         on_gpu = TOOLS if context.sanitizer else ()
-        late = {name for gap in left for name in gap.late}
         tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
-    return ", ".join([done, *tools, *dict.fromkeys(filter(None, map(str, left)))])
+    return ", ".join(["; ".join(done), *tools, *dict.fromkeys(filter(None, map(str, left)))])
+
+
+def _data(name: str) -> str:
+    return f"data {name}"
 
 
 def _is_c(context: TuningContext) -> bool:
@@ -198,14 +207,14 @@ def on_other_data(
     compilations = {config: context.pool.compile(instance) for config, instance in compiled.items()}
     failures: dict[Config, Failure] = {}
     for name in sets:
-        context.observer.stage(Stage(f"last round: data {name}"))
+        context.observer.stage(Stage(f"last round: {_data(name)}"))
         unfit: set[str] = set()
         for problem, config in _by_size(named, name):
             sizes = size_text(problem.definition.sizes)
             binary = compilations[config].result()
             if sizes in unfit or config in failures or isinstance(binary, Failure):
                 continue
-            if not deadline.allows(f"data {name}"):
+            if not deadline.allows(_data(name)):
                 break
             found = context.verify(binary, problem)
             if config == default.config and (
@@ -244,11 +253,11 @@ def often(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure]:
     """The first failure of each configuration in many runs at one of the sizes to verify."""
-    context.observer.stage(Stage("last round: many runs"))
+    context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
     failures: dict[Config, Failure] = {}
     for config, instance in instances.items():
         binary = context.pool.compile(instance).result()
-        if isinstance(binary, Failure) or not instance.checks or not deadline.allows("many runs"):
+        if isinstance(binary, Failure) or not instance.checks or not deadline.allows(MANY_RUNS):
             continue
         problem = instance.checks[len(instance.checks) // 2]
         found = context.run_on(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
@@ -273,14 +282,14 @@ def with_other_schedules(
     compilations = [context.pool.compile(_perturbed(instances[config], seed)) for config, seed in builds]
     failures: dict[Config, Failure] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
-        context.observer.stage(Stage("last round: other schedules", done, len(builds)))
-        if not deadline.allows("other schedules"):
+        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
+        if not deadline.allows(OTHER_SCHEDULES):
             break
         binary = compilation.result()
         if config in failures or isinstance(binary, Failure):
             continue
         for problem in _problems(instances[config]):
-            if not deadline.allows("other schedules"):
+            if not deadline.allows(OTHER_SCHEDULES):
                 break
             found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
             if _is_finding(found):
@@ -313,7 +322,11 @@ def on_host(
         found = threads.map(
             lambda one: host.check(one.source, _problems(one), deadline.until_s), instances.values()
         )
-        return {config: failure for config, failure in zip(instances, found, strict=True) if failure}
+        by_config = dict(zip(instances, found, strict=True))
+    late = {config for config, one in by_config.items() if isinstance(one, Unchecked) and one.is_late}
+    if late:
+        deadline.note(*HOST_TOOLS)
+    return {config: one for config, one in by_config.items() if one is not None and config not in late}
 
 
 def sanitized(

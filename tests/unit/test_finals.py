@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from autotune.tuning.finals import (
     remeasure,
 )
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import DATA_SETS
+from autotune.tuning.stored_checks import DATA_SETS, Gaps, checks_text
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN
 
@@ -140,24 +141,46 @@ def test_the_last_round_keeps_to_the_time_limit(folder):
     rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
     (finals,) = [row["finals"] for row in rows if "finals" in row]
     assert {len(found["samples_ms"]) for found in finals.values()} == {MIN_ROUNDS}
+    everything = json.dumps(list(finals))  # as if there had been time for all checks
+    text = (folder.path / "j.jsonl").read_text().replace('"checked":[]', f'"checked":{everything}')
+    (folder.path / "j.jsonl").write_text(text)
     again = folder.search("--time", "2", "--journal", "j.jsonl")
     assert (again["config"], again["time_ms"]) == (result["config"], result["time_ms"])
+    assert (folder.path / "j.jsonl").read_text() == text
 
 
-def test_checks_that_no_time_is_left_for_are_left_out_and_told(folder, monkeypatch):
-    """The kernel is slow, so that the last round takes all of the time."""
+def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_with_time(folder, monkeypatch):
+    """At first the kernel is slow, so that the last round takes all of the time."""
     monkeypatch.setattr(conclusion, "MIN_CHECKS_S", 0.0)
     monkeypatch.setattr(conclusion, "CHECKS_SHARE", 0.0)
     kernel = (folder.path / "double.py").read_text()
-    folder.write("import time\n" + kernel.replace("    return", "    time.sleep(0.1)\n    return"))
-    done = folder.run("search", "double.yaml", "--device", "fake", "--time", "0.5")
+    slow = "    import os, time\n    time.sleep(0.1 * os.path.exists('slow'))\n    return"
+    folder.write(kernel.replace("    return", slow))
+    (folder.path / "slow").touch()
+    command = ("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+    done = folder.run(*command, "--time", "0.5")
     assert done.returncode == 0
     data = ", ".join(f"data {name}" for name in DATA_SETS)
+    assert "warning: no time was left for fresh inputs\n" in done.stderr
+    assert f"warning: no time was left for many runs, {data} (" in done.stderr
     missed = f"no time was left for fresh inputs, many runs, {data}"
-    assert f"warning: {missed} (" in done.stderr
     assert f"checks  {missed}: autotune check double.yaml -d fake:0 --refresh" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
-    assert entry.provenance.checks.endswith(missed)
+    assert entry.provenance.checks == f"no other data; no repeated runs; no schedules, no sanitizer, {missed}"
+    (folder.path / "slow").unlink()
+    assert folder.run(*command, "--budget", "1", "--cache", "other").returncode == 0
+    (entry,) = read_record(str(*(folder.path / "other").glob("*/double.json"))).entries
+    done = f"data {', '.join(DATA_SETS)}; up to 200 runs; no schedules, no sanitizer"
+    assert entry.provenance.checks == done
+
+
+def test_a_check_is_either_done_or_left_out():
+    context = SimpleNamespace(task=SimpleNamespace(dialect="python"), skips_sanitizer=False, sanitizer=None)
+    gaps = [Gaps(), Gaps(late=("data zeros", "data ones"))]
+    assert checks_text(context, gaps) == (
+        "data alternating, smallest, largest; up to 200 runs; no schedules, no sanitizer, "
+        "no time was left for data zeros, data ones"
+    )
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():

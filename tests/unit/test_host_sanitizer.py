@@ -1,15 +1,18 @@
 """What the sanitizers of g++ find in kernels whose results are right; a right kernel passes."""
 
 import re
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from autotune.compilers.kernel_source import render, source_of_text
-from autotune.core.records import Launch
+from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem, Status
 from autotune.evaluation import host_sanitizer
-from autotune.evaluation.host_sanitizer import Unchecked, find_host_sanitizer
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_sanitizer
 from autotune.evaluation.work_item import Array, ArrayView, LocalArray, ProblemInstance, Scalar
+from autotune.tuning.stored_checks import Deadline, on_host
 
 N = 96
 KERNEL = """\
@@ -169,6 +172,20 @@ def test_what_cannot_be_checked_is_said(limit, value, source, reason, monkeypatc
         pytest.skip("needs g++")
     found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM])
     assert isinstance(found, Unchecked) and re.fullmatch(reason, found.reason), found
+
+
+def test_a_check_that_the_time_limit_ends_had_no_time_left():
+    if find_host_sanitizer() is None:
+        pytest.skip("needs g++")
+    context = SimpleNamespace(
+        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")),
+        skips_sanitizer=False,
+        observer=SimpleNamespace(stage=lambda stage: None),
+    )
+    instance = SimpleNamespace(source=render(source_of_text(KERNEL, "last.cu"), {}), checks=(PROBLEM,))
+    deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
+    assert on_host(context, {Config({}): instance}, deadline) == {}
+    assert tuple(deadline.late) == HOST_TOOLS
 
 
 OPENCL = """\

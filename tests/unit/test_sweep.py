@@ -6,6 +6,8 @@ from autotune import best_config
 from autotune.cli.options import ranges
 from autotune.core.records import Tier
 from autotune.errors import InputError
+from autotune.serving.cache import read_record
+from autotune.tuning import conclusion
 from autotune.tuning.context import Unobserved
 from autotune.tuning.sweep import _searched, bind_sweep
 from autotune.tuning.task import Target
@@ -42,6 +44,17 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
     assert len(counts) == 3 and max(counts.values()) <= 17  # the others take part of the budget
     again = folder.run("search", "double.yaml", "--device", "fake", *command)
     assert "int32: 2 variants serve all sizes between" in again.stdout and trials(folder) == counts
+
+
+def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monkeypatch):
+    monkeypatch.setattr(conclusion, "MIN_CHECKS_S", 60.0)  # enough for the checks of candidates
+    done = folder.run(
+        "search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x4", "--time", "0.001"
+    )
+    missed = "no time was left for fresh inputs"
+    assert f"warning: {missed}\n" in done.stderr and f"checks  {missed}: autotune check" in done.stdout
+    entries = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
+    assert len(entries) == 2 and all(entry.provenance.checks.endswith(missed) for entry in entries)
 
 
 @pytest.mark.parametrize(
