@@ -9,7 +9,7 @@ import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -93,9 +93,12 @@ class DeviceState:
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; those of the first ones are kept."""
         key = problem.data_key
-        if key in self._prepared:
-            return self._prepared[key]
-        return (self._upcoming.pop(key, None) or self._begun(problem)).result()
+        if key in self._upcoming:
+            return self._upcoming.pop(key).result()
+        # Nobody asks for the others any more, and what is prepared in the background disturbs times.
+        wait([future for future in self._upcoming.values() if not future.cancel()])
+        self._upcoming.clear()
+        return self._prepared[key] if key in self._prepared else self._begun(problem).result()
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         """Begin to prepare a problem; one at a time, because references are not made for threads."""
