@@ -134,7 +134,7 @@ def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
         gaps: What could not be checked of the configurations that are stored.
     """
     left = list(gaps)
-    late = {name for gap in left for name in gap.late}
+    late = dict.fromkeys(name for gap in left for name in gap.late)
     data = ", ".join(name for name in DATA_SETS if _data(name) not in late)
     has_schedules = _is_c(context) and OTHER_SCHEDULES not in late
     done = (
@@ -148,7 +148,8 @@ def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
         on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(gap.on_cpu for gap in left) else ()
         on_gpu = TOOLS if context.sanitizer else ()
         tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
-    return ", ".join(["; ".join(done), *tools, *dict.fromkeys(filter(None, map(str, left)))])
+    on_cpu_gaps = dict.fromkeys(str(Gaps(gap.on_cpu)) for gap in left)
+    return ", ".join(filter(None, ["; ".join(done), *tools, *on_cpu_gaps, late_text(late)]))
 
 
 def _data(name: str) -> str:
@@ -296,6 +297,8 @@ def with_other_schedules(
                 failures[config] = replace(found, detail=f"with schedule {seed}: {found.detail}")
             if isinstance(found, Failure):
                 break
+    for compilation in compilations:
+        compilation.cancel()  # what still waits would delay the checks that follow
     return failures
 
 

@@ -2,7 +2,8 @@
 
 import json
 import math
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import make_dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -27,7 +28,14 @@ from autotune.tuning.finals import (
     remeasure,
 )
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import DATA_SETS, Gaps, checks_text
+from autotune.tuning.stored_checks import (
+    DATA_SETS,
+    OTHER_SCHEDULES,
+    Deadline,
+    Gaps,
+    checks_text,
+    with_other_schedules,
+)
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN
 
@@ -176,11 +184,29 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
 
 def test_a_check_is_either_done_or_left_out():
     context = SimpleNamespace(task=SimpleNamespace(dialect="python"), skips_sanitizer=False, sanitizer=None)
-    gaps = [Gaps(), Gaps(late=("data zeros", "data ones"))]
+    gaps = [Gaps(), Gaps(late=("data zeros",)), Gaps(late=("data zeros", "data ones"))]
     assert checks_text(context, gaps) == (
         "data alternating, smallest, largest; up to 200 runs; no schedules, no sanitizer, "
         "no time was left for data zeros, data ones"
     )
+
+
+def test_builds_that_no_time_is_left_to_run_are_not_compiled():
+    builds = []
+
+    def compiled(instance):
+        builds.append(Future())
+        return builds[-1]
+
+    context = SimpleNamespace(
+        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda")),
+        pool=SimpleNamespace(compile=compiled),
+        observer=SimpleNamespace(stage=lambda stage: None),
+    )
+    instance = make_dataclass("Instance", ["source"])('extern "C" __global__ void one(int *x) { *x = 1; }')
+    deadline = Deadline(until_s=0.0)
+    assert with_other_schedules(context, {Config({}): instance}, deadline) == {}
+    assert builds and all(build.cancelled() for build in builds) and list(deadline.late) == [OTHER_SCHEDULES]
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
