@@ -14,6 +14,8 @@ _ENUMERATED = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _MACRO_HEAD = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+\w+(?:\([^)\n]*\))?", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _BEFORE_VALUE = {"return", "case", "else", "goto", "sizeof", "throw", "delete", "do", "defined", "if", "elif"}
+# `float* NAME`, `int (&NAME)[2]` and `array<int, 2> NAME`, unlike `N * NAME`, `f(x & NAME)` and `a > NAME`
+_TYPE_BEFORE = re.compile(r"(?:\w[*&]+\s+|\(\s*[*&]+\s*|\w<[\w\s,:*]+>[*&]*\s+)$")
 _DECLARATION = re.compile(r"\s*(?:\w+[\s*&]+)+\w+\s*(?:\[[^\]]*\]\s*)*(?:=[^;]*)?,[^;]*$")
 
 
@@ -45,5 +47,7 @@ def _is_declared(before: str) -> bool:
     statement = re.split(r"[;{}]", before)[-1]
     last = re.search(r"(\w+)\s+$", statement)
     if last and last[1] not in _BEFORE_VALUE and not last[1].isdigit():
+        return True
+    if _TYPE_BEFORE.search(statement):
         return True
     return statement.rstrip().endswith((",", "*", "&")) and bool(_DECLARATION.match(statement))
