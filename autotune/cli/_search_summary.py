@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -330,10 +331,12 @@ def late_checks(results: Sequence[Result]) -> list[str]:
     result, late = results[0], dict.fromkeys(name for one in results for name in one.late)
     if not late:
         return []
+    if result.objective is not Objective.TIME or not Path(result.task.spec.path).is_file():
+        return [f"checks  {late_text(late)}"]  # `autotune check` ranks by time, and reads files
     root = result.cache_file.parent.parent
-    cache = "" if root == Path("cache") else f" --cache {root}"
-    mend = f"autotune check {result.task.spec.path} -d {result.task.address}{cache} --refresh"
-    return [f"checks  {late_text(late)}: {mend}"]
+    cache = () if root == Path("cache") else ("--cache", str(root))
+    command = ("autotune", "check", str(result.task.spec.path), "-d", str(result.task.address), *cache)
+    return [f"checks  {late_text(late)}: {shlex.join((*command, '--refresh'))}"]
 
 
 def _failures(result: Result) -> list[str]:
