@@ -67,13 +67,13 @@ class NoMemory(InputError):
 
 
 class MissingExtra(AutotuneError):
-    """An optional package is not installed; the message says what to install."""
+    """An optional package is not installed, or is broken; the message says what to install."""
 
-    def __init__(self, package: str, extra: str | None = None) -> None:
+    def __init__(self, package: str, extra: str | None = None, why: str = "is not installed") -> None:
         how = (
             f"pip install {package}" if extra is None else f"pip install '.[{extra}]' in a clone of autotune"
         )
-        super().__init__(f"{package} is not installed; it comes with: {how}")
+        super().__init__(f"{package} {why}; it comes with: {how}")
 
 
 class SetupError(AutotuneError):

@@ -65,20 +65,21 @@ def examine(
 
 
 def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
-    for address, device in devices:
-        if address.backend != "fake":
-            yield HealthFinding(str(address), State.GOOD, f"{device.name}, {device.runtime.strip()}")
     found = {address.backend for address, _ in devices}
     for name, entry in BACKENDS.items():
+        try:
+            backend(name)
+        except MissingExtra as error:
+            found.discard(name)  # GPUs are listed through the driver alone
+            yield HealthFinding(name, State.WARNING, "not available", str(error))
+            continue
+        for address, device in devices:
+            if address.backend == name != "fake":
+                yield HealthFinding(str(address), State.GOOD, f"{device.name}, {device.runtime.strip()}")
         if name not in found:
-            try:
-                backend(name)
-            except MissingExtra as error:
-                yield HealthFinding(name, State.WARNING, "not available", str(error))
-            else:
-                driver = driver_version()
-                reason = f"no device, NVIDIA driver {driver}" if entry.dialect == "cuda" else "no device"
-                yield HealthFinding(name, State.WARNING, reason, "install or load the driver of the device")
+            driver = driver_version()
+            reason = f"no device, NVIDIA driver {driver}" if entry.dialect == "cuda" else "no device"
+            yield HealthFinding(name, State.WARNING, reason, "install or load the driver of the device")
     if not found - {"fake"}:
         yield HealthFinding(
             "devices", State.PROBLEM, "none to tune for", "pip install pocl-binary-distribution"

@@ -51,13 +51,16 @@ BACKENDS = {
 
 
 def backend(name: str) -> Backend:
-    """Import one backend; raises InputError for an unknown name, MissingExtra for a missing package."""
+    """Import one backend; raises InputError for an unknown name, MissingExtra without its package."""
     if name not in BACKENDS:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
     entry = BACKENDS[name]
     try:
         return cast(Backend, importlib.import_module(entry.module))
-    except ImportError:  # the package is missing, or a library that it needs is
+    except ImportError as error:
+        if _is_installed(entry.package):  # a library that it needs is missing
+            broken = f"is installed, but cannot be imported ({error})"
+            raise MissingExtra(entry.package, entry.extra, broken) from None
         raise MissingExtra(entry.package, entry.extra) from None
 
 

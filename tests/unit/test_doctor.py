@@ -32,6 +32,17 @@ def test_an_extra_that_is_not_installed_is_named_in_full(folder, monkeypatch):
     assert "pip install '.[pycuda]' in a clone" in findings(folder)["pycuda", State.WARNING].advice
 
 
+def test_a_gpu_of_a_package_that_cannot_be_imported_is_none_to_tune_for(folder, monkeypatch):
+    (folder.path / "pycuda.py").write_text("raise ImportError('libcurand.so.10: cannot open it')")
+    monkeypatch.syspath_prepend(folder.path)
+    monkeypatch.delitem(sys.modules, "pycuda", raising=False)
+    monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
+    found = findings(folder, devices=[(Address("pycuda", 0), replace(DEVICE, backend="pycuda"))])
+    broken = "pycuda is installed, but cannot be imported (libcurand.so.10: cannot open it); it comes with"
+    assert found["pycuda", State.WARNING].advice.startswith(broken)
+    assert ("devices", State.PROBLEM) in found and ("pycuda:0", State.GOOD) not in found
+
+
 def test_without_a_device_there_is_a_problem(folder):
     assert ("devices", State.PROBLEM) in findings(folder, devices=())
     assert ("devices", State.PROBLEM) not in findings(folder)
