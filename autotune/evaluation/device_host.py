@@ -23,7 +23,7 @@ from typing import Any, cast
 import distributed
 
 from autotune.devices import Address, cold_environment
-from autotune.errors import BrokenReference, SetupError
+from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.travelling_files import TravellingFiles
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -127,7 +127,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             outcome = worker.finish_item() if failure is None else Outcome(failure)
         except BrokenReference:  # no other device would do better
             raise
-        except SetupError as error:
+        except (SetupError, NoMemory) as error:  # other programs may use this device's memory
             raise DeviceGone(device, str(error)) from None
         return Evaluated(outcome, device, time.perf_counter() - began)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
-from autotune.errors import BrokenReference, SetupError
+from autotune.errors import AutotuneError, BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import sample
 from autotune.evaluation.fleet import Fleet, RemoteWorker
 from autotune.evaluation.instance import KernelInstance
@@ -48,7 +48,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
         timed = dict(zip(names, threads.map(lambda own: _times_or_error(own, compiled), there), strict=True))
     times: dict[str, _Times] = {}
     for name, found in timed.items():
-        if isinstance(found, SetupError):
+        if isinstance(found, AutotuneError):
             fleet.leave_out(name, str(found))
         else:
             times[name] = found
@@ -114,13 +114,13 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
 
 def _times_or_error(
     context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]
-) -> _Times | SetupError:
+) -> _Times | AutotuneError:
     """As `_times`; the error of a device that cannot be used."""
     try:
         return _times(context, compiled)
     except BrokenReference:
         raise
-    except SetupError as error:
+    except (SetupError, NoMemory) as error:
         return error
 
 

@@ -10,6 +10,8 @@ import pytest
 from autotune.devices import Address, listing
 from autotune.errors import SetupError
 from autotune.evaluation.journal import read_trials
+from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
+from tests.unit.test_device_process import BINARY, problem
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 several_devices = pytest.importorskip("autotune.tuning.several_devices")
@@ -121,7 +123,7 @@ def test_workers_that_do_not_start_end_the_search_with_their_reason(folder, monk
 
 
 @contextmanager
-def opened_fleet(folder, devices, on_lost=pytest.fail):
+def opened_fleet(folder, devices, on_lost=pytest.fail, problems=()):
     """Claim fake devices with Dask workers in this process; yields the client, the setting and the fleet."""
     import distributed
 
@@ -131,7 +133,8 @@ def opened_fleet(folder, devices, on_lost=pytest.fail):
     reference = folder.path / "reference.py"
     addresses = [Address("fake", number) for number in range(devices)]
     name = folder.path.name  # the devices are locked for the search's name
-    setting = HostSetting(name, "r", partial(list, addresses), reference, (), {str(reference): b""})
+    files = {str(reference): b"def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"}
+    setting = HostSetting(name, "r", partial(list, addresses), reference, problems, files)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(n_workers=devices, **options) as started,
@@ -166,3 +169,13 @@ def test_a_device_is_left_out_though_its_worker_is_gone_too_and_the_last_one_is_
         assert lost == [(first, "fell off")] and list(fleet.devices) == [last]
         with pytest.raises(SetupError, match=f"no device is left: {last}: fell off too"):
             fleet.leave_out(last, "fell off too")
+
+
+def test_a_device_whose_memory_is_in_use_is_left_out(folder):
+    too_large = problem(scratch=2**33)
+    item = WorkItem(BINARY, (), too_large, MeasurementPolicy(), None, None, 0.0)
+    with opened_fleet(folder, 1, problems=(too_large,)) as (client, _, fleet):
+        task = fleet.submit([item], 60.0)
+        client.gather(task, errors="skip")
+        with pytest.raises(SetupError, match=r"no device is left: .*/fake:0: .* are in use"):
+            fleet.results([task])
