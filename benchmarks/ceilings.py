@@ -51,13 +51,13 @@ def main() -> None:
 
 
 def ceilings(word: str) -> list[dict[str, Any]]:
-    """What `autotune ceilings` measures of the figures with this word."""
+    """The rates among the figures with this word that `autotune ceilings` measures."""
     with TemporaryDirectory() as cache:
         command = ("ceilings", "--device", "cuda:0", "--only", word, "--cache", cache, "--json")
         done = subprocess.run([sys.executable, "-m", "autotune", *command], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)
-    return list(json.loads(done.stdout))
+    return [one for one in json.loads(done.stdout) if one["unit"] != "s"]
 
 
 def products(dtype: torch.dtype) -> Rates:
