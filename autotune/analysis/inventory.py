@@ -23,7 +23,7 @@ from autotune.serving.cache import (
 )
 from autotune.serving.matching import stale_reasons
 
-_NOT_OF_A_SEARCH = (".ladder.jsonl", ".run.jsonl")
+_NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "ladder", "run", "versus"))
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class JournalSummary:
     dtype: str
     trials: int
     failed: int
-    best_ms: float | None
+    best_ms: float | None  # in the last round, if there was one
     written_at: float  # seconds since the epoch
 
 
@@ -90,15 +90,16 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
 def find_journal(name: str, runs: Path = Path("runs")) -> Path:
     """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
 
+    A journal of another command, such as `autotune check`, is taken only where no search has left one.
     Raises InputError where there is none.
     """
     path = Path(name)
     if path.exists() or path.suffix:
         return path
-    journals = [file for file in runs.glob("*.jsonl") if not file.name.endswith(_NOT_OF_A_SEARCH)]
+    journals = list(runs.glob("*.jsonl"))
     own = [file for file in journals if file.name.partition(".")[0] == name]
     if own:
-        return max(own, key=lambda file: file.stat().st_mtime)
+        return max(own, key=lambda file: (not file.name.endswith(_NOT_OF_A_SEARCH), file.stat().st_mtime))
     kernels = {file.name.partition(".")[0] for file in journals}
     if not kernels:
         raise InputError(f"{name}: no such file, and no journals in {runs}/; run autotune search")
@@ -133,8 +134,10 @@ def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[S
 
 def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalSummary:
     """What a journal holds; raises InputError or JournalError if it cannot be read."""
-    header, trials, _ = parse(journal_text(path), path)
-    times = [trial.time_ms for trial in trials if trial.status is Status.OK and trial.time_ms is not None]
+    header, trials, last_round = parse(journal_text(path), path)
+    times_ms = [measured.median_ms for measured in last_round.values()] or [
+        trial.time_ms for trial in trials if trial.time_ms is not None
+    ]
     return JournalSummary(
         path,
         str(header.get("kernel", "")),
@@ -143,6 +146,6 @@ def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalS
         str(header.get("dtype", "")),
         len(trials),
         sum(trial.status is not Status.OK for trial in trials),
-        min(times, default=None),
+        min(times_ms, default=None),
         path.stat().st_mtime,
     )

@@ -127,9 +127,16 @@ def _power(text: str) -> int:
 
 
 def config(text: str, spec: SpaceSpec) -> Config:
-    """Parse `BLOCK_SIZE=96,UNROLL=4`; other parameters have the default's values."""
+    """Parse `BLOCK_SIZE=96,UNROLL=4`; other parameters have the default's values.
+
+    A boolean may be given as 0 or 1, as a kernel sees it.
+    """
     values: dict[str, Value] = dict(spec.default)
-    domains = {item.name: {str(value).lower(): value for value in item.values} for item in spec.parameters}
+    domains = {
+        item.name: {str(int(value)): value for value in item.values if isinstance(value, bool)}
+        | {str(value).lower(): value for value in item.values}
+        for item in spec.parameters
+    }
     for part in filter(None, text.replace(",", " ").split()):
         name, separator, value = part.partition("=")
         if not separator:

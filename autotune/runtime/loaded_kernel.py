@@ -107,6 +107,8 @@ class LoadedKernel:
                     key = (key, sizes, *numbers)
                 call = self._calls[key]
             except UNUSUAL:
+                call = None
+            if call is None:  # out of the handler: what is raised from here on is no consequence of that
                 if stream is None and (hosts := self._all_of_numpy(given)):
                     from autotune.runtime.opencl import call_on_cpu
 

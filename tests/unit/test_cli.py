@@ -49,6 +49,14 @@ def test_space_explains_an_invalid_configuration(folder):
     assert valid.stdout.startswith("valid")
 
 
+def test_a_boolean_may_be_given_as_a_number(folder):
+    folder.edit("B: [0, 1, 2]", "B: [false, true]")
+    folder.edit("default: {A: 1, B: 0}", "default: {A: 1, B: false}")
+    done = folder.run("run", "double.yaml", "--device", "fake", "--config", "A=4,B=1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert '"B": true' in done.stdout
+
+
 def test_space_counts_and_lints(folder):
     folder.edit("A + B <= 7", "A + B <= 7\n  - A <= 100")
     done = folder.run("space", "double.yaml", "--device", "fake")

@@ -4,9 +4,11 @@ import json
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from autotune.analysis.inventory import find_journal
 from autotune.cli.list import age_text
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
@@ -31,6 +33,35 @@ def test_the_json_holds_what_a_script_needs(folder):
     assert result["config"] == best["config"] and result["sizes"] == {"n": 1000} == journal["sizes"]
     assert journal["trials"] == 4 and journal["failed"] == 0 and journal["best_ms"] is not None
     assert found["unreadable"] == []
+
+
+def test_the_journal_of_a_kernel_is_that_of_its_latest_search(tmp_path):
+    def written(name, age_s):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1e9 - age_s, 1e9 - age_s))
+        return tmp_path / name
+
+    checked, _ = written("double.cpu.n1.check.jsonl", 2), written("double.cpu.n1.versus.jsonl", 3)
+    assert find_journal("double", tmp_path) == checked
+    written("double.cpu.n1.jsonl", 5)
+    searched = written("double.cpu.n2.jsonl", 4)
+    assert find_journal("double", tmp_path) == searched
+    assert find_journal(str(checked), tmp_path) == checked
+
+
+def test_the_best_time_of_a_journal_is_that_of_its_last_round(folder):
+    best = folder.search("--budget", "4")
+    journal = Path(folder.path / best["journal"])
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if not line.startswith('{"finals"')))
+    (of_search,) = json.loads(folder.run("list", "--json").stdout)["journals"]
+    rows = [json.loads(line) for line in lines]
+    (finals,) = (row["finals"] for row in rows if "finals" in row)
+    for measured in finals.values():
+        measured["samples_ms"] = [1000.0] * len(measured["samples_ms"])
+    journal.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+    (journaled,) = json.loads(folder.run("list", "--json").stdout)["journals"]
+    assert of_search["best_ms"] < 100 and journaled["best_ms"] == 1000
 
 
 def test_only_the_kernel_that_is_asked_for_is_listed(folder):
