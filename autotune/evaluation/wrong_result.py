@@ -22,6 +22,8 @@ from autotune.evaluation.work_item import Array
 MAX_EXAMINED = 2**24  # elements, from the first that differs on; more would take seconds
 MAX_KEPT = 5  # wrong results of one search whose arrays are written
 _ROUNDING = 2**8  # relative errors up to this many units of the last place look like rounding
+_MAX_TYPICAL = 2**16  # elements that show how large they typically are
+_CANCELLED = 2**4  # and errors up to this many units of a typical element, where large terms cancel
 _NUMBERED = re.compile(r"wrong-(\d{1,9})")
 
 
@@ -61,15 +63,21 @@ def describe(
         for one in inputs
         if one.array.shape == array.shape
     ]
-    parts += _errors(array, places[differs], found[differs], expected[differs])
+    texts, worst = _errors(array, places[differs], found[differs], expected[differs])
+    parts += texts
+    if len(worst) == 2:
+        typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
+        parts += _advice(array, worst, typical, tolerance)
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts)
 
 
-def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: NDArray[Any]) -> list[str]:
-    """The largest absolute and relative error of the elements that differ, and how many are not finite."""
+def _errors(
+    array: Array, places: NDArray[Any], found: NDArray[Any], expected: NDArray[Any]
+) -> tuple[list[str], list[float]]:
+    """The largest absolute and relative error of elements that differ, in words and as numbers."""
     if found.dtype.names:
-        return []
+        return [], []
     wide = np.clongdouble if found.dtype.kind == "c" else np.longdouble  # holds every 64-bit integer
     with np.errstate(all="ignore"):
         errors = np.abs(found.astype(wide) - expected.astype(wide))
@@ -85,11 +93,25 @@ def _errors(array: Array, places: NDArray[Any], found: NDArray[Any], expected: N
             is_only = len(places) == 1
             where = "" if is_only else f" at {place(array, int(places[at]))}"
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
+    return texts, worst
+
+
+def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> list[str]:
+    """The tolerance that allows errors which look like rounding beside elements that are typical."""
+    error, relative = worst
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
-    if len(worst) == 2 and worst[1] <= 2 * _ROUNDING * unit:
-        exponent = math.ceil(math.log10(2 * max(worst[1], unit)))
-        texts.append(f"this may be rounding; `verify: {{rtol: 1e{exponent}}}` in the space file allows it")
-    return texts
+    with np.errstate(all="ignore"):
+        sizes = np.abs(typical.astype(np.complex128))
+        mean = float(np.mean(sizes, where=np.isfinite(sizes)))
+    rtol, atol = f"{tolerance.rtol:g}", f"{tolerance.atol:g}"
+    if relative <= 2 * _ROUNDING * unit:
+        rtol = f"1e{math.ceil(math.log10(2 * max(relative, unit)))}"
+    elif error <= 2 * _CANCELLED * unit * mean:
+        atol = f"1e{math.ceil(math.log10(2 * error))}"
+    else:
+        return []
+    allowed = f"rtol: {rtol}" if atol == "0" else f"rtol: {rtol}, atol: {atol}"
+    return [f"this may be rounding; `verify: {{{allowed}}}` in the space file allows it"]
 
 
 @dataclass(frozen=True)

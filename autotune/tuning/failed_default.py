@@ -61,9 +61,10 @@ def _left_alone(task: TuningTask, name: str, kernel: str) -> str:
     number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
     return (
-        f"correct the index with which {kernel} writes {name}; or, if the launch is too "
-        f"small, {located(task.spec.path, grid)}: {grid}; or, if elements are left alone on purpose, "
-        f"{located(task.spec.path, role)}: {role}: write inout, and `fill: {{constant: 0}}`"
+        f"correct the index with which {kernel} writes {name}; or, if the kernel reads {name} before it "
+        f"writes it (`+=`), write `=`; or, if the launch is too small, {located(task.spec.path, grid)}: "
+        f"{grid}; or, if elements are added to or left alone on purpose, {located(task.spec.path, role)}: "
+        f"{role}: write inout, and `fill: {{constant: 0}}`"
     )
 
 

@@ -19,12 +19,19 @@ N = 100
 
 
 @pytest.fixture
-def check(tmp_path):
+def check_against(tmp_path):
+    """Make `check` for a reference's y."""
+    return lambda result: _checker(tmp_path / "reference.py", result)
+
+
+@pytest.fixture
+def check(check_against):
     """Verify the body of a kernel (x in, y out, w inout, t scratch) and return the verdict."""
-    reference = tmp_path / "reference.py"
-    reference.write_text(
-        "def reference(inputs, sizes):\n    return {'y': inputs['x'].astype('float64') + 1}\n"
-    )
+    return check_against("inputs['x'].astype('float64') + 1")
+
+
+def _checker(reference, result):
+    reference.write_text(f"def reference(inputs, sizes):\n    return {{'y': {result}}}\n")
     arrays = (
         Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
         Array("y", "float32", (N,), "out", None),
@@ -91,6 +98,15 @@ def test_elements_that_were_left_alone_are_told_as_such(check):
 def test_a_difference_in_the_last_places_is_called_rounding(check):
     detail = check(GOOD + 'y.view("float32")[5] *= 1 + 1e-5').failure.detail
     assert "; relative error " in detail and "this may be rounding; `verify: {rtol: 1e-4}`" in detail
+
+
+def test_a_small_element_that_is_off_by_the_rounding_of_large_ones_is_offered_an_atol(check_against):
+    check = check_against("inputs['x'].astype('float64') - inputs['x'][7] + 1e-5")
+    body = 'x_, y_ = x.view("float32"), y.view("float32")\ny_[:] = x_ - x_[7] + 1e-5\n'
+    tiny = check(body + "y_[7] += 1e-8").failure.detail
+    assert "error 1e-08; relative error 0.001; this may be rounding; " in tiny
+    assert "`verify: {rtol: 1e-06, atol: 1e-7}` in the space file" in tiny
+    assert "rounding" not in check(body + "y_[7] += 1e-4").failure.detail
 
 
 UNLESS = """\
