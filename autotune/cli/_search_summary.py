@@ -61,7 +61,7 @@ def result_text(result: Result) -> str:
         *_ties(result),
         *_groups(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
-        *_noise(final),
+        *_noise(final, result.lacked_time),
         *_warnings(result),
         *_failures(result),
         *_learnt(result),
@@ -122,10 +122,9 @@ def _tried(result: Result) -> str:
     if result.resumed:
         resumed = "all" if result.resumed == count else result.resumed
         line += f"; {resumed} of them were known from the journal"
-    cached = sum(trial.binary_cached for trial in result.trials)
-    if cached and result.resumed < count:
+    if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
-    return line
+    return line + ("; the time was over" if result.time_was_over else "")
 
 
 def _cost(result: Result) -> str:
@@ -238,19 +237,18 @@ def _group(group: Group) -> str:
     return f"{group.name} {time} ({group.tried} tried)"
 
 
-def _noise(final: Measurement) -> list[str]:
+def _noise(final: Measurement, lacked_time: bool) -> list[str]:
     """How steady the machine was in the last round, and what to do if it was not."""
     noise, (low, high) = final.noise, final.interval_ms
     if noise is None:
         return []
     if noise <= NOISY:
         spread = (high - low) / final.median_ms
-        is_wider = spread > max(_PRECISE, 2 * noise)
-        rounds = f"; single rounds differ by up to {spread:.0%}" if is_wider else ""
+        rounds = f"; single rounds differ by up to {spread:.0%}" if spread > max(_PRECISE, 2 * noise) else ""
         return [f"noise   {noise:.2%} between the medians of two timings of the same binary{rounds}"]
     return [
         f"warning the machine was unsteady: {noise:.0%} noise between two timings of the same binary; "
-        "run the search again on a quiet machine"
+        f"run the search again {'with a longer --time' if lacked_time else 'on a quiet machine'}"
     ]
 
 
@@ -269,12 +267,20 @@ def _warnings(result: Result) -> list[str]:
 
 def _unrepeated(result: Result) -> list[str]:
     """Warn of times in the search that are far below that of the best, which came out best in turns."""
-    times_ms = [trial.time_ms for trial in result.trials if trial.time_ms is not None]
-    faster_ms = [time_ms for time_ms in times_ms if time_ms * SHIFT < result.final.median_ms]
-    if not faster_ms or result.objective is not Objective.TIME:
+    if result.objective is not Objective.TIME:
         return []
-    times = f"{count_text(len(faster_ms), 'faster time')} of the search, down to {min(faster_ms):.4g} ms"
-    return [f"warning {times}, did not repeat in turns with others"]
+    faster_ms = {
+        trial.config: trial.time_ms
+        for trial in result.trials
+        if trial.time_ms is not None and trial.time_ms * SHIFT < result.final.median_ms
+    }
+    advice = ": run the search again with a longer --time" if result.lacked_time else ""
+    outcomes = {True: "did not repeat in turns with others", False: f"got no turn in the last round{advice}"}
+    return [
+        f"warning {count_text(len(ms), 'faster time')} of the search, down to {min(ms):.4g} ms, {outcome}"
+        for is_again, outcome in outcomes.items()
+        if (ms := [one for config, one in faster_ms.items() if (config in result.timed_again) is is_again])
+    ]
 
 
 def _others(result: Result) -> list[str]:

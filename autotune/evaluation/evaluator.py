@@ -88,6 +88,7 @@ class Evaluator:
         self._batch = journal.batch  # runs per sample
         self._finished: list[tuple[Trial, Trial | None]] = []  # not reported yet; its row, if it has none yet
         self.resumed = 0
+        self.time_was_over = False  # before the configurations or the other limit were used up
 
     @property
     def devices(self) -> int:
@@ -145,6 +146,7 @@ class Evaluator:
                 compiled = ready.compilation.result() if ready.compilation is not None else None
                 self._collect()
                 if limit_s is not None and self.spent_s >= limit_s:
+                    self.time_was_over = True
                     raise BudgetSpent
                 self._submit(ready, compiled)
                 if self.compile_ahead.shares_cores:

@@ -35,6 +35,7 @@ from autotune.tuning.finals import (
     finalists,
     indistinguishable,
     is_final,
+    measured_binary,
     remeasure,
     winner_and_ties,
 )
@@ -100,7 +101,18 @@ def conclude(
         known = {} if passed is None else passed
         measurements, gaps = _last_round(context, trials, needed, known, until_s, limits)
         result = _result(
-            context, trials, measurements, gaps, root, cached, label, sources, searched_s, began, not needed
+            context,
+            trials,
+            measurements,
+            gaps,
+            root,
+            cached,
+            label,
+            sources,
+            searched_s,
+            began,
+            limits,
+            not needed,
         )
         others = _other_times(context, root, result.winner, trials, measurements, needed)
         record = kernel_record(result, others, seed, context.policy)
@@ -131,6 +143,7 @@ def _result(
     sources: tuple[SourceResults, ...],
     searched_s: float,
     began: CpuTimes,
+    limits: Limits,
     is_alone: bool,
 ) -> Result:
     """Choose the winner and sum up what the search found.
@@ -147,12 +160,15 @@ def _result(
         sources: What the search started from.
         searched_s: Seconds that the search took before the last round.
         began: CPU times at the start.
+        limits: Those of the last round.
         is_alone: Whether it is not a part of a sweep.
     """
     task, objective, evaluator = context.task, context.objective, context.evaluator
     winner = _best(measurements, context, trials)
     final = measurements[winner.key]
     configs = {trial.key: trial.config for trial in trials.values()}
+    best = finalists(trials.values())
+    again = {measured_binary(trial) for trial in trials.values() if trial.key in measurements}
     instance = context.maker.make(winner.config)
     ties = tuple(
         configs[key]
@@ -177,6 +193,9 @@ def _result(
         groups=compare(task.space, trials.values(), measurements, objective),
         trials=tuple(trials[config] for config in evaluator.trials),
         resumed=evaluator.resumed,
+        time_was_over=evaluator.time_was_over,
+        timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
+        lacked_time=is_alone and limits.round_s is not None and len(measurements) < len(best),
         journal=context.journal.path,
         cache_file=Path(record_path(str(root), task.device.slug, task.spec.kernel)),
         was_served=was_served,

@@ -66,9 +66,13 @@ def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial
     """
     distinct: dict[object, Trial] = {}
     for trial in sorted(by_score(trials), key=_steady_score):
-        samples_ms = trial.measurement.samples_ms if trial.measurement else ()
-        distinct.setdefault((trial.binary_sha256, samples_ms), trial)
+        distinct.setdefault(measured_binary(trial), trial)
     return list(distinct.values())[:count]
+
+
+def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
+    """What trials have in common that share a binary and its measurement."""
+    return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
 
 
 def _steady_score(trial: Trial) -> float:

@@ -27,6 +27,9 @@ class Result:
     groups: tuple[Group, ...]  # the groups that the space contrasts, best first
     trials: tuple[Trial, ...]
     resumed: int  # trials taken from the journal
+    time_was_over: bool  # it ended the search
+    timed_again: frozenset[Config]  # in the last round, by themselves or by their binary
+    lacked_time: bool  # a time limit kept others out of the last round
     journal: Path
     cache_file: Path
     was_served: bool  # the cache held the winner already

@@ -173,6 +173,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert f"warning: no time was left for many runs, {data} (" in done.stderr
     missed = f"no time was left for fresh inputs, many runs, {data}"
     assert f"checks  {missed}: autotune check double.yaml -d fake:0 --refresh" in done.stdout
+    assert "; the time was over\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     assert entry.provenance.checks == f"no other data; no repeated runs; no schedules, no sanitizer, {missed}"
     (folder.path / "slow").unlink()

@@ -51,6 +51,9 @@ def plain(tmp_path_factory):
         groups=(),
         trials=(trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(OTHER, 2.0), trial(THIRD, 4.0)),
         resumed=0,
+        time_was_over=False,
+        timed_again=frozenset((DEFAULT, BEST, OTHER)),
+        lacked_time=False,
         journal=Path("runs/j.jsonl"),
         cache_file=Path("cache/c.json"),
         was_served=False,
@@ -173,6 +176,24 @@ LINES = [
         {"front": "2 that no other beats in time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
     ),
     (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not repeat"}),
+    # what was faster in the search may have had no turn in the last round
+    (
+        TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
+        {"warning": "1 faster time of the search, down to 1 ms, got no turn in the last round\n"},
+    ),
+    (
+        TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
+        {"warning": "1 faster time of the search, down to 2 ms, did not repeat in turns with others\n"},
+    ),
+    (
+        TO_DEFAULT | {"timed_again": {DEFAULT}, "lacked_time": True},
+        {"warning": "got no turn in the last round: run the search again with a longer --time\n"},
+    ),
+    (
+        {"final": measured(1.0, noise=1.01), "lacked_time": True},
+        {"warning": f"{UNSTEADY}run the search again with a longer --time"},
+    ),
+    ({"time_was_over": True}, {"tried": "4 ok; the time was over\n"}),
     # what is there from before
     ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
     ({"resumed": 4}, {"tried": "4 ok; all of them were known from the journal\n"}),

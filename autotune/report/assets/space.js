@@ -273,7 +273,7 @@ function addNeighbours(grid) {
   addChart(grid, {
     id: "neighbours", title: "Neighbourhood of the best", height: () => barHeight(bars.length),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "times the best time" }),
-    caption: () => `What each single change costs: ${whole(found.length)} of ${whole(possible)} single changes were tried; some of the others are not valid.`,
+    caption: () => `What each single change costs: ${whole(found.length)} of ${whole(possible)} single changes were tried${found.length < possible ? "; the others were not proposed or are not valid" : ""}.`,
     rows: () => [["change", "times the best"], bars.map((bar) => [bar.label, Number.isNaN(bar.value) ? bar.text : bar.value])],
   });
 }
