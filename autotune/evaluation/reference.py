@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import inspect
 import math
+import re
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -165,7 +166,13 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
     """What to do about a common mistake, as the end of a message."""
     if isinstance(error, ValueError) and "read-only" in str(error):
         return "; inputs are read-only: change a copy, such as inputs[NAME].copy()"
-    names = [name for one in arguments if isinstance(one, dict) for name in one]
+    values = {name: value for one in arguments if isinstance(one, dict) for name, value in one.items()}
+    if isinstance(error, IndexError) and (found := re.search(r"too many indices.* is (\d+)-dim", str(error))):
+        shaped = {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
+        alike = [f"{name} {list(shape)}" for name, shape in shaped.items() if len(shape) == int(found[1])]
+        if alike:
+            return f"; an input has the `shape` that the space file gives it: {', '.join(alike)}"
+    names = list(values)
     if isinstance(error, KeyError) and names and error.args and isinstance(error.args[0], str):
         key = error.args[0]
         numbers = "; numbers of the space file are not passed: write the value in the reference"

@@ -167,6 +167,12 @@ def test_every_chart_draws(opened):
     assert not [chart for chart in found if drawn(opened, chart)[0] < 500]
 
 
+def test_no_change_of_the_best_is_said_to_be_invalid_where_all_were_tried(opened):
+    scroll_through(opened)
+    said = opened.execute_script("return document.getElementById('neighbours').closest('figure').textContent")
+    assert "12 of 12 single changes were tried." in said
+
+
 def test_every_chart_has_its_figures_in_a_table(opened):
     scroll_through(opened)
     opened.execute_script(OPEN_TABLES)

@@ -28,6 +28,14 @@ CASES = {
         ":5: reference(inputs, sizes) raised ValueError: assignment",
     ),
     "and what to do": ('inputs["x"][0] = 1', "inputs are read-only: change a copy"),
+    "an axis that is not there": (
+        'return {"y": inputs["x"][0, 0, 0]}',
+        "; an input has the `shape` that the space file gives it: x [2, 3] (at",
+    ),
+    "an axis that no input has": (
+        'return {"y": np.zeros((1, 1, 1))[0, 0, 0, 0]}',
+        'were indexed in `return {"y": np.zeros((1, 1, 1))[0, 0, 0, 0]}` (at',
+    ),
     "no return": ('y = inputs["x"]', ":4: reference() returned None, as a function without `return` does; "),
     "no return but a helper's": (
         "def double(x):\n        return 2 * x\n\n    double(1)",
