@@ -203,8 +203,18 @@ def _number(name: str, text: str, found: Any, dtype: str) -> int | float:
     value = as_integer(found, text)
     lowest, highest = integer_limits(dtype) or (value, value)
     if not lowest <= value <= highest:
-        raise ExpressionError(f"argument {name}: {text!r} gives {value}, which {dtype} cannot hold")
+        raise ExpressionError(
+            f"argument {name}: {text!r} gives {value}, which {dtype} cannot hold{_wider(value, dtype)}"
+        )
     return value
+
+
+def _wider(value: int, dtype: str) -> str:
+    """The end of a message: the type of C's numbers, of 32 bits or 64, that holds a value; empty if none."""
+    kinds = ("uint32", "uint64") if value >= 0 and dtype.startswith("u") else ("int32", "int64")
+    holding = (kind for kind in kinds if (limits := integer_limits(kind)) and limits[0] <= value <= limits[1])
+    kind = next(holding, None)
+    return f"; write dtype: {kind}, and use that type in the kernel" if kind else ""
 
 
 def launches(

@@ -28,13 +28,13 @@ def per_second(rate: float, unit: str) -> str:
     return f"{rate / scale:.4g} {prefix}{unit}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is similar."""
     import difflib  # only for messages: production code that looks up results imports this module
 
     words = sorted(known)
     same = [word for word in words if word.lower() == name.lower()]
-    similar = same or difflib.get_close_matches(name, words, n=1)
+    similar = same or difflib.get_close_matches(name, words, n=1, cutoff=cutoff)
     return f"; did you mean {similar[0]}?" if similar else ""
 
 

@@ -265,7 +265,10 @@ def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
     try:
         return {name: index(size) for name, size in sizes.items()}
     except TypeError:
-        raise InputError(f"{kernel}: sizes are whole numbers; found {size_text(sizes)}") from None
+        texts = {name: repr(size) if isinstance(size, str) else size for name, size in sizes.items()}
+        is_quoted = all(str(size).isdecimal() for size in sizes.values())
+        mend = f"; write {size_text(sizes)}" if is_quoted else ""
+        raise InputError(f"{kernel}: sizes are whole numbers; found {size_text(texts)}{mend}") from None
 
 
 def require_sizes(record: KernelRecord, sizes: Sizes) -> None:

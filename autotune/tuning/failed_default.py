@@ -8,13 +8,17 @@ from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import portable_names
+from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import arguments
 from autotune.core.text import bare_code, nearest, size_text
 from autotune.core.trials import Status, Trial
+from autotune.errors import ExpressionError
 from autotune.space import lint_source, located, source_place
 from autotune.tuning.task import TuningTask
 
 _CAUSES = ("signature", "unknown_macro")  # findings about the source that explain a failure
+_SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
+_DECLARED_BLOCK = r"\b(?:KERNEL_BLOCK|reqd_work_group_size)\s*\(([^()]*)\)[\s)]*(?:void\s+)?"
 _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 
 
@@ -37,6 +41,8 @@ def failed_default(task: TuningTask, trial: Trial, *, is_dumped: bool) -> tuple[
     doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
     if cause := next(doubtful, None):
         return cause.place, f"; {cause.subject}: {cause.detail}"
+    if "INVALID_WORK_GROUP_SIZE" in trial.detail and (other := _other_block(task, trial)):
+        return other
     if trial.status is not Status.WRONG_RESULT:
         return str(source), ""
     place = source_place(task.space, text, task.spec.launch[0].entry.partition("<")[0])
@@ -71,14 +77,44 @@ def _left_alone(task: TuningTask, name: str, kernel: str) -> str:
 def _undeclared(task: TuningTask, name: str) -> str:
     """How to mend a source that uses a macro which the space does not define."""
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
-    near = nearest(name, task.space.macros(task.spec.default)).removeprefix("; ")
+    known = {*task.space.macros(task.spec.default), *portable_names()}
+    near = nearest(name, known, _SIMILAR).removeprefix("; ")
     code = bare_code(task.source.text, is_python=task.spec.source.suffix == ".py")
     if not near and re.search(rf"\b{name}\s*\(", code):
         return f"functions of CUDA and OpenCL have lower-case names: write {name.lower()} for {name}"
     unused = [one.name for one in task.space.parameters if not re.search(rf"\b{one.name}\b", code)]
-    instead = f"{unused[0]}, which the source does not use yet," if len(unused) == 1 else "one of them"
-    mend = near or f"write {instead} for {name}, or add {name} to `parameters`"
+    instead = (
+        f"write {unused[0]}, which the source does not use yet, for {name}, or " if len(unused) == 1 else ""
+    )
+    mend = near or (
+        f"{instead}add `{name}: [...]` to `parameters` and one of its values to `default` in "
+        f"{task.spec.path.name}, or define it in {task.spec.source.name}"
+    )
     return f"the parameters in {task.spec.path.name} are {declared}; {mend}"
+
+
+def _other_block(task: TuningTask, trial: Trial) -> tuple[str, str] | None:
+    """Where the launch plan has a block other than the one that the source declares, and what to write."""
+    code = bare_code(task.source.text)
+    values = task.space.launch_values(task.space.values(trial.config))
+    for number, step in enumerate(task.spec.launch):
+        found = re.search(rf"{_DECLARED_BLOCK}{re.escape(step.entry)}\s*\(", code)
+        texts = [text.strip() for text in found[1].split(",")] if found else []
+        try:
+            declared = [integer(parse(text), values) for text in texts]
+        except ExpressionError:  # a macro of the source
+            continue
+        block = [integer(parse(text), values) for text in step.block]
+        block += [1] * (len(declared) - len(block))
+        if declared and block != declared:
+            while texts[1:] and texts[-1] == "1":
+                texts.pop()
+            what = f"launch[{number}].block"
+            return located(task.spec.path, what), (
+                f"; {what} gives {block}, but {step.entry} is declared for blocks of {declared} in "
+                f"{task.spec.source.name}; write block: [{', '.join(texts)}]"
+            )
+    return None
 
 
 def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:

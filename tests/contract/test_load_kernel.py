@@ -199,7 +199,7 @@ def test_scalars_sizes_and_streams_of_a_wrong_kind_are_bad_input(rows, queue):
         "factor = None: expected a value of type int32": {"factor": None},
         "stream 7: expected a pyopencl.CommandQueue": {"stream": 7},
         r"stream \[\]: expected a pyopencl.CommandQueue": {"stream": []},
-        "sizes are whole numbers; found rows=eight": {"rows": "eight"},
+        "sizes are whole numbers; found rows='eight'": {"rows": "eight"},
     }
     for complaint, named in wrong.items():
         with pytest.raises(InputError, match=complaint):

@@ -45,7 +45,9 @@ CASES = {
     "an endless timeout": (None, (*SEARCH, "--timeout", "1e300"), ["--timeout", "seconds"]),
     "a tolerance that is a text": (_edit("rtol: 0", "rtol: DTYPE"), SEARCH, ["double.yaml", "finite number"]),
     "a negative tolerance": (_edit("rtol: 0", "rtol: -1"), SEARCH, ["double.yaml", "at least 0"]),
-    "a scalar that does not fit": (_edit("value: n", "value: n + 2 ** 40"), SEARCH, ["cannot hold"]),
+    "a scalar that does not fit": (
+        *(_edit("value: n", "value: n + 2 ** 40"), SEARCH, ["which int32 cannot hold; write dtype: int64"]),
+    ),
     "a size named as an argument": (_edit("{n: 1000}", "{cache: 1000}"), SEARCH, ["cache", "reserved"]),
     "a journal that is none": (None, (*SEARCH, "--journal", "double.py"), ["double.py:1", "not a journal"]),
     "the same, afresh": (None, (*SEARCH, "--journal", "double.py", "--fresh"), ["not a journal"]),

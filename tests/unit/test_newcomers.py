@@ -199,6 +199,37 @@ def test_a_source_without_the_portable_header_is_told_to_include_it(tmp_path):
     assert done.returncode == 1 and done.stderr.rstrip().endswith(mend)
 
 
+def axpy_searched(path, file, old, new):
+    """What a search of the tutorial's kernel says about an edit."""
+    shutil.copytree(AXPY, path, dirs_exist_ok=True)
+    text = (path / file).read_text()
+    assert old in text
+    (path / file).write_text(text.replace(old, new))
+    return run_in_process(
+        path, "search", "axpy.yaml", "-d", "opencl", "--size", "n=64", "--budget", "1"
+    ).stderr
+
+
+def test_a_macro_whose_parameter_is_missing_is_told_to_be_added_and_not_taken_for_a_constant(tmp_path):
+    said = axpy_searched(tmp_path, "axpy.yaml", "WORK_PER_THREAD", "ITEMS")
+    assert "; write ITEMS, which the source does not use yet, for WORK_PER_THREAD, or add " in said
+    mend = (
+        "`WORK_PER_THREAD: [...]` to `parameters` and one of its values to `default` in axpy.yaml, or define"
+    )
+    assert f"{mend} it in axpy.cu\n" in said
+
+
+def test_a_block_other_than_the_one_that_the_source_declares_is_told_with_the_one_to_write(tmp_path):
+    said = axpy_searched(tmp_path, "axpy.yaml", "block: [BLOCK_SIZE]", "block: [64]")
+    assert (
+        "INVALID_WORK_GROUP_SIZE; launch[0].block gives [64, 1, 1], but axpy is declared for blocks of"
+        in said
+    )
+    assert re.search(
+        r"axpy.yaml:\d+: the default .* \[256, 1, 1\] in axpy.cu; write block: \[BLOCK_SIZE\]\n", said
+    )
+
+
 def test_line_ends_of_windows_and_a_byte_order_mark_are_no_mistakes(tmp_path):
     shutil.copytree(AXPY, tmp_path, dirs_exist_ok=True)
     text = "\ufeff" + (AXPY / "axpy.yaml").read_text().replace("\n", "\r\n")
