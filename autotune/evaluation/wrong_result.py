@@ -65,9 +65,11 @@ def describe(
     ]
     texts, worst = _errors(array, places[differs], found[differs], expected[differs])
     parts += texts
-    if len(worst) == 2:
-        typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
-        parts += _advice(array, worst, typical, tolerance)
+    typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
+    advice = _advice(array, worst, typical, tolerance) if len(worst) == 2 else []
+    if not advice and _are_whole(typical) and not _are_whole(found[differs]):
+        advice = ["every expected element is whole: does `reference` make them integers (`.astype(int)`)?"]
+    parts += advice
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts)
 
@@ -97,7 +99,7 @@ def _errors(
 
 
 def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> list[str]:
-    """The tolerance that allows errors which look like rounding beside elements that are typical."""
+    """The tolerance that allows errors which look like rounding beside typical expected elements."""
     error, relative = worst
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
     with np.errstate(all="ignore"):
@@ -112,6 +114,11 @@ def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: 
         return []
     allowed = f"rtol: {rtol}" if atol == "0" else f"rtol: {rtol}, atol: {atol}"
     return [f"this may be rounding; `verify: {{{allowed}}}` in the space file allows it"]
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    """Whether all of some numbers are finite and have no fraction."""
+    return values.dtype.kind in "fc" and bool(np.all(np.isfinite(values) & (values == np.rint(values))))
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,14 @@ def test_a_small_element_that_is_off_by_the_rounding_of_large_ones_is_offered_an
     assert "rounding" not in check(body + "y_[7] += 1e-4").failure.detail
 
 
+def test_a_reference_that_makes_integers_of_its_result_is_asked_about(check, check_against):
+    asked = "every expected element is whole: does `reference` make them integers (`.astype(int)`)?"
+    assert asked in check_against("(inputs['x'] + 1).astype(int)")(GOOD).failure.detail
+    assert "whole" not in check(GOOD + 'y.view("float32")[7] = 5').failure.detail
+    nearly = check_against("inputs['x'] // 2 + 1")('y.view("float32")[:n] = 1 + 1e-5').failure.detail
+    assert "this may be rounding" in nearly and "whole" not in nearly
+
+
 UNLESS = """\
 x_, y_, t_ = (array.view("float32") for array in (x, y, t))
 if WRONG:
