@@ -237,6 +237,6 @@ def _copied_bytes_per_s(
 ) -> float:
     """The bandwidth of copies in one direction, at the size at which it is highest."""
     return max(
-        size_bytes / transfer_ms(state, size_bytes, pinned=pinned, is_back=is_back) * 1e3
+        size_bytes / transfer_ms(state, size_bytes, pinned=pinned)[is_back] * 1e3
         for size_bytes in _COPIED_BYTES * _COPY_ROUNDS
     )

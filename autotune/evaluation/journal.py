@@ -111,7 +111,9 @@ class Journal:
 
     def append_finals(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
-        self.finals[tuple(sorted(found.measurements))] = found
+        key = tuple(sorted(found.measurements))
+        self.finals.pop(key, None)  # the latest is the last one
+        self.finals[key] = found
         rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
         self._write({"finals": rows, "checked": sorted(found.checked)})
 
@@ -198,7 +200,7 @@ class Journal:
         self._file.truncate(0)
         self._write({"journal": VERSION, **self._header, **self._notes})
         self.append(*edit.kept)
-        for found in self.finals.values():
+        for found in list(self.finals.values()):
             self.append_finals(found)
 
     def _write(self, *rows: Mapping[str, Any]) -> None:

@@ -101,7 +101,7 @@ class ParallelEvaluator(Evaluator):
 
     def _step(self, limit_s: float | None) -> None:
         if limit_s is not None and self.spent_s >= limit_s:
-            self.time_was_over = True
+            self.time_was_over |= bool(self._waiting or self._compiling or self._compiled or self._suspects)
             self._stop()
         ahead = self.compile_ahead.count + self._fleet.slots * self._most_items
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead:

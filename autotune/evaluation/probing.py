@@ -38,18 +38,18 @@ def waited_ms(state: DeviceState, binary: Binary, problem: ProblemInstance) -> f
     return min(elapsed_ms(lambda: buffers.run(program, problem, graph=False)) for _ in range(100))
 
 
-def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool, is_back: bool) -> float:
-    """Time to copy so many bytes to the device, or back, in ms: the median of several after a first one.
+def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:
+    """Time to copy so many bytes to the device, and back, in ms: the median of several after a first one.
 
-    The host's memory is pinned or pageable; all memory has been written before.
+    The host's memory is pinned or pageable; all of it has been written before.
     """
     device, data = state.device, np.ones(size_bytes, np.uint8)
     buffer = device.allocate(size_bytes)
     with device.pinned(data) if pinned else nullcontext():
-        device.write(buffer, data)
-        if is_back:
-            return _median_ms(lambda: device.read(buffer, size_bytes, data))
-        return _median_ms(lambda: device.write(buffer, data))
+        return (
+            _median_ms(lambda: device.write(buffer, data)),
+            _median_ms(lambda: device.read(buffer, size_bytes, data)),
+        )
 
 
 def _median_ms(copy: Callable[[], object]) -> float:

@@ -67,7 +67,8 @@ def describe(
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
     advice = _advice(array, worst, typical, tolerance) if len(worst) == 2 else []
-    if not advice and _are_whole(typical) and not _are_whole(found[differs]):
+    numbers = found[differs][np.isfinite(found[differs])]
+    if not advice and _are_whole(typical) and not _are_whole(numbers):
         advice = ["every expected element is whole: does `reference` make them integers (`.astype(int)`)?"]
     parts += advice
     parts.append(f"tolerance: {tolerance}")

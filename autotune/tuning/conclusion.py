@@ -195,7 +195,9 @@ def _result(
         resumed=evaluator.resumed,
         time_was_over=evaluator.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=is_alone and limits.round_s is not None and len(measurements) < len(best),
+        lacked_time=is_alone
+        and limits.round_s is not None
+        and any(measured_binary(one) not in again for one in best),
         journal=context.journal.path,
         cache_file=Path(record_path(str(root), task.device.slug, task.spec.kernel)),
         was_served=was_served,

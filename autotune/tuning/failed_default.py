@@ -105,7 +105,7 @@ def _other_block(task: TuningTask, trial: Trial) -> tuple[str, str] | None:
         except ExpressionError:  # a macro of the source
             continue
         block = [integer(parse(text), values) for text in step.block]
-        block += [1] * (len(declared) - len(block))
+        block, declared = ([*given, 1, 1][:3] if given else [] for given in (block, declared))
         if declared and block != declared:
             while texts[1:] and texts[-1] == "1":
                 texts.pop()

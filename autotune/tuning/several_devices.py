@@ -156,9 +156,10 @@ def repeat_last_round(context: TuningContext, fleet: Fleet, result: Result, limi
     """Run the last round on a second device, too; warn if another configuration wins there."""
     used = context.worker.device if isinstance(context.worker, RemoteWorker) else ""
     second = next((name for name in fleet.present() if name != used), None)
-    if second is None:
+    rounds = reversed(context.journal.finals)
+    keys = next((keys for keys in rounds if result.winner.key in keys), None)
+    if second is None or keys is None:
         return
-    keys = next(reversed(context.journal.finals))
     known = {trial.key: trial for trial in (*context.journal.trials.values(), result.winner)}
     chosen = [replace(known[key], objective=context.objective) for key in keys if key in known]
     context.observer.stage(Stage(f"repeating the last round on {second}"))
