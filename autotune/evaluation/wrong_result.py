@@ -67,8 +67,7 @@ def describe(
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
     advice = _advice(array, worst, typical, tolerance) if len(worst) == 2 else []
-    numbers = found[differs][np.isfinite(found[differs])]
-    if not advice and _are_whole(typical) and not _are_whole(numbers):
+    if not advice and _are_whole(typical) and not _are_whole(_finite(found[differs])):
         advice = ["every expected element is whole: does `reference` make them integers (`.astype(int)`)?"]
     parts += advice
     parts.append(f"tolerance: {tolerance}")
@@ -115,6 +114,11 @@ def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: 
         return []
     allowed = f"rtol: {rtol}" if atol == "0" else f"rtol: {rtol}, atol: {atol}"
     return [f"this may be rounding; `verify: {{{allowed}}}` in the space file allows it"]
+
+
+def _finite(values: NDArray[Any]) -> NDArray[Any]:
+    finite: NDArray[Any] = values[np.isfinite(values)]
+    return finite
 
 
 def _are_whole(values: NDArray[Any]) -> bool:
