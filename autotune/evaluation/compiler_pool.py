@@ -20,7 +20,7 @@ from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, COLD, Address, backend
 from autotune.errors import Blame, ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
-from autotune.processes.child import Child
+from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import preload
 
 if TYPE_CHECKING:  # the children need not load it
@@ -73,10 +73,7 @@ class CompilerPool:
         with self._lock:
             self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for child in self._children:  # all end at the same time
-            child.kill(waits=False)
-        for child in self._children:
-            child.kill()
+        kill_all(self._children)
         self._threads.shutdown(wait=True)
 
     def _start(self) -> Child:

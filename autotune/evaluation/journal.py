@@ -111,9 +111,7 @@ class Journal:
 
     def append_finals(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
-        key = tuple(sorted(found.measurements))
-        self.finals.pop(key, None)  # the latest is the last one
-        self.finals[key] = found
+        _put_last(self.finals, found)
         rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
         self._write({"finals": rows, "checked": sorted(found.checked)})
 
@@ -328,12 +326,17 @@ class _Rows:
                 read_lost(row["lost"], "lost")
             else:
                 measured = read_finals(row.get("finals"), "finals")
-                key = tuple(sorted(measured))
-                self.finals.pop(key, None)  # the latest is last
                 checked = read_keys(row.get("checked", []), "checked")
-                self.finals[key] = LastRound(measured, frozenset(checked))
+                _put_last(self.finals, LastRound(measured, frozenset(checked)))
         except ValueError as error:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
+
+
+def _put_last(finals: _Finals, found: LastRound) -> None:
+    """Add a last round, in place of an earlier one of the same configurations; the latest is last."""
+    key = tuple(sorted(found.measurements))
+    finals.pop(key, None)
+    finals[key] = found
 
 
 def _header(row: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from autotune.evaluation.device_process import DeviceState, compared_outputs, pl
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.processes.child import Child, retry_once
+from autotune.processes.child import Child, kill_all, retry_once
 from autotune.processes.fork_server import preload
 
 SETUP_TIMEOUT_S = 600.0
@@ -241,11 +241,8 @@ class Worker:
     def end(self) -> None:
         """Kill all processes for good: a run of another thread raises SetupError and starts no other."""
         self._has_ended = True
-        children = [child for child in (self._child, self._standby) if child is not None]
-        for child in children:  # all end at the same time
-            child.kill(waits=False)
-        for child in children:  # which may hold device memory until then
-            child.kill()
+        # waits: they may hold device memory until then
+        kill_all([child for child in (self._child, self._standby) if child is not None])
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from typing import Any, BinaryIO, TypeVar
@@ -216,6 +216,14 @@ class Child:
         last = f": {lines[-1]}" if lines else ""
         blame = Blame.MACHINE if was_killed(code) else Blame.PROCESS
         return ChildDied(f"the process ended ({how}){last}", blame)
+
+
+def kill_all(children: Collection[Child]) -> None:
+    """Kill children and wait for all; they end at the same time."""
+    for child in children:
+        child.kill(waits=False)
+    for child in children:
+        child.kill()
 
 
 def retry_once(attempt: Callable[[], _T]) -> _T:
