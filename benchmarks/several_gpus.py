@@ -90,9 +90,10 @@ def compare(space: Path, budget: int, devices: str) -> None:
 def _searched(space: Path, budget: int, devices: str, cache: str) -> dict[str, Any]:
     """What `run` returns in a fresh process whose user's cache is in a folder."""
     command = [sys.executable, __file__, "--one", str(space), str(budget), devices]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": cache})
+    environment = os.environ | {"XDG_CACHE_HOME": cache}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
     if done.returncode:
-        sys.exit(done.stderr)
+        sys.exit(done.returncode)
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row
 
