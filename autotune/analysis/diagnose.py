@@ -355,7 +355,9 @@ class _Examination:
         program = find_disassembler()
         if self._task.dialect != "cuda" or program is None:
             what = (
-                "no CUDA device" if program else "nvdisasm is not installed; it comes with the CUDA toolkit"
+                "that needs a CUDA device"
+                if program
+                else "nvdisasm is not installed; it comes with the CUDA toolkit"
             )
             self._missing.append(f"machine code was not read: {what}")
             return None

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from autotune.analysis.transfers import call_in_pieces_ms, call_transfer_ms
-from autotune.core.records import Config, Sizes
+from autotune.core.records import Config, Sizes, Tier
 from autotune.core.trials import Status, Trial
-from autotune.errors import AutotuneError, ChildFailed, InputError
+from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, baseline_times
 from autotune.processes.child import Child
 from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
@@ -174,7 +174,7 @@ def _configs(
 def _served(task: TuningTask, options: Options) -> tuple[Config, str]:
     """The configuration that production code gets for the problem, and why; else the default."""
     best = served_best(task, options.cache)
-    if best is None:
+    if best is None or best.match.tier is Tier.DEFAULT:
         return task.spec.default, "not tuned: the default"
     return best.config, f"tuned: {best.match.tier.value}"
 
@@ -212,17 +212,25 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
 def _fastest_on_host(target: Target, options: Options, observer: Observer) -> list[Config]:
     """The fastest of the default and the landmarks at the size that the space has for the host.
 
-    Times of earlier sizes and runs are read from the journal.
+    Times of earlier sizes and runs are read from the journal, unless the kernel has been edited since.
     """
     task = bind_target(replace(target, sizes={}), observer.stage)
-    known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
     own = replace(options, journal=default_journal(task, "versus.jsonl"))
-    with open_context(task, own, observer) as context:
-        configs = [config for config in known if config in task.space]
-        observer.started(task, len(configs), context.journal)
-        trials = _timed(context, configs)
+    try:
+        trials = _landmarks_on_host(task, own, observer)
+    except JournalError:
+        trials = _landmarks_on_host(task, replace(own, fresh=True), observer)
     fastest = sorted(trials, key=lambda trial: trial.time_ms or 0.0)
     return [trial.config for trial in fastest[:_MAX_ON_HOST]]
+
+
+def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
+    """Time the default and the landmarks."""
+    known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
+    with open_context(task, options, observer) as context:
+        configs = [config for config in known if config in task.space]
+        observer.started(task, len(configs), context.journal)
+        return _timed(context, configs)
 
 
 def _timed(context: TuningContext, configs: Sequence[Config]) -> list[Trial]:

@@ -67,7 +67,7 @@ def _text(one: Ceiling) -> str:
         return per_second(one.value, "B/s")
     if one.unit == OPERATIONS:
         return per_second(one.value, "/s")
-    return f"{one.value * 1e9:,.4g} ns"
+    return f"{one.value * 1e9:.4g} ns" if one.value < 1e-5 else f"{one.value * 1e6:.4g} us"
 
 
 def _config(one: Ceiling) -> str:

@@ -96,9 +96,9 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
     if counts is not None:
         yield (
             f"executed   {counts.instructions:,.0f} instructions of warps, with {counts.active_lanes:.1f} "
-            f"threads active, {counts.sectors:,.0f} sectors of which they ask for {counts.sector_use:.0%}, "
-            f"{counts.shared_passes:,.0f} passes of shared memory ({counts.conflict_degree:.2f} times the "
-            f"least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
+            f"threads active, {counts.sectors:,.0f} sectors ({counts.sector_use:.0%} of their bytes asked "
+            f"for), {counts.shared_passes:,.0f} passes of shared memory ({counts.conflict_degree:.2f} times "
+            f"the least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
         )
     if found.hardware_counters:
         yield f"counters   {counters_text(found.hardware_counters)}"

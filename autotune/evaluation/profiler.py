@@ -86,7 +86,9 @@ class Profiler:
 def find_profiler(name: str, address: Address) -> str:
     """The path of a profiler; raises InputError where it is not installed, or cannot profile the device."""
     if BACKENDS[address.backend].dialect != "cuda":
-        raise InputError(f"--profile {name}: profiles NVIDIA GPUs through CUDA, which {address} is not")
+        raise InputError(
+            f"--profile {name}: {name} profiles NVIDIA GPUs through CUDA; {address} is another kind of device"
+        )
     places = os.pathsep.join(
         (*_USUAL_PLACES, *sorted(map(str, _NVIDIA.glob(_OWN_PLACES[name])), reverse=True))
     )

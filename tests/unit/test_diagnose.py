@@ -29,12 +29,12 @@ def test_changes_are_advised_from_the_journal(folder):
     assert "change     A=1: 5 takes" in done.stdout
 
 
-def test_json_on_the_cpu_has_times_of_empty_launches(tmp_path):
-    problem = ("--size", "rows=64", "--size", "columns=64")
-    done = run_in_process(tmp_path, "diagnose", "matadd", "-d", "opencl:0", *problem, "--json", "-q")
+def test_json_on_the_cpu_has_times_of_variants_and_of_empty_launches(tmp_path):
+    done = run_in_process(tmp_path, "diagnose", "sine", "-d", "opencl:0", "--size", "n=4096", "--json", "-q")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["launch_ms"] > 0
+    assert found["variants_ms"].keys() == {"MEMORY_ONLY", "COMPUTE_ONLY"} and 0 <= found["overlap"] <= 1
     assert found["uses"] or found["missing"]
 
 

@@ -73,7 +73,7 @@ def test_a_launch_that_fails_is_told(profile):
 
 def test_what_cannot_be_profiled_says_so_in_one_line_before_anything_runs(folder, monkeypatch):
     done = folder.run("run", "double.yaml", "--device", "fake", "--profile", "ncu")
-    expected = "--profile ncu: profiles NVIDIA GPUs through CUDA, which fake:0 is not"
+    expected = "--profile ncu: ncu profiles NVIDIA GPUs through CUDA; fake:0 is another kind of device"
     assert done.stderr.strip().splitlines()[-1].endswith(expected) and done.stdout == ""
     monkeypatch.setenv("PATH", str(folder.path))
     with pytest.raises(InputError, match="nsys is not installed; it comes with Nsight Systems"):
