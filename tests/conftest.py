@@ -34,6 +34,13 @@ def pytest_xdist_auto_num_workers():
     return len(os.sched_getaffinity(0)) + 2
 
 
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of pages stay together, and what takes long comes first."""
+    from tests.scheduling import Scheduling
+
+    return Scheduling(config, log)
+
+
 KERNEL = """\
 def double(grid, block, x, y, n):
     y.view("int32")[:n] = 2 * x.view("int32")[:n]

@@ -15,7 +15,6 @@ from tests.conftest import KERNEL
 from tests.unit.test_explore import served
 from tests.unit.test_report_page import HOSTILE, journal, trial
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
 ROWS = """
     const rows = [...document.querySelectorAll("#beside-table tr")];
     return rows.map((row) => [...row.cells].map((one) => one.textContent));

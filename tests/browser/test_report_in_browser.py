@@ -16,7 +16,6 @@ from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.unit.test_report_page import HOSTILE, journal, trial
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
 SIZES = {"desktop": (1300, 900), "phone": (390, 800)}
 
 

@@ -1,10 +1,7 @@
 """The page of a space in a browser: charts draw, filters apply, and it is accessible."""
 
-import pytest
-
 from tests.browser.test_report_in_browser import drawn, require_accessible, scroll_through, show, shown
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all
 CHARTS = {"funnel-chart", "values-chart", "ties-chart", "parallel", "heat"}
 
 

@@ -7,7 +7,6 @@ time: that shows what a value or an architecture lacks.
 
 import re
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,33 +35,22 @@ def _gpu(architecture):
     return replace(fake, backend="cuda", name=architecture, architecture=architecture)
 
 
-@cache
-def parts(path):
-    """What to compile: the default and the landmarks, and a part of the array for each architecture."""
-    samples = sampled(spec_of(path.stem), _gpu(ARCHITECTURES[0]))
-    known = [(sample.space, config) for sample in samples for config in sample.known]
-    return known, dict(zip(ARCHITECTURES, shared_out(samples, len(ARCHITECTURES)), strict=True))
-
-
-# one worker of pytest-xdist for each space: then its covering array is made once
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.xdist_group(f"{path.stem} for CUDA")) for path in SPACES],
-    ids=[path.stem for path in SPACES],
-)
-def test_landmarks_and_every_pair_of_values_compile(path, architecture):
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_landmarks_and_every_pair_of_values_compile(path):
     spec = spec_of(path.stem)
-    source, compiler = read_source(spec.source), cuda_compiler(architecture)
-    known, pairwise = parts(path)
+    source = read_source(spec.source)
+    samples = sampled(spec, _gpu(ARCHITECTURES[0]))
+    known = [(sample.space, config) for sample in samples for config in sample.known]
     assert {landmark.config for landmark in spec.landmarks} <= {config for _, config in known}
-    if architecture not in OLDEST_AND_NEWEST:
-        known = [(space, config) for space, config in known if config == spec.default]
-    for space, config in (*known, *pairwise[architecture]):
-        hasty = () if (config, architecture) == (spec.default, "sm_90") else (HASTY,)
-        options = (*space.options(config, "cuda"), *hasty)
-        binary = compiler.compile(render(source, space.macros(config)), options)
-        assert binary.data[:4] == b"\x7fELF", config
+    default = [(space, config) for space, config in known if config == spec.default]
+    for architecture, pairwise in zip(ARCHITECTURES, shared_out(samples, len(ARCHITECTURES)), strict=True):
+        compiler = cuda_compiler(architecture)
+        named = known if architecture in OLDEST_AND_NEWEST else default
+        for space, config in (*named, *pairwise):
+            hasty = () if (config, architecture) == (spec.default, "sm_90") else (HASTY,)
+            options = (*space.options(config, "cuda"), *hasty)
+            binary = compiler.compile(render(source, space.macros(config)), options)
+            assert binary.data[:4] == b"\x7fELF", (architecture, config)
 
 
 @pytest.mark.parametrize(
