@@ -8,7 +8,8 @@ AutotuneError            base class; the message says what went wrong and what t
 |   `-- NoMemory         the problem's arrays do not fit in the device's memory
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken, so that no search can start
-|   `-- BrokenReference  a function of the reference file raised, or returned what does not fit
+|   |-- BrokenReference  a function of the reference file raised, or returned what does not fit
+|   `-- CannotSet        clock or power limit of the device cannot be changed
 |-- WriteError           a file or folder cannot be written: permissions, or a full disk
 |-- CacheError           a cache file is damaged or of an unknown version
 |   `-- Overtaken        control flow: another search stored first; never reaches a user
@@ -82,6 +83,10 @@ class SetupError(AutotuneError):
 
 class BrokenReference(SetupError):
     """A reference file is wrong; the message starts with `file:line:`."""
+
+
+class CannotSet(SetupError):
+    """Clock or power limit of a device cannot be changed by this process."""
 
 
 class WriteError(AutotuneError):

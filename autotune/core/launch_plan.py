@@ -45,6 +45,8 @@ _ENTRY = re.compile(
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
 CUDA_COMPILERS = ("nvrtc", "nvcc")
+DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
+Settings = tuple[tuple[str, int], ...]  # of a device, by these names; 0 leaves one as it is
 TRITON = "triton"  # the compiler of kernels in Triton
 TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _TRITON_TYPES = {
@@ -150,6 +152,17 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
         for flag, value in evaluated.items()
         if value is not False
     )
+
+
+def device_settings(texts: Mapping[str, str], values: Mapping[str, Any]) -> Settings:
+    """Evaluate what a configuration sets of its device; raises ExpressionError."""
+    found = []
+    for name in sorted(texts):
+        try:
+            found.append((name, at_least(0, parse(texts[name]), values)))
+        except ExpressionError as error:
+            raise error.at(f"device.{name}") from None
+    return tuple(found)
 
 
 def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:

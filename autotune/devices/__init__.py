@@ -12,6 +12,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
 from autotune.devices.base import Backend
+from autotune.devices.clocks import restore_abandoned
 from autotune.errors import AutotuneError, InputError, MissingExtra
 from autotune.hardware.names import known_gpu
 
@@ -80,6 +81,7 @@ def list_devices(
     _state: object = None, names: Iterable[str] = tuple(BACKENDS)
 ) -> list[tuple[Address, DeviceInfo]]:
     """List the devices of all these backends whose packages are installed; `_state` is a child's, unused."""
+    restore_abandoned()  # first: it is a part of what is listed
     found = []
     for name in names:
         try:

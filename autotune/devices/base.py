@@ -19,6 +19,7 @@ from autotune.compilers.base import Compiler
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Difference, compared_on_host
+from autotune.devices.clocks import Clocks
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import LaunchError
 
@@ -64,6 +65,7 @@ class HostComparisonMixin:
     read: Callable[..., Bytes]
     write: Callable[[Buffer, Bytes], None]
     run: Callable[..., float]
+    clocks = Clocks()  # the backend cannot change them
 
     def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
         """Take turns: there is one queue."""
@@ -125,6 +127,7 @@ class Device(Protocol):
     """One device, opened in this process."""
 
     info: DeviceInfo
+    clocks: Clocks  # without a control where the backend cannot change them
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve device memory, aligned for every vector type; raises OutOfMemory.

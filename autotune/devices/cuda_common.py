@@ -22,6 +22,7 @@ from autotune.devices.array_compare import (
     special_bits,
 )
 from autotune.devices.base import Arguments, Buffer, Bytes, Indices, PipelinedRun, Program, host_difference
+from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
 from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
@@ -62,6 +63,7 @@ class CudaDeviceBase(CudaMemory):
         self.info = info
         self._index = index
         self._monitor = NvmlMonitor(pci_bus_id)  # before there is a context: it counts the GPU's processes
+        self.clocks = Clocks(self._monitor.control())
         self._graph_of: tuple[object, ...] | None = None
         self._graph: DriverGraph | None = None
         self._flush_ratio = 0.0  # 0: not measured yet

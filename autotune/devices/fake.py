@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import time
 import weakref
@@ -27,7 +28,9 @@ import numpy as np
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
+from autotune.devices.clocks import Clocks
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
+from autotune.processes.files import replace_file
 
 COPY_J_PER_BYTE = 1e-9
 
@@ -73,6 +76,32 @@ class FakeCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
 
 
+class FakeControl:
+    """Settings in the JSON file that AUTOTUNE_FAKE_CLOCKS names: `{"sm_clock_mhz": 0, "power_limit_w": 300}`.
+
+    If the file has `"refuses": true`, nothing may be set.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.address = ("fake", str(path.absolute()))
+
+    def read(self, name: str) -> float:
+        """What the file says."""
+        return float(json.loads(self._path.read_text())[name])
+
+    def allowed(self, name: str) -> Sequence[int]:
+        """300 to 1500 MHz in steps of 15, and 100 to 300 W."""
+        return range(300, 1501, 15) if name == "sm_clock_mhz" else range(100, 301)
+
+    def set(self, name: str, value: float) -> None:
+        """Change the file."""
+        found = json.loads(self._path.read_text())
+        if found.get("refuses"):
+            raise LaunchError(f"{name} cannot be set: the fake device refuses it")
+        replace_file(self._path, json.dumps({**found, name: value}))
+
+
 class FakeDevice(HostComparisonMixin):
     """Memory is numpy arrays, a launch is a function call."""
 
@@ -81,6 +110,8 @@ class FakeDevice(HostComparisonMixin):
         self._index = index
         self._energy_j = 0.0
         self._used_bytes = 0
+        state = os.environ.get("AUTOTUNE_FAKE_CLOCKS")
+        self.clocks = Clocks(FakeControl(Path(state)) if state else None)
 
     def allocate(self, size_bytes: int) -> Buffer:
         """A fresh array of bytes; raises OutOfMemory when all arrays in use exceed the device's memory."""

@@ -1,14 +1,18 @@
 """Reads clocks, throttling, energy and other processes of a GPU from NVIDIA's management library (NVML).
 
-Without the package, the library or the permission the readings are empty, and nothing fails.
+Without the package, the library or the permission the readings are empty, and nothing fails. Clock and power
+limit are set through the same library.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from autotune.core.records import Value
+from autotune.errors import LaunchError
 
 # NVML's bits for reasons that slow a busy GPU down
 _THROTTLE_REASONS = {
@@ -18,6 +22,8 @@ _THROTTLE_REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
+_CLOCK_STEP_MHZ = 15
+_MAX_SETTLING_S = 0.5  # an idle GPU may never show the clock that it was given
 
 
 class NvmlMonitor:
@@ -73,6 +79,11 @@ class NvmlMonitor:
         used_mj = self._read(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._gpu))
         return None if used_mj is None else used_mj * 1e-3
 
+    def control(self) -> NvmlControl | None:
+        """What sets clock and power limit of this GPU; None without NVML."""
+        uuid = self._nvml and self._read(lambda: self._nvml.nvmlDeviceGetUUID(self._gpu))
+        return NvmlControl(uuid) if uuid else None
+
     def _processes(self) -> int | None:
         """How many processes compute on the GPU."""
         nvml, gpu = self._nvml, self._gpu
@@ -89,5 +100,67 @@ class NvmlMonitor:
     def _read(self, reading: Any) -> Any:
         try:
             return reading()
-        except self._nvml.NVMLError:  # not supported, or not permitted
+        except _errors(self._nvml):  # not supported, or not permitted
             return None
+
+
+def _errors(nvml: Any) -> tuple[type[Exception], ...]:
+    """What NVML's functions raise; the second, of those that the driver is too old for, is no NVMLError."""
+    return nvml.NVMLError, getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
+
+
+class NvmlControl:
+    """Sets the clock and the power limit of one GPU, as `ClockControl` asks; raises LaunchError."""
+
+    def __init__(self, uuid: str) -> None:
+        try:
+            import pynvml
+        except ImportError:
+            raise LaunchError("clocks are set with the package nvidia-ml-py, which is missing") from None
+        self.address = ("nvml", uuid)
+        self._nvml: Any = pynvml
+        self._call("nvmlInit")
+        self._gpu = self._call("nvmlDeviceGetHandleByUUID", uuid)
+
+    def read(self, name: str) -> float:
+        """The power limit in W; 0 for the clock, because NVML does not tell to which it is locked."""
+        if name == "sm_clock_mhz":
+            return 0.0
+        return float(self._call("nvmlDeviceGetPowerManagementLimit", self._gpu)) / 1e3
+
+    def allowed(self, name: str) -> Sequence[int]:
+        """The clocks that the GPU supports with its fastest memory, and its power limits in W."""
+        if name == "sm_clock_mhz":
+            fastest = max(self._call("nvmlDeviceGetSupportedMemoryClocks", self._gpu))
+            return sorted(self._call("nvmlDeviceGetSupportedGraphicsClocks", self._gpu, fastest))
+        low_mw, high_mw = self._call("nvmlDeviceGetPowerManagementLimitConstraints", self._gpu)
+        return range(-(-low_mw // 1000), high_mw // 1000 + 1)
+
+    def set(self, name: str, value: float) -> None:
+        """Lock the clock, unlock it for 0, or set the power limit; wait until NVML shows it."""
+        nvml, gpu = self._nvml, self._gpu
+        if name == "power_limit_w":
+            self._call("nvmlDeviceSetPowerManagementLimit", gpu, round(value * 1e3))
+            _wait(lambda: self._call("nvmlDeviceGetEnforcedPowerLimit", gpu) / 1e3 - value, 1)
+        elif value:
+            self._call("nvmlDeviceSetGpuLockedClocks", gpu, round(value), round(value))
+            clock = partial(self._call, "nvmlDeviceGetClockInfo", gpu, nvml.NVML_CLOCK_SM)
+            _wait(lambda: clock() - value, _CLOCK_STEP_MHZ)
+        else:
+            self._call("nvmlDeviceResetGpuLockedClocks", gpu)
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._nvml, name)(*arguments)
+        except _errors(self._nvml) as error:
+            raise LaunchError(
+                f"NVML refuses {name} ({error}): run the search as root, or remove `device` from the space "
+                "and have an administrator set clock (nvidia-smi -lgc MHZ) and power limit (nvidia-smi -pl W)"
+            ) from None
+
+
+def _wait(off: Callable[[], float], tolerance: float) -> None:
+    """Wait until a reading is off by less than a tolerance."""
+    deadline_s = time.monotonic() + _MAX_SETTLING_S
+    while abs(off()) >= tolerance and time.monotonic() < deadline_s:
+        time.sleep(0.005)

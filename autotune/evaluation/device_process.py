@@ -67,6 +67,7 @@ class DeviceState:
         data = {problem.data_key: self._begun(problem) for problem in problems}
         self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}
         self.device = backend(address.backend).open_device(address.index)
+        self.device.clocks.check({name for problem in problems for name, _ in problem.settings})
         self._prepared = {key: future.result() for key, future in data.items()}
         self.compared = frozenset(name for data in self._prepared.values() for name in data.expected)
 
@@ -239,8 +240,7 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Fa
 
     There are no guard zones, and arrays without an input are left as they were allocated.
     """
-    program, device = state.program(binary, keep=True), state.device
-    inputs = state.data(problem).inputs
+    program, device, inputs = state.program(binary, keep=True), state.device, state.data(problem).inputs
     arguments: dict[str, Buffer | np.generic] = {
         scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
     }

@@ -100,7 +100,8 @@ def workload_sha256(spec: SpaceSpec) -> str:
         for step in spec.launch
     ]
     options = [{kind: dict(of_kind) for kind, of_kind in spec.compiler_options.items()}, spec.compiler]
-    parts = [_listed_arguments(spec), list(spec.derived.items()), launches, options]
+    parts: list[object] = [_listed_arguments(spec), list(spec.derived.items()), launches, options]
+    parts += [dict(spec.device)] if spec.device else []
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

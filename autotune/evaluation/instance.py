@@ -12,7 +12,7 @@ from typing import Any
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
-from autotune.core.launch_plan import arguments, compiler_options, launches
+from autotune.core.launch_plan import arguments, compiler_options, device_settings, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallConditions, Problem
@@ -185,7 +185,12 @@ class InstanceMaker:
         launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
         if not launched:
             raise ExpressionError("nothing is launched, because no `when` holds", "launch")
-        return _remembered(self._launched, (key, launched), lambda: replace(data, launches=launched))
+        settings = device_settings(self.space.spec.device, values)
+        return _remembered(
+            self._launched,
+            (key, launched, settings),
+            lambda: replace(data, launches=launched, settings=settings),
+        )
 
     def _unlaunched(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""

@@ -76,6 +76,8 @@ class Stopwatch:
         return self._run(self.batch, is_second) / self.batch
 
     def _run(self, repeats: int, is_second: bool = False) -> float:
+        if self._problem.settings:
+            self._device.clocks.apply(self._problem.settings)
         launch = self._conditions.launch
         graph = launch == "graph" if launch else None
         return self._buffers.run(self._program, self._problem, repeats, graph=graph, is_second=is_second)
@@ -207,7 +209,8 @@ def measure(
     policy = item.policy
     if control is not None:
         control.ratio = None
-    if policy.conditions.cache == "warm":  # the verification's run found other data in the caches
+    # the verification's run found other data in the caches, or other clocks
+    if policy.conditions.cache == "warm" or item.problem.settings:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
     hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
     if hopeless:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from autotune.core.launch_plan import Settings
 from autotune.core.records import Launch, Value
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Problem
@@ -91,6 +92,7 @@ class ProblemInstance:
     views: tuple[ArrayView, ...] = ()
     local: tuple[LocalArray, ...] = ()
     bounds: tuple[tuple[str, Tolerance], ...] = ()  # of outputs whose tolerance is their own
+    settings: Settings = ()  # of the device while it is timed
     trusted: str = ""  # the file of what trusted configurations computed, in the place of `expected`
 
     @cached_property
@@ -140,7 +142,8 @@ class ProblemInstance:
         bounds = [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds]
         views = [[view.name, view.of, view.offset_bytes] for view in self.views]
         local = [[array.name, array.size_bytes] for array in self.local]
-        later = {"bounds": bounds, "views": views, "local": local}
+        settings = [list(setting) for setting in self.settings]
+        later = {"bounds": bounds, "views": views, "local": local, "device": settings}
         return {name: found for name, found in later.items() if found}
 
     def tolerance_of(self, name: str) -> Tolerance:

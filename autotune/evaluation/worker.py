@@ -11,9 +11,11 @@ from typing import Any, Protocol
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, COLD, Address, list_devices
+from autotune.devices.clocks import restore_abandoned, run_and_restore
 from autotune.errors import (
     Blame,
     BrokenReference,
+    CannotSet,
     ChildFailed,
     ChildRaised,
     ChildTimeout,
@@ -180,7 +182,7 @@ class Worker:
         self._timeout_s = timeout_s
         again = arguments if alone is None else alone
         self._repeat = partial(self.begin, function, *again, timeout_s=timeout_s, **options)
-        self._ready_child().ask(function, *arguments, timeout_s=timeout_s, **options)
+        self._ready_child().ask(run_and_restore, function, *arguments, timeout_s=timeout_s, **options)
         self._runs += 1 if alone is None else 2
         self._has_searched |= function is run_work_item
 
@@ -243,12 +245,14 @@ class Worker:
         self._has_ended = True
         # waits: they may hold device memory until then
         kill_all([child for child in (self._child, self._standby) if child is not None])
+        restore_abandoned()
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""
         if self._child is not None:
             self._child.kill()
             self._child = None
+            restore_abandoned()
 
     def _ready_child(self) -> Child:
         try:
@@ -306,6 +310,8 @@ class Worker:
             return NoMemory(str(error))
         if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
             return BrokenReference(error.message)
+        if isinstance(error, ChildRaised) and error.kind == CannotSet.__name__:
+            return CannotSet(f"{self._address}: {error.message}")
         where = f"{self._reference} on {self._address}"
         if isinstance(error, ChildTimeout):
             return SetupError(

@@ -123,7 +123,7 @@ def _signatures(space: Space, source: str, code: str) -> Iterator[Finding]:
 
 def _expressions(spec: SpaceSpec) -> list[str]:
     """The expressions of the launch plan, arguments, options and derived names."""
-    expressions = [*spec.derived.values()]
+    expressions = [*spec.derived.values(), *spec.device.values()]
     for options in spec.compiler_options.values():
         expressions += options.values()
     for step in spec.launch:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
-from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, TRITON, is_option
+from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, DEVICE_SETTINGS, TRITON, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes
 from autotune.core.text import hint, nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
@@ -41,7 +41,7 @@ _OPTIONAL = (
     *("dialect", "dtypes", "verify_sizes", "constraints", "derived"),
     *("landmarks", "compiler", "compiler_options", "verify", "work", "contrast", "data", "include_dirs"),
     "measure",
-    "call",
+    *("call", "device"),
     *("metrics", "objective", "require"),
 )
 # what metrics, objectives and requirements may read of a trial, besides all names of the space
@@ -107,6 +107,7 @@ class SpaceSpec:
     errors: Mapping[str, ErrorSpec] = field(default_factory=dict)  # by output: a bound from the arithmetic
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
+    device: Mapping[str, str] = field(default_factory=dict)  # what is set of the device while it is timed
 
 
 def load_space(path: str | Path) -> SpaceSpec:
@@ -180,6 +181,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         else (),
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
+        device=_expressions(top["device"].record((), DEVICE_SETTINGS), names) if "device" in top else {},
     )
 
 

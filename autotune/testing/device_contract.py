@@ -71,6 +71,11 @@ class DeviceContract:
         device.copy(other, buffer, 3, (1, 4194))
         assert device.read(other, 5).tolist() == [0, 7, 7, 100, 4]
 
+    def test_a_clock_that_it_cannot_have_is_refused(self, device: Device) -> None:
+        with pytest.raises(LaunchError):
+            device.clocks.apply((("sm_clock_mhz", 1),))
+        device.clocks.restore()
+
     @pytest.mark.parametrize("item_bytes", [1, 2, 4, 6, 8, 16])
     def test_elements_are_gathered(self, device: Device, item_bytes: int) -> None:
         data = np.random.default_rng(0).integers(0, 256, (5000, item_bytes), np.uint8)

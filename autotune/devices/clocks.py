@@ -1,0 +1,180 @@
+"""Sets the clock and the power limit of a device for a measurement, and restores them.
+
+While they are changed, a record in the user's cache folder says what they were. It is locked as long as the
+process lives, so that whoever finds it without a lock restores what a killed process has left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from autotune.core.launch_plan import Settings
+from autotune.errors import CannotSet, LaunchError
+from autotune.processes.files import hold, user_folder
+
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ClockControl(Protocol):
+    """What a backend can set of one device, by the names of DEVICE_SETTINGS; methods raise LaunchError."""
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """Finds the device again in another process: `nvml` or `fake`, and which one."""
+        ...
+
+    def read(self, name: str) -> float:
+        """The value to `set` later so that the device is as it is now."""
+        ...
+
+    def allowed(self, name: str) -> Sequence[int]:
+        """The values that the device takes, in ascending order."""
+        ...
+
+    def set(self, name: str, value: float) -> None:
+        """Set one value and wait until it holds."""
+        ...
+
+
+class Clocks:
+    """The settings of one device; `restore` ends what the first `apply` began."""
+
+    def __init__(self, control: ClockControl | None = None) -> None:
+        """Change nothing yet; None is for a device whose settings its backend cannot change."""
+        self._control = control
+        self._record: int | None = None  # the open and locked file, while settings may be changed
+        self._original: dict[str, float] = {}
+        self._applied: dict[str, int] = {}
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise CannotSet unless these settings can be changed: set each to what it is."""
+        try:
+            for name in sorted(names):
+                control = self._opened()
+                control.set(name, control.read(name))
+        except LaunchError as error:
+            raise CannotSet(str(error)) from None
+        finally:
+            self.restore()
+
+    def apply(self, settings: Settings) -> None:
+        """Set what differs; raises LaunchError for a value that the device does not take."""
+        for name, value in settings:
+            if value == self._applied.get(name, 0):
+                continue
+            control = self._opened()
+            if value:
+                _check_range(name, value, control.allowed(name))
+            if name not in self._original:
+                self._original[name] = control.read(name)
+                self._write(control)
+            self._applied[name] = value  # before: what fails half-way is restored, too
+            control.set(name, value or self._original[name])
+
+    def restore(self) -> None:
+        """Set everything back, and unlock the record."""
+        if self._record is None:
+            return
+        assert self._control is not None
+        for name in list(self._applied):
+            self._control.set(name, self._original[name])
+            del self._applied[name]
+        self._original.clear()
+        os.truncate(self._record, 0)
+        os.close(self._record)
+        self._record = None
+
+    def _opened(self) -> ClockControl:
+        """The control, with the record locked: another process of this user may be measuring."""
+        if self._control is None:
+            raise LaunchError(
+                "its clock and power limit cannot be set: those of NVIDIA GPUs can, through cuda or pycuda "
+                "with the package nvidia-ml-py; remove `device` from the space"
+            )
+        if self._record is None:
+            record = _locked_record("-".join(self._control.address).replace(os.sep, "-"))
+            try:
+                _put_back(record)
+            except LaunchError:
+                os.close(record)
+                raise
+            self._record = record
+        return self._control
+
+    def _write(self, control: ClockControl) -> None:
+        """Note what to restore, before the first change."""
+        assert self._record is not None
+        data = json.dumps({"device": control.address, "settings": self._original}).encode()
+        os.pwrite(self._record, data, 0)
+        os.fsync(self._record)
+
+
+def restore_abandoned() -> None:
+    """Restore what killed processes have left changed; what is refused stays for a later start."""
+    folder = user_folder("clocks")
+    for path in folder.glob("*.json") if folder is not None else ():
+        with suppress(OSError, LaunchError):
+            record = os.open(path, _FLAGS)
+            try:
+                if hold(record, wait=False):
+                    _put_back(record)
+            finally:
+                os.close(record)
+
+
+def run_and_restore(state: Any, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Run a function of the device process, then restore the settings of its device."""
+    try:
+        return function(state, *arguments, **options)
+    finally:
+        state.device.clocks.restore()
+
+
+def _locked_record(name: str) -> int:
+    """Open and lock the record of one device; raises LaunchError where there is no place for it."""
+    folder = user_folder("clocks")
+    if folder is None:
+        raise LaunchError("clocks are not changed without a place to note what they were: set XDG_CACHE_HOME")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        record = os.open(folder / f"{name}.json", _FLAGS | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise LaunchError(f"{folder}: clocks are noted here before they change: {error.strerror}") from None
+    hold(record)
+    return record
+
+
+def _put_back(record: int) -> None:
+    """Restore what a record says, if anything, and empty it; the caller has locked it."""
+    text = os.pread(record, os.fstat(record).st_size, 0)
+    try:
+        found = json.loads(text)
+    except ValueError:  # empty, or half written: nothing was changed yet
+        found = {"settings": {}}
+    for name, value in found["settings"].items():
+        _control(*found["device"]).set(name, value)
+    os.truncate(record, 0)
+
+
+def _control(kind: str, place: str) -> ClockControl:
+    if kind == "fake":
+        from autotune.devices.fake import FakeControl
+
+        return FakeControl(Path(place))
+    from autotune.devices.nvml import NvmlControl
+
+    return NvmlControl(place)
+
+
+def _check_range(name: str, value: int, allowed: Sequence[int]) -> None:
+    if value not in allowed:
+        near = min(allowed, key=lambda one: abs(one - value))
+        raise LaunchError(
+            f"{name} {value}: the device takes {allowed[0]} to {allowed[-1]}, and {near} is the nearest; "
+            "0 leaves it as it is"
+        )
