@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -51,7 +52,7 @@ class CompilerPool:
         self._timeout_s = timeout_s
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
-        self._idle: SimpleQueue[Child] = SimpleQueue()
+        self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # of the set of children, which does not change during `close`
         self._closing = False
         preload((__name__,))
@@ -92,14 +93,25 @@ class CompilerPool:
             self._idle.put(child)
         return compiled
 
-    def _attempt(self, child: Child, *what: Any) -> tuple[Compilation, Child]:
-        """What a child makes of a source, and the child for the next one: a fresh one if this one is gone."""
+    def _attempt(self, child: Child | None, *what: Any) -> tuple[Compilation, Child | None]:
+        """What a child makes of a source, and the child for the next one: a fresh one if this one is gone.
+
+        It is None where the system starts no process; then the next attempt tries that again.
+        """
+        try:
+            child = child or self._replacement(None)
+        except OSError as error:
+            return Failure(Status.CRASHED, f"no compiler can be started: {error}", Blame.MACHINE), None
         try:
             compiled: Compilation = child.call(_compile, *what, timeout_s=self._timeout_s)
         except ChildFailed as error:
             failure = self._failure(error)
-            is_gone = failure.by_machine or not isinstance(error, ChildRaised)
-            return failure, self._replacement(child) if is_gone else child
+            if isinstance(error, ChildRaised) and not failure.by_machine:
+                return failure, child
+            child.kill()
+            with suppress(OSError):
+                return failure, self._replacement(child)
+            return failure, None
         return compiled, child
 
     def _failure(self, error: ChildFailed) -> Failure:
@@ -113,14 +125,14 @@ class CompilerPool:
             status, detail = Status.COMPILE_ERROR, f"the compiler crashed: {error}"
         return Failure(status, detail, error.blame)
 
-    def _replacement(self, child: Child) -> Child:
-        """Kill a child and return a fresh one, or the dead one while the pool closes."""
-        child.kill()
+    def _replacement(self, child: Child | None) -> Child:
+        """Start a child in place of one that is gone; raises OSError if that fails or the pool closes."""
         with self._lock:
             if self._closing:
-                return child
-            fresh = self._start()  # if that fails, the next compilation tries again
-            self._children.remove(child)
+                raise OSError("the compilers are being closed")
+            if child is not None:
+                self._children.remove(child)
+            fresh = self._start()
             self._children.add(fresh)
             return fresh
 

@@ -40,10 +40,11 @@ _MAX_KNOWN = 16  # journals that a reader remembers
 
 
 class LastRound(NamedTuple):
-    """The measurements of a last round by key, and the keys that have passed every check before storing."""
+    """The measurements of a last round by key, and the keys that have passed all of its checks."""
 
     measurements: dict[str, Measurement]
     checked: frozenset[str]
+    has_sanitizers: bool  # among the checks, as far as there are some for the device
 
 
 _Finals = dict[tuple[str, ...], LastRound]
@@ -113,7 +114,8 @@ class Journal:
         """Write a last round; raises WriteError when that fails."""
         _put_last(self.finals, found)
         rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-        self._write({"finals": rows, "checked": sorted(found.checked)})
+        checks = {"checked": sorted(found.checked), "sanitizers": found.has_sanitizers}
+        self._write({"finals": rows, **checks})
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write how the devices of a search compare; raises WriteError when that fails."""
@@ -327,7 +329,7 @@ class _Rows:
             else:
                 measured = read_finals(row.get("finals"), "finals")
                 checked = read_keys(row.get("checked", []), "checked")
-                _put_last(self.finals, LastRound(measured, frozenset(checked)))
+                _put_last(self.finals, LastRound(measured, frozenset(checked), row.get("sanitizers") is True))
         except ValueError as error:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
 

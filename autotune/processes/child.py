@@ -35,6 +35,7 @@ from autotune.processes.fork_server import (
 
 _T = TypeVar("_T")
 _STDERR_TAIL_BYTES = 2000
+MAX_END_S = 20.0  # of a killed process; one that hangs in a driver ends when the driver lets it
 _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any length
 # Sent from outside: by the system when memory is short, by a batch system at its limit, by a user.
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
@@ -182,7 +183,7 @@ class Child:
             self._pipe.send((factory, arguments))
 
     def kill(self, *, waits: bool = True) -> None:
-        """Kill the process group, and wait for the child; does nothing if it is gone already.
+        """Kill the process group, and wait for the child up to MAX_END_S; does nothing if it is gone already.
 
         The end of a process that used a GPU takes a tenth of a second. Without `waits` it goes on in the
         background as soon as the process has started; another call waits for it.
@@ -201,7 +202,8 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         if waits:
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(MAX_END_S)
 
     def _death(self) -> ChildDied:
         """The error for a process that ended, with the last line that it printed."""
@@ -209,6 +211,8 @@ class Child:
             self._process.wait(0.5)  # it may be about to end by itself and to print why
         self.kill()
         code = self._process.returncode
+        if code is None:  # it was killed, and has not ended yet
+            code = -signal.SIGKILL
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         end = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, end - _STDERR_TAIL_BYTES))

@@ -296,7 +296,8 @@ def _journal_round(
         for trial in stored
     }
     checked = frozenset(trial.key for trial in stored if not gaps[trial.config].late)
-    context.journal.append_finals(LastRound(dict(outcome.measurements), checked))
+    found = LastRound(dict(outcome.measurements), checked, not context.skips_sanitizer)
+    context.journal.append_finals(found)
     return gaps
 
 
@@ -305,7 +306,8 @@ def _journaled_round(
 ) -> Mapping[str, Measurement] | None:
     """The last round of an earlier search with the same finalists, or with others that are allowed.
 
-    What would be stored of it must have passed all checks then: no time may have been left for some.
+    What would be stored of it must have passed all checks then: some may have been left out, or no time may
+    have been left for them.
     """
     by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
     exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
@@ -314,7 +316,8 @@ def _journaled_round(
         valued = _valued(context, by_key, found.measurements) if is_same else {}
         if valued and all(is_final(measured, context.objective) for measured in valued.values()):
             stored = winner_and_ties([by_key[key] for key in keys], valued, context.objective)
-            if found.checked.issuperset(trial.key for trial in stored):
+            is_checked = found.has_sanitizers or context.skips_sanitizer
+            if is_checked and found.checked.issuperset(trial.key for trial in stored):
                 return valued
     return None
 

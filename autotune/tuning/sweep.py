@@ -269,6 +269,8 @@ class _Group:
         """The last round at one size: its own best, and the candidates of all sizes."""
         began = cpu_times()
         needed = [config for config in self.candidates if config in task.space]
+        # there may be time now for what had none at an earlier size
+        self._passed = {config: gaps for config, gaps in self._passed.items() if not gaps.late}
         with self._context(task) as context:
             context.evaluator(self._configs(task, trials))  # known from the journal
             rest = (began, Limits(self._limit_s, checks_time_s(self._limit_s)), needed, self._passed)

@@ -110,8 +110,10 @@ def test_a_compiler_that_cannot_be_started_again_is_started_by_the_next_compilat
         with monkeypatch.context() as patch:
             patch.setattr(subprocess, "Popen", no_process)
             for _ in range(2):
-                with pytest.raises(BlockingIOError):
-                    pool.submit("x = 0", ()).result(timeout=60)
+                failure = pool.submit("x = 0", ()).result(timeout=60)
+                assert failure.by_machine and failure.detail == (
+                    "no compiler can be started: the machine has too many processes"
+                )
         assert isinstance(pool.submit("x = 0", ()).result(timeout=60), Binary)
     finally:
         pool.close()

@@ -17,7 +17,7 @@ import pytest
 
 from autotune.devices import BACKENDS
 from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
-from autotune.processes.child import Child
+from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import fork_server, preload
 from tests.conftest import wait_until
 
@@ -105,6 +105,18 @@ def test_a_timeout_kills_the_whole_process_group(child):
     with pytest.raises(ChildTimeout, match="1 s"):
         child.call(sleep, 100, timeout_s=1)
     wait_until(lambda: not _alive(child.pid) and not _alive(grandchild))
+
+
+def test_a_process_that_does_not_end_is_not_waited_for(child, monkeypatch):
+    """As one that hangs in a driver, whom no signal reaches."""
+    with monkeypatch.context() as patched:
+        patched.setattr("autotune.processes.child.MAX_END_S", 0.01)
+        patched.setattr(os, "killpg", lambda *_: None)
+        with pytest.raises(ChildTimeout):
+            child.call(sleep, 100, timeout_s=0.01)
+        kill_all([child])
+    assert _alive(child.pid)
+    os.killpg(child.pid, signal.SIGKILL)
 
 
 def test_the_time_limit_of_a_call_begins_when_the_process_has_started(child, monkeypatch):

@@ -183,6 +183,15 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert entry.provenance.checks == done
 
 
+def test_a_last_round_without_sanitizers_is_not_that_of_a_search_with_them(folder):
+    options = ("--journal", "j.jsonl", "--budget", "1")
+    rounds = []
+    for skipped in (["--no-sanitizer"], ["--no-sanitizer"], [], [], ["--no-sanitizer"]):
+        folder.search(*options, *skipped)
+        rounds.append((folder.path / "j.jsonl").read_text().count('{"finals"'))
+    assert rounds == [1, 1, 2, 2, 2]
+
+
 def test_a_check_is_either_done_or_left_out():
     context = SimpleNamespace(task=SimpleNamespace(dialect="python"), skips_sanitizer=False, sanitizer=None)
     gaps = [Gaps(), Gaps(late=("data zeros",)), Gaps(late=("data zeros", "data ones"))]

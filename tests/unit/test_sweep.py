@@ -1,5 +1,7 @@
 """A search of a range of sizes: what it tries, chooses, stores and says."""
 
+import math
+
 import pytest
 
 from autotune import best_config
@@ -7,7 +9,7 @@ from autotune.cli.options import ranges
 from autotune.core.records import Tier
 from autotune.errors import InputError
 from autotune.serving.cache import read_record
-from autotune.tuning import conclusion
+from autotune.tuning import conclusion, sweep
 from autotune.tuning.context import Unobserved
 from autotune.tuning.sweep import _searched, bind_sweep
 from autotune.tuning.task import Target
@@ -55,6 +57,16 @@ def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monke
     assert f"warning: {missed}\n" in done.stderr and f"checks  {missed}: autotune check" in done.stdout
     entries = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     assert len(entries) == 2 and all(entry.provenance.checks.endswith(missed) for entry in entries)
+
+
+def test_candidates_that_no_time_was_left_to_check_are_checked_at_the_next_size(folder, monkeypatch):
+    times_s = iter([0.0])  # for the checks of candidates
+    monkeypatch.setattr(sweep, "checks_time_s", lambda _: next(times_s, math.inf))
+    command = ("search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x4", "--budget", "6")
+    done = folder.run(*command)
+    assert "warning: no time was left for many runs" in done.stderr
+    entries = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
+    assert len(entries) == 2 and not any("no time was left" in one.provenance.checks for one in entries)
 
 
 @pytest.mark.parametrize(
