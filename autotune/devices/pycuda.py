@@ -15,14 +15,17 @@ from autotune.hardware.cuda_driver import cuda_device
 
 
 class PyCudaDevice(CudaDeviceBase):
-    """One GPU with a context and a stream of its own."""
+    """One GPU, its primary context and a stream of its own."""
 
     driver_error = driver.Error
 
     def __init__(self, index: int) -> None:
         gpu = driver.Device(index)
         super().__init__(_describe(index), index, gpu.pci_bus_id())
-        self._context = gpu.make_context()
+        self._context = (
+            gpu.retain_primary_context()
+        )  # that of other packages, for which it stays current, too
+        self._context.push()
         atexit.register(self._context.pop)  # PyCUDA aborts if a context outlives the interpreter
         self._stream = driver.Stream()
         self.stream = self._stream.handle

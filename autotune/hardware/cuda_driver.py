@@ -6,8 +6,8 @@ Device numbers respect CUDA_VISIBLE_DEVICES, as the driver's do. No context is c
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo
@@ -134,37 +134,28 @@ def _attribute(library: ctypes.CDLL, handle: ctypes.c_int, code: int) -> int:
     return value.value
 
 
-class _PointerQuestion(NamedTuple):
-    """A prepared question to the driver: which GPU an address belongs to."""
+class PointerQuestion(NamedTuple):
+    """A prepared question to the driver: to which GPU the memory at an address belongs."""
 
-    address: ctypes.c_uint64
-    ask: Callable[[], int]  # returns the driver's status
-    device: ctypes.c_int
-
-
-_spare: list[_PointerQuestion] = []  # one for each thread that has asked at the same time as others
+    ask: Callable[[], int]  # returns the driver's status: 0 if there is memory now
+    device: ctypes.c_int  # the answer
 
 
-def pointer_devices(pointers: Sequence[int]) -> list[int | None]:
-    """The number of each address's GPU; None for one that is not, or no longer, allocated."""
-    try:
-        question = _spare.pop()
-    except IndexError:
-        question = _pointer_question()
-    address, ask, device = question
-    found = []
-    for pointer in pointers:
-        address.value = pointer
-        found.append(None if ask() else device.value)
-    _spare.append(question)
-    return found
-
-
-def _pointer_question() -> _PointerQuestion:
+@lru_cache(maxsize=4096)
+def pointer_question(pointer: int) -> PointerQuestion:
+    """Prepare the question about an address; threads may share it, as they get the same answer."""
     library = driver()
     if library is None:
         raise InputError("the CUDA driver shows no GPU")
-    address, device = ctypes.c_uint64(), ctypes.c_int()
-    attribute = ctypes.c_int.from_param(_POINTER_DEVICE)  # converted once, not at every call
-    ask = partial(library.cuPointerGetAttribute, ctypes.byref(device), attribute, address)
-    return _PointerQuestion(address, ask, device)
+    device = ctypes.c_int()
+    # References, which ctypes passes as they are: it would convert anything else at every call.
+    attribute, address = ctypes.c_int.from_param(_POINTER_DEVICE), ctypes.c_void_p.from_param(pointer)
+    return PointerQuestion(
+        partial(library.cuPointerGetAttribute, ctypes.byref(device), attribute, address), device
+    )
+
+
+def pointer_device(pointer: int) -> int | None:
+    """The number of an address's GPU; None for one that is not, or no longer, allocated."""
+    ask, device = pointer_question(pointer)
+    return None if ask() else device.value

@@ -36,6 +36,7 @@ from autotune.runtime.prepared import CallPlan, Hidden, Workspace, offsets
 # From cuda.h.
 _OUT_OF_MEMORY = 2
 _OTHER_CONTEXT = (201, 400)  # the current context is none, or not that of the kernel
+_POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
@@ -59,17 +60,16 @@ class _Packed(NamedTuple):
 
 
 class CudaLauncher:
-    """One stream of one GPU, in the current context if it is of that GPU, else in the GPU's primary one."""
+    """One stream of one GPU, in the context that has the memory at an address."""
 
     dialect = "cuda"
 
-    def __init__(self, number: int, stream: int) -> None:
+    def __init__(self, number: int, stream: int, address: int) -> None:
         self.device = cuda_device(number)
-        self._context = _context(number)
+        self._context = _context(number, stream, address)
         self.place: object = self._context.value
         self.queue: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
         self._stream = stream
-        _require_stream_of(self._context, stream)
 
     def compiler(self, kind: str) -> str:
         """The name and version of NVRTC or nvcc."""
@@ -352,13 +352,24 @@ def _check(what: str, status: int) -> None:
         raise error(f"{what}: {(name.value or b'').decode() or f'error {status}'}")
 
 
-def _context(number: int) -> ctypes.c_void_p:
-    """The current context if it is of this GPU, else the GPU's primary context."""
-    current, device = ctypes.c_void_p(), ctypes.c_int()
+def _context(number: int, stream: int, address: int) -> ctypes.c_void_p:
+    """The stream's context, which has the memory at an address or is the current one of the memory's GPU.
+
+    The default streams are those of every context: then it is that of the memory, which another package may
+    have allocated in a context that is not current. Memory that is mapped or of a pool may have none.
+    """
+    current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     if _driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
         _check("the context", _driver().cuCtxGetCurrent(ctypes.byref(current)))
-        return current
-    return _primary_context(number)
+    _driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
+    context = next(filter(None, (owner, current)), None) or _primary_context(number)
+    if stream in (LEGACY, PER_THREAD):
+        return context
+    with _inside(context):
+        status = _driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+    if status or found.value not in (context.value, current.value):
+        raise InputError("the stream is not one of the GPU that has the arrays")
+    return found
 
 
 @cache  # retained as long as the process runs
@@ -379,14 +390,3 @@ def _inside(context: ctypes.c_void_p) -> Iterator[None]:
     finally:
         _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         _driver().cuCtxPopCurrent_v2(ctypes.byref(popped))
-
-
-def _require_stream_of(context: ctypes.c_void_p, stream: int) -> None:
-    """Raise InputError for a stream of another GPU; the default streams are those of every GPU."""
-    found = ctypes.c_void_p()
-    if stream in (LEGACY, PER_THREAD):
-        return
-    with _inside(context):
-        status = _driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
-    if status or found.value != context.value:
-        raise InputError("the stream is not one of the GPU that has the arrays")

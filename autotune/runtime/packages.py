@@ -19,7 +19,7 @@ import numpy as np
 
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import InputError
-from autotune.hardware.cuda_driver import pointer_devices
+from autotune.hardware.cuda_driver import PointerQuestion, pointer_device, pointer_question
 from autotune.runtime.alignment import MAX_ALIGNMENT_BYTES
 from autotune.runtime.prepared import Launcher, View
 
@@ -103,7 +103,8 @@ class CudaPackage:
         from autotune.runtime.cuda import CudaLauncher
 
         key, _ = self.look(arrays[:1], stream)
-        return CudaLauncher(self.view(arrays[0]).device, key[0])
+        view = self.view(arrays[0])
+        return CudaLauncher(view.device, key[0], view.handle)
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Refuse: there is no package to ask."""
@@ -166,16 +167,21 @@ class PycudaPackage(CudaPackage):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays; the driver knows whether their memory is still allocated, and on which GPU."""
-        parts: list[Any] = []
+        look: Look = ()
         handles = []
+        bits = 0
         for array in arrays:
             if array is None:
-                parts.append(None)
+                look = (look,)
                 handles.append(0)
                 continue
-            parts += array.shape, array.dtype, array.strides
-            handles.append(int(array.gpudata))
-        look = (*parts, *pointer_devices(handles))
+            memory = array.gpudata
+            handle, (ask, device) = getattr(memory, _KNOWN, None) or _address(memory)
+            look = (look, array.shape, array.dtype, array.strides, -1 if ask() else device.value)
+            handles.append(handle)
+            bits |= handle
+        if stream is None and not bits & LOW_BITS:  # as in call_key; the driver has seen freed memory
+            return (LEGACY, look), handles
         own = LEGACY if stream is None else stream_handle(stream)
         return call_key(own, look, handles), handles
 
@@ -183,7 +189,7 @@ class PycudaPackage(CudaPackage):
         """Check an array."""
         if not array.flags.c_contiguous:
             raise ValueError("is not contiguous")
-        pointer = int(array.gpudata)
+        pointer = int(array.gpudata or 0)  # an empty array has none
         return View(pointer, native_name(array.dtype), tuple(array.shape), array.nbytes, _gpu_of(pointer))
 
     def current_stream(self, array: Any) -> Callable[[], int]:
@@ -199,6 +205,18 @@ class PycudaPackage(CudaPackage):
             return made, int(made.gpudata)
 
         return make
+
+
+_KNOWN = "_autotune_address"  # an attribute of PyCUDA's memory, whose address never changes
+
+
+def _address(memory: Any) -> tuple[int, PointerQuestion]:
+    """The address of PyCUDA's memory and the question about it, which are kept with the memory."""
+    handle = int(memory)
+    known = handle, pointer_question(handle)
+    if not isinstance(memory, int):
+        setattr(memory, _KNOWN, known)
+    return known
 
 
 class CudaCorePackage(CudaPackage):
@@ -319,7 +337,7 @@ def stream_handle(stream: Any) -> int:
 def _gpu_of(pointer: int) -> int:
     if pointer == 0:
         raise ValueError("has no memory")
-    (number,) = pointer_devices([pointer])
+    number = pointer_device(pointer)
     if number is None:
         raise ValueError("is not in a GPU's memory, or was freed")
     return number

@@ -11,6 +11,8 @@ import pytest
 from autotune import load_kernel
 from autotune.compilers.kernel_source import packaged
 from autotune.errors import CacheError, InputError, SetupError
+from autotune.hardware.cuda_driver import pointer_device
+from autotune.runtime import cuda
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::autotune.StaleWarning")]
 LAST_BLOCK = {"FINISH": "last_block", "ALGORITHM": "shuffle", "USE_SHUFFLE": True}  # partials and a counter
@@ -242,6 +244,50 @@ def test_freed_arrays_of_other_packages_are_refused(torch):
         add(*arrays)
 
 
+def test_arrays_of_pycuda_that_change_are_seen(torch):
+    package("pycuda.autoprimaryctx")
+    gpuarray = package("pycuda.gpuarray")
+    add = load_kernel("matadd")
+    a, b, c = (gpuarray.to_gpu(np.full((64, 64), value, np.float32)) for value in (1, 2, 0))
+    other = gpuarray.to_gpu(np.full((64, 64), 5, np.float32))
+    for x in (a, a, other, a[:], other.reshape(64, 64), a):
+        c.set(np.zeros((64, 64), np.float32))
+        add(x, b, c)
+        assert (c.get() == x.get() + b.get()).all()
+    a.gpudata, other.gpudata = other.gpudata, a.gpudata
+    add(a, b, c)
+    assert (c.get() == 7).all()
+    for message, wrong in {
+        "b: is not contiguous": b.T,
+        "b: expected float32 of shape": gpuarray.empty((64, 64), np.float64),
+        "b has shape": gpuarray.empty((64, 63), np.float32),
+    }.items():
+        with pytest.raises(InputError, match=f"matadd: {message}"):
+            add(a, wrong, c)
+    b.gpudata.free()
+    with pytest.raises(InputError, match="b: is not in a GPU's memory, or was freed"):
+        add(a, b, c)
+    again = gpuarray.to_gpu(np.full((64, 64), 3, np.float32))  # mostly at the same address
+    add(a, again, c)
+    assert (c.get() == 8).all()
+
+
+def test_tensors_are_added_in_their_own_context(torch):
+    package("pycuda.autoprimaryctx")
+    driver = package("pycuda.driver")
+    x, y, z = (torch.ones(64, 64, device="cuda") for _ in range(3))
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    another = driver.Device(0).make_context()
+    try:
+        load_kernel("matadd")(x, y, z, stream=stream)
+    finally:
+        another.pop()
+        another.detach()
+    stream.synchronize()
+    assert bool((z == 2).all())
+
+
 def test_a_closed_buffer_of_cuda_core_is_refused(torch):
     device = package("cuda.core").Device(0)
     device.set_current()
@@ -261,18 +307,31 @@ def test_outputs_of_a_call_need_the_current_stream(torch):
         load_kernel("reduce")(numbers(torch), stream=stream)
 
 
-def test_memory_is_freed_with_the_kernel(torch, tmp_path):
+def test_memory_is_freed_with_the_kernel(torch, tmp_path, monkeypatch):
+    addresses = []
+
+    class Block(cuda._Block):
+        def __init__(self, context, size_bytes):
+            super().__init__(context, size_bytes)
+            addresses.append(self.address)
+
+    monkeypatch.setattr(cuda, "_Block", Block)
     reduce = reduce_with(tmp_path, **IN_PLACE)
     x = numbers(torch, 2**26)
-    reduce(x)
-    torch.cuda.synchronize()
-    free_before, _ = torch.cuda.mem_get_info()
-    freed = 3 * 2**26  # of 4 * 2**26 bytes: other tests may allocate meanwhile
+    expected = int(x.sum(dtype=torch.int32))
+
+    def allocated():
+        return [pointer_device(address) is not None for address in addresses]
+
+    assert int(reduce(x)) == expected
+    assert addresses and all(allocated())
     reduce.close()
-    assert torch.cuda.mem_get_info()[0] - free_before >= freed
-    assert int(reduce(x)) == int(x.sum(dtype=torch.int32))
+    assert not any(allocated())
+    addresses.clear()
+    assert int(reduce(x)) == expected
+    assert addresses and all(allocated())
     del reduce
-    assert torch.cuda.mem_get_info()[0] - free_before >= freed
+    assert not any(allocated())
 
 
 def test_a_kernel_for_nvcc_loads_or_is_refused_in_one_line(torch):
