@@ -135,6 +135,8 @@ class Translator:
             case ast.Compare(left=left, ops=comparisons, comparators=rights):
                 pairs = zip([left, *rights], comparisons, rights, strict=False)
                 return f"({' && '.join(self._compared(*pair) for pair in pairs)})"
+            case ast.BoolOp() if _is_condition(node):
+                return self.truth(node)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return f"(!{self.truth(operand)})"
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -177,6 +179,13 @@ class Translator:
 def tree(text: str) -> ast.expr:
     """The syntax tree of an expression."""
     return ast.parse(text.strip(), mode="eval").body
+
+
+def _is_condition(node: ast.expr) -> bool:
+    """Whether the value is true or false: `and` and `or` of numbers give one of these numbers."""
+    if isinstance(node, ast.BoolOp):
+        return all(map(_is_condition, node.values))
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def _refused(node: ast.expr) -> ExpressionError:

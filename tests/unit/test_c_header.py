@@ -98,10 +98,20 @@ def make_cache(folder, seed, names, is_alike):
         kernel = replace(
             record(*entries, default=config(draw)),
             constraints=tuple(draw.sample(CONSTRAINTS, 3)),
-            derived={"TILE": "BLOCK * VECTOR", "TILES": f"ceil_div({' * '.join(names)}, TILE)"},
+            derived={
+                "TILE": "BLOCK * VECTOR",
+                "TILES": f"ceil_div({' * '.join(names)}, TILE)",
+                "ALONE": "ALGORITHM == 'tree' and TILES < 25",
+            },
             launch=(
                 LaunchSpec("main", ("TILES",), ("BLOCK",), ("x",), "4 * BLOCK"),
-                LaunchSpec("last", ("1",), ("min(2 * BLOCK, 256)", "TILES - 30"), ("x",), when="TILES > 20"),
+                LaunchSpec(
+                    "last",
+                    ("1",),
+                    ("min(2 * BLOCK, 256)", "TILES - 30"),
+                    ("x",),
+                    when="TILES > 20 and not ALONE",
+                ),
             ),
         )
         store(folder, device, replace(kernel, variants=tables(random.Random(seed), entries, own)))
