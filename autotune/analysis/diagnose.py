@@ -28,7 +28,7 @@ from autotune.analysis.littles_law import (
 from autotune.analysis.transfers import array_bytes, call_transfer_ms
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
 from autotune.compilers.ptx_counters import Counts
-from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code
+from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code, without_unrolling
 from autotune.core.records import Config, Launch, Sizes
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Status, Trial
@@ -354,19 +354,21 @@ class _Examination:
         """Facts of the largest launch's machine code; None where it cannot be read."""
         program = find_disassembler()
         if self._task.dialect != "cuda" or program is None:
-            what = (
-                "that needs a CUDA device"
-                if program
-                else "nvdisasm is not installed; it comes with the CUDA toolkit"
-            )
-            self._missing.append(f"machine code was not read: {what}")
+            needed = "nvdisasm, which comes with the CUDA toolkit" if program is None else "a CUDA device"
+            self._missing.append(f"machine code was not read: that needs {needed}")
             return None
+        source, entry = self._instance.source, self._main.entry
+        rolled = without_unrolling(source)
         try:
-            found = read_machine_code(binary.data, program)
+            code = read_machine_code(binary.data, program).get(binary.symbol(entry))
+            if code is None or rolled == source:
+                return code
+            other = self._compiled(rolled)
+            is_unrolled = read_machine_code(other.data, program).get(other.symbol(entry)) != code
+            return replace(code, is_unrolled=is_unrolled)
         except SetupError as error:
             self._missing.append(f"machine code was not read: {error}")
             return None
-        return found.get(binary.symbol(self._main.entry))
 
     def _hardware_counters(self, binary: Binary) -> dict[str, float]:
         """Those that Nsight Compute reads; none where it is not installed or not allowed."""

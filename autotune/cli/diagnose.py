@@ -114,6 +114,8 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
             yield f"loop       {loop}"
         if bits:
             yield f"accesses   {bits}"
+        if code.is_unrolled is False:
+            yield "unrolling  none: the code is the same where no loop is to be unrolled"
 
 
 def diagnosis_json(found: Diagnosis) -> dict[str, Any]:

@@ -57,12 +57,20 @@ class MachineCode:
         kinds: How many of each kind, such as float32 or shared load.
         loop_kinds: The same in the longest innermost loop; empty without a loop.
         access_bits: Accesses to global and shared memory by kind and bits, such as ("global load", 128).
+        is_unrolled: Whether unrolling changes the code; None where the source asks for none.
     """
 
     instructions: int
     kinds: Mapping[str, int]
     loop_kinds: Mapping[str, int]
     access_bits: Mapping[tuple[str, int], int]
+    is_unrolled: bool | None = None
+
+
+def without_unrolling(source: str) -> str:
+    """The source with each loop that it asks to unroll rolled, by `#pragma` or by UNROLL_LOOP."""
+    rolled = re.sub(r"(#\s*pragma\s+unroll\b)[^\n]*", r"\1 1", source)
+    return re.sub(r"(PRAGMA\(unroll|_Pragma\(\"unroll)\b[^)\"]*", r"\1 1", rolled)
 
 
 def find_disassembler() -> str | None:

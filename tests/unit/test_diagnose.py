@@ -65,7 +65,9 @@ def test_all_evidence_is_text_and_json():
         variants_ms={"MEMORY_ONLY": 0.9, "COMPUTE_ONLY": 0.4},
         littles_law=LittlesLaw(8e-7, 32_000.0, 8192.0, 16, 63),
         arithmetic_in_flight=ArithmeticInFlight("float32", 2e-9, 512.0, 16),
-        machine_code=MachineCode(9, {"float32": 4}, {"float32": 2}, {("global load", 128): 3}),
+        machine_code=MachineCode(
+            9, {"float32": 4}, {"float32": 2}, {("global load", 128): 3}, is_unrolled=False
+        ),
     )
     values = json.loads(json.dumps(diagnosis_json(found)))
     assert values["machine_code"]["access_bits"] == {"global load 128": 3}
@@ -81,3 +83,4 @@ def test_all_evidence_is_text_and_json():
     assert values["overlap"] == pytest.approx(0.75)
     assert lines["in"].endswith("(2.0 ns): 16 warps with one each; of 16 warps, one each is enough")
     assert lines["accesses"] == "global load of 128 bits: 3"
+    assert lines["unrolling"].startswith("none: ") and values["machine_code"]["is_unrolled"] is False

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from autotune.compilers.sass import parse_disassembly
+from autotune.compilers.sass import parse_disassembly, without_unrolling
 
 TEXT = """\
 //--------------------- .text.work              --------------------------
@@ -44,3 +44,10 @@ def test_kinds_widths_and_the_inner_loop():
         "branch": 1,
     }
     assert code.access_bits == {("global load", 128): 1, ("shared store", 32): 1}
+
+
+def test_every_way_to_ask_for_unrolling_is_taken_back():
+    source = '#pragma unroll\n#pragma unroll (N)\n_Pragma("unroll 4") for\n#define U(n) PRAGMA(unroll n)\n'
+    rolled = '#pragma unroll 1\n#pragma unroll 1\n_Pragma("unroll 1") for\n#define U(n) PRAGMA(unroll 1)\n'
+    assert without_unrolling(source) == rolled
+    assert without_unrolling(rolled) == rolled
