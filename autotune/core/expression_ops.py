@@ -93,6 +93,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "round_up": lambda number, multiple: ceil_div(number, multiple) * multiple,
 }
+TAKEN = {  # how many arguments functions take that do not take any number of them
+    **dict.fromkeys(("abs", "ceil", "floor", "is_power_of_two", "log2"), 1),
+    **dict.fromkeys(("ceil_div", "round_up"), 2),
+}
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: _add,
     ast.Sub: operator.sub,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from autotune.core.expression_ops import BINARY, COMPARE, FUNCTIONS, MAX_SIZE, UNARY, list_of
+from autotune.core.expression_ops import BINARY, COMPARE, FUNCTIONS, MAX_SIZE, TAKEN, UNARY, list_of
 from autotune.core.frozen import dataclass
 from autotune.core.light_typing import Any
 from autotune.core.records import Value
@@ -108,25 +108,26 @@ def as_integer(result: Any, text: str) -> int:
     if isinstance(result, float) and result.is_integer():
         result = int(result)
     if isinstance(result, bool) or not isinstance(result, int):
-        mend = _whole_division(text) if isinstance(result, float) else ""
+        mend = rounded_up(text) if isinstance(result, float) else ""
         raise ExpressionError(f"{text!r} gives {result!r}, expected a whole number{mend}")
     return result
 
 
-def _whole_division(text: str) -> str:
-    """What to write where `/` gives a fraction, as the end of a message; empty without a `/`."""
+def rounded_up(text: str) -> str:
+    """What to write where a division gives a fraction or 0, as the end of a message; empty without one."""
     from ast import NodeTransformer, unparse
 
     class RoundUp(NodeTransformer):
         def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
             self.generic_visit(node)
-            if not isinstance(node.op, ast.Div):
+            if not isinstance(node.op, ast.Div | ast.FloorDiv):
                 return node
             return ast.Call(ast.Name("ceil_div"), [node.left, node.right], [])
 
     tree = _parse_tree(text)
     plain, rounded = unparse(tree), unparse(RoundUp().visit(tree))
-    return f'; write "{rounded}" to round up, or // to round down' if rounded != plain else ""
+    mend = f'; write "{rounded}" to round up' if rounded != plain else ""
+    return mend if "//" in text else mend and f"{mend}, or // to round down"
 
 
 def number(expression: Expression, values: Names) -> int | float:
@@ -210,6 +211,8 @@ def _compile(node: ast.expr, names: set[str]) -> Evaluator:
         case ast.Compare(left=left, ops=comparisons, comparators=rights):
             return _compile_comparison(left, comparisons, rights, names)
         case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]) if function in FUNCTIONS:
+            if len(arguments) != TAKEN.get(function, len(arguments)):
+                raise ExpressionError(_other_count(function, arguments))
             call, inputs = FUNCTIONS[function], [_compile(argument, names) for argument in arguments]
             return lambda values: call(*(item(values) for item in inputs))
     raise ExpressionError(_refusal(node))
@@ -250,6 +253,15 @@ def _compile_comparison(
         return True
 
     return compare
+
+
+def _other_count(function: str, arguments: list[ast.expr]) -> str:
+    from ast import unparse
+
+    listed = ", ".join(map(unparse, arguments))
+    mend = f"; write ceil_div({listed})" if function == "ceil" and len(arguments) == TAKEN["ceil_div"] else ""
+    counts = f"expected {TAKEN[function]}, found {len(arguments)}"
+    return f"{function} has a wrong number of arguments: {counts}{mend}"
 
 
 def _refusal(node: ast.expr) -> str:

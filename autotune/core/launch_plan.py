@@ -19,7 +19,7 @@ from autotune.core.c_types import (
     struct_fields,
 )
 from autotune.core.expression_ops import FUNCTIONS
-from autotune.core.expressions import Expression, as_integer, as_number, integer, parse
+from autotune.core.expressions import Expression, as_integer, as_number, integer, parse, rounded_up
 from autotune.core.frozen import fields, replace
 from autotune.core.light_typing import Any
 from autotune.core.records import (
@@ -355,5 +355,6 @@ def at_least(least: int, expression: Expression, values: Mapping[str, Any]) -> i
     """Evaluate to a whole number of at least `least`; raises ExpressionError for any other result."""
     result = integer(expression, values)
     if result < least:
-        raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}")
+        mend = rounded_up(expression.text) if result == 0 else ""
+        raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}{mend}")
     return result

@@ -9,16 +9,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.core.c_types import C_TYPES, SCALARS, integer_limits, struct_fields
+from autotune.core.json_values import is_name
 from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
-from autotune.core.text import hint, nearest
+from autotune.core.text import hint
 from autotune.core.triton_source import TritonParameter
 from autotune.space.structures import read_fields, read_struct_value
+from autotune.space.value_advice import fill_advice
 from autotune.space.yaml_document import Element
 
 ROLES = tuple(role for role in ARGUMENT_ROLES if role not in ("scalar", "view"))
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
+_EXAMPLES = {  # of required keys
+    **{"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"},
+    **{"entry": "my_kernel", "grid": '["ceil_div(n, BLOCK_SIZE)"]', "block": "[BLOCK_SIZE]"},
+}
 _ATTRIBUTES = ("repeat", "stream", "cooperative", "programmatic")  # of a launch: one expression each
 DATA = "{data}"  # stands for the name of the content in the name of a file
 
@@ -49,7 +55,7 @@ def read_arguments(
     """Read the arguments of a kernel; shapes and values may read `names`. Raises SpaceError."""
     arguments: dict[str, FilledArgument] = {}
     for element in section.items():
-        keys = element.mapping()
+        keys = element.mapping(example="{name: a, dtype: float32, value: 1}")
         if "value" in keys:
             argument = _scalar(element, names)
         elif "of" in keys:
@@ -65,7 +71,10 @@ def read_arguments(
             raise element.error(f"the argument {argument.name!r} appears twice")
         arguments[argument.name] = argument
     if not any(argument.role in ("out", "inout") for argument in arguments.values()):
-        raise section.error("expected an argument of role out or inout, so that there is a result to check")
+        raise section.error(
+            "expected an argument of role out or inout, so that there is a result to check; "
+            "what the kernel writes has `role: out`"
+        )
     return tuple(arguments.values())
 
 
@@ -103,7 +112,7 @@ def read_dtype(element: Element, known: Collection[str]) -> str:
 
 
 def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
-    entries = element.record(("name", _type_key(element), "value"))
+    entries = element.record(("name", _type_key(element), "value"), (), _EXAMPLES)
     dtype = _element_type(entries)
     is_struct = bool(struct_fields(dtype))
     return FilledArgument(
@@ -149,11 +158,16 @@ def _array(
     earlier: Mapping[str, FilledArgument],
     dialect: str,
 ) -> FilledArgument:
-    entries = element.record(("name", _type_key(element), "shape", "role"), ("fill", "symbol"))
+    if (fill := element.mapping().get("fill")) and fill.is_scalar:
+        _fill(fill)  # a comma in `uniform(0, 1)` would be taken for the end of the entry
+    entries = element.record(("name", _type_key(element), "shape", "role"), ("fill", "symbol"), _EXAMPLES)
     role = entries["role"].choice(ROLES)
     has_fill = "fill" in entries
     if has_fill and role not in ("in", "inout"):
-        raise entries["fill"].error(f"an array of role {role} takes no fill: it is overwritten before a run")
+        raise entries["fill"].error(
+            f"an array of role {role} takes no fill: it is overwritten before a run; remove the fill, or "
+            "write role: inout"
+        )
     if not has_fill and role in ("in", "inout"):
         raise element.error(
             f"an array of role {role} needs a fill; add `fill: {{uniform: [0, 1]}}`, for example"
@@ -192,15 +206,15 @@ def _symbol(element: Element, role: str, dialect: str) -> str:
 
 
 def _fill(element: Element) -> Fill:
-    if element.is_scalar and element.text() == INPUTS:
+    if element.is_scalar and element.shown == INPUTS:
         return Fill(INPUTS, ())
     known = f"a fill is {INPUTS} or one of {', '.join(FILLS)}, such as {{uniform: [0, 1]}}"
     if element.is_scalar:
-        raise element.error(known)
-    entries = element.mapping()
+        raise element.error(f"{known}{fill_advice(element.shown, FILLS)}")
+    entries = element.mapping(example="{uniform: [0, 1]}")
     kind, content = next(iter(entries.items()))
     if kind not in FILLS or len(entries) > 1:
-        raise content.error(f"{known}{nearest(kind, FILLS)}")
+        raise content.error(f"{known}{fill_advice(kind, FILLS)}")
     if kind == "file":
         path = content.path.parent / content.text()
         if DATA not in content.text() and not path.is_file():
@@ -210,9 +224,11 @@ def _fill(element: Element) -> Fill:
         return Fill(kind, (content.text(),))
     if kind == "constant":
         return Fill(kind, (content.number(),))
-    items = content.items()
+    items = content.items() if content.is_list else []
     if len(items) != 2:
-        raise content.error(f"expected two numbers, found {len(items)}")
+        raise content.error(
+            f"expected two numbers, found {len(items) or content.shown}; write {kind}: [0, 1], for example"
+        )
     first, second = (item.integer() if kind == "integers" else item.number() for item in items)
     if kind in ("integers", "uniform") and first > second:
         raise content.error(f"expected the lower number first, found [{first}, {second}]")
@@ -290,11 +306,15 @@ def _triton_launch(
 
 def _passed(entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec]) -> tuple[str, ...]:
     """The names of the arguments of a launch."""
-    passed = tuple(item.text() for item in entries["arguments"].items())
+    passed = tuple(item.shown if item.is_scalar else item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
         if name not in arguments:
             left = [one for one in arguments if one not in passed]
             mend = f"; did you mean {left[0]}?" if len(left) == 1 else hint(name, arguments)
+            if not is_name(name):
+                mend = (
+                    "; declare {name: a, dtype: float32, value: 1}, for example, in `arguments`, and write a"
+                )
             raise item.error(f"no argument is called {name!r}{mend}")
         if arguments[name].symbol:
             raise item.error(f"{name} is copied to {arguments[name].symbol}; a launch does not pass it")
@@ -305,7 +325,9 @@ def _launch(
     element: Element, arguments: Mapping[str, ArgumentSpec], names: Collection[str], dialect: str
 ) -> LaunchSpec:
     entries = element.record(
-        ("entry", "grid", "block", "arguments"), ("shared_bytes", "when", "swap", "cluster", *_ATTRIBUTES)
+        ("entry", "grid", "block", "arguments"),
+        ("shared_bytes", "when", "swap", "cluster", *_ATTRIBUTES),
+        _EXAMPLES | {"arguments": f"[{', '.join(arguments)}]"},
     )
     passed = _passed(entries, arguments)
     return LaunchSpec(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
@@ -27,32 +27,48 @@ class Landmark:
 
 
 def read_config(
-    entries: Mapping[str, Element],
+    element: Element,
     parameters: tuple[Parameter, ...],
     base: Mapping[str, Value],
-    place: Element,
     constraints: Iterable[str] = (),
+    *,
+    ignored: Collection[str] = (),
 ) -> Config:
-    """A complete configuration in declared order; `base` gives the values of unlisted parameters.
+    """A complete configuration in declared order; raises SpaceError.
 
-    What a message offers for missing values satisfies the constraints.
+    Args:
+        element: Values by parameter.
+        parameters: Those of the space.
+        base: The values of unlisted parameters.
+        constraints: What the values that a message offers satisfy.
+        ignored: Keys that are no parameters.
     """
     domains = {parameter.name: parameter.values for parameter in parameters}
     values = dict(base)
+    shown = ", ".join(f"{parameter.name}: {parameter.values[0]}" for parameter in parameters)
+    entries = element.mapping(may_be_empty=bool(base), example=f"{{{shown}}}")
     for name, entry in entries.items():
+        if name in ignored:
+            continue
         if name not in domains:
             raise entry.error(f"no parameter is called {name!r}{hint(name, domains)}")
         value = entry.value()
         if (type(value), value) not in [(type(item), item) for item in domains[name]]:
             listed = ", ".join(str(item) for item in domains[name])
-            raise entry.error(
-                f"expected one of {listed}; found {value!r}; choose one, or add {value} to parameters.{name}"
+            is_quoted = value in [str(item) for item in domains[name]]
+            mend = (
+                f"write {value} without quotes"
+                if is_quoted
+                else f"choose one, or add {value} to parameters.{name}"
             )
+            raise entry.error(f"expected one of {listed}; found {value!r}; {mend}")
         values[name] = value
     if missing := [name for name in domains if name not in values]:
         whole = completed(values, parameters, constraints)
         added = ", ".join(f"{name}: {whole[name]}" for name in missing) if whole else _ANY_VALID
-        raise place.error(f"expected a value for every parameter; missing: {', '.join(missing)}; add {added}")
+        raise element.error(
+            f"expected a value for every parameter; missing: {', '.join(missing)}; add {added}"
+        )
     return Config({name: values[name] for name in domains})
 
 
@@ -76,8 +92,7 @@ def read_landmarks(
     """Read named configurations; what one does not list is as in the default."""
     landmarks = []
     for name, entry in element.mapping().items():
-        entries = entry.mapping(may_be_empty=True)
-        note = entries.pop("note", None)
-        config = read_config(entries, parameters, default, entry)
+        config = read_config(entry, parameters, default, ignored=("note",))
+        note = entry.mapping(may_be_empty=True).get("note")
         landmarks.append(Landmark(name, config, note.text() if note else ""))
     return tuple(landmarks)

@@ -10,18 +10,21 @@ from autotune.core.expressions import parse
 from autotune.core.json_values import is_name, is_word
 from autotune.core.launch_plan import DTYPE_MACROS, RESERVED_NAMES, macro_name
 from autotune.core.records import Parameter, Value
-from autotune.core.text import hint, nearest
-from autotune.space.yaml_document import Element
+from autotune.core.text import hint
+from autotune.space.value_advice import series_advice
+from autotune.space.yaml_document import Element, not_a_name
 
 
 def new_name(entry: Element, name: str, taken: Collection[str]) -> str:
     """Check the name of a new size, parameter or derived name."""
     if not is_name(name):
-        raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
+        raise entry.error(not_a_name(name))
     if name in RESERVED_NAMES:
         raise entry.error(f"the name {name!r} is reserved; choose another")
     if name in taken:
-        raise entry.error(f"the name {name!r} is already taken by a size, parameter or derived name")
+        raise entry.error(
+            f"the name {name!r} is already taken by a size, parameter or derived name; choose another"
+        )
     return name
 
 
@@ -42,7 +45,11 @@ def read_parameters(element: Element, taken: Collection[str]) -> tuple[Parameter
 
 def _values(element: Element) -> Element:
     """The element with a parameter's values, which may stand alone or beside a condition."""
-    return element if element.is_scalar else element.record(("values",), ("when",))["values"]
+    if element.is_scalar:
+        return element
+    if element.is_set:
+        raise element.error(f"expected a list of values, found {{ }}; write [{element.shown.strip('{} ')}]")
+    return element.record(("values",), ("when",))["values"]
 
 
 def read_conditions(element: Element, names: Collection[str]) -> dict[str, Element]:
@@ -79,6 +86,10 @@ def _domain(element: Element) -> tuple[Value, ...]:
     seen: set[Value] = set()
     for item in element.items():
         value = item.value()
+        if isinstance(value, str) and value.startswith(("range(", "powers_of_two(")):
+            whole = ", ".join(str(one.value()) for one in element.items())
+            mend = f"write {whole} without [ ]" if whole.startswith(value) else "write its numbers one by one"
+            raise item.error(f"a series is not an entry of a list; {mend}")
         if isinstance(value, str) and not is_word(value):
             raise item.error(f"expected a name of letters, digits and underscores, found {value!r}")
         if values and isinstance(value, str) != isinstance(values[0], str):
@@ -87,9 +98,12 @@ def _domain(element: Element) -> tuple[Value, ...]:
                 f"{value!r}, or write a {'number' if isinstance(value, str) else 'name'} for it"
             )
         if value in seen:
-            raise item.error(f"the value {value!r} appears twice")
+            raise item.error(f"the value {value!r} appears twice; remove one")
         values.append(value)
         seen.add(value)
+    if all(isinstance(value, str) and value.isdecimal() for value in values):
+        listed = ", ".join(map(str, values))
+        raise element.error(f"a number in quotes is a name; write [{listed}] without quotes")
     return tuple(values)
 
 
@@ -111,13 +125,10 @@ MAX_VALUES = 10_000  # of one parameter that is given as a series
 
 def _series(element: Element) -> tuple[Value, ...]:
     """The whole numbers of a series."""
-    text = str(element.value("a list of values"))
+    text = str(element.value("a list of values, such as [32, 64, 128]"))
     found = _SERIES.fullmatch(text.strip())
     if found is None or (found[1] == "powers_of_two" and found[4]):
-        listed = re.fullmatch(r"\[?([\w ,.-]+)\]?", text)
-        quotes = " without quotes" if element.node.style else ""  # type: ignore[attr-defined]
-        near = nearest(text.partition("(")[0], ("range", "powers_of_two"))
-        mend = f"; write [{listed[1]}]{quotes}" if listed else near
+        mend = series_advice(text.strip(), is_quoted=bool(element.node.style))  # type: ignore[attr-defined]
         raise element.error(
             "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
             f"found {text!r}{mend}"

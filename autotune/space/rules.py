@@ -72,7 +72,10 @@ class Rules:
         if allowed != 0:
             count = "configurations" if allowed is None else f"{allowed:,}"
             limits = " and ".join(rule.expression.text for rule in self._limits)
-            return self._first_line, f"{count} satisfy the constraints, but none of them {limits}"
+            return self._first_line, (
+                f"{count} satisfy the constraints, but none of them {limits}, a limit of the device; make "
+                "`block` or `shared_bytes` in `launch` smaller, or add smaller values to `parameters`"
+            )
         reason = "the constraints exclude each other"
         counts = [self.violating_only(number) or 0 for number in range(len(self._constraints))]
         if not any(counts):

@@ -16,7 +16,7 @@ from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
 from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, DEVICE_SETTINGS, TRITON, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes
-from autotune.core.text import hint, nearest
+from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.core.triton_source import TritonParameter, kernels
 from autotune.errors import SpaceError
@@ -26,13 +26,15 @@ from autotune.space.configurations import Landmark, completed, read_config, read
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
+from autotune.space.sizes import read_sizes, read_verify_sizes
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
-DIALECTS = ("portable", "cuda", "opencl", "python", TRITON)
+PYTHON = "python"
+DIALECTS = ("portable", "cuda", "opencl", PYTHON, TRITON)
 DTYPES = ("float32",)  # of a space that names none
 REFERENCE, TRUSTED = "reference", "trusted"  # values of verify.full
-COMPILER_DIALECTS = ("cuda", "opencl", "python")
+COMPILER_DIALECTS = ("cuda", "opencl", PYTHON)
 _REQUIRED = (
     *("schema", "kernel", "source", "reference", "sizes"),
     *("parameters", "default", "arguments", "launch"),
@@ -47,6 +49,7 @@ _OPTIONAL = (
 # what metrics, objectives and requirements may read of a trial, besides all names of the space
 MEASURED = ("time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "compile_ms")
 
+_VERIFY = {"rtol": "1e-5", "atol": "1e-6"}
 _EXAMPLES = {  # of required keys
     "kernel": "my_kernel",
     "source": "my_kernel.cu",
@@ -129,7 +132,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     absent |= {"reference"} if functions.reference else set()
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
-    sizes = _sizes(top["sizes"])
+    sizes = read_sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names)
@@ -140,20 +143,22 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
     constraints = _constraints(top, names, parameters, conditions)
     rules = (constraint.text for constraint in constraints)
-    default = read_config(top["default"].mapping(), parameters, first_values, top["default"], rules)
+    default = read_config(top["default"], parameters, first_values, rules)
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
-    verify = top["verify"].record((), ("rtol", "atol", "full", *ERROR_KEYS)) if "verify" in top else {}
+    verify = (
+        top["verify"].record((), ("rtol", "atol", "full", *ERROR_KEYS), _VERIFY) if "verify" in top else {}
+    )
     return SpaceSpec(
         path=root.path,
         sha256=hashlib.sha256(data).hexdigest(),
         kernel=_kernel(top["kernel"]),
         dialect=dialect,
-        source=_file(top["source"]) if "source" in top else Path("source text"),
+        source=_file(top["source"], dialect) if "source" in top else Path("source text"),
         reference=_file(top["reference"]) if "reference" in top else Path("reference function"),
         sizes=sizes,
-        verify_sizes=_verify_sizes(top["verify_sizes"], sizes["default"]) if "verify_sizes" in top else (),
+        verify_sizes=read_verify_sizes(top.get("verify_sizes"), sizes["default"]),
         dtypes=dtypes,
         parameters=parameters,
         constraints=constraints,
@@ -190,9 +195,11 @@ def _check_schema(root: Element) -> None:
     schema = root.mapping().get("schema")
     supported = f"this version of autotune reads schema {', '.join(map(str, SCHEMAS))}"
     if schema is None:
-        raise root.error(f"missing key: schema; {supported}")
+        raise root.error(f"missing key: schema; add `schema: {SCHEMAS[-1]}`; {supported}")
     if schema.value() not in SCHEMAS or isinstance(schema.value(), bool):
-        raise schema.error(f"unknown schema {schema.value()}; {supported}")
+        raise schema.error(
+            f"unknown schema {schema.value()!r}; {supported}: write `schema: {SCHEMAS[-1]}` without quotes"
+        )
 
 
 def _examples(root: Element) -> dict[str, str]:
@@ -209,13 +216,18 @@ def _examples(root: Element) -> dict[str, str]:
     return {**_EXAMPLES, "default": f"{{{values}}}"}
 
 
-def _file(element: Element) -> Path:
+def _file(element: Element, dialect: str = PYTHON) -> Path:
+    in_python = dialect in (PYTHON, TRITON)
     path = Path(os.path.normpath(element.path.parent / element.text()))
-    if not path.is_file():
+    suffixes, others = ((".py",), (".cu", ".cl")) if in_python else ((".cu", ".cl"), (".py",))
+    if not path.is_file() or path.suffix in others:
+        folder = path if path.is_dir() else path.parent
+        inside = sorted(file for file in folder.glob("*") if file.suffix in suffixes)
+        such = f", such as {os.path.relpath(inside[0], element.path.parent)}" if inside else ""
+        if path.is_file():
+            language = "in Python" if in_python else f"of dialect {dialect}"
+            raise element.error(f"expected a file {language}, found {path}; write the name of one{such}")
         if path.is_dir():
-            suffixes = (".py",) if element.place == "reference" else (".cu", ".cl")
-            inside = sorted(file for file in path.iterdir() if file.suffix in suffixes)
-            such = f", such as {os.path.relpath(inside[0], element.path.parent)}" if inside else ""
             raise element.error(f"a folder, not a file: {path}; write the name of a file{such}")
         near = nearest(path.name, [beside.name for beside in element.path.parent.iterdir()])
         raise element.error(f"no such file: {path} (paths are relative to the space file){near}")
@@ -272,33 +284,6 @@ def _kernel(element: Element) -> str:
     if name == "device":
         raise element.error("a kernel cannot be called 'device': the cache has a file of that name")
     return name
-
-
-def _size_set(element: Element, declared: Collection[str] | None = None) -> dict[str, int]:
-    sizes = {}
-    for name, entry in element.mapping().items():
-        if declared is None:
-            new_name(entry, name, ())
-        elif name not in declared:
-            raise entry.error(f"unknown size{hint(name, declared)}")
-        sizes[name] = entry.integer()
-        if sizes[name] < 1:
-            raise entry.error(f"expected a whole number of at least 1, found {sizes[name]}")
-    return sizes
-
-
-def _sizes(element: Element) -> dict[str, Sizes]:
-    entries = element.record(("default",), ("cpu", "gpu"))
-    default = _size_set(entries["default"])
-    sizes: dict[str, Sizes] = {kind: _size_set(entry, default) for kind, entry in entries.items()}
-    for kind, entry in entries.items():
-        if missing := [name for name in default if name not in sizes[kind]]:
-            raise entry.error(f"missing size: {', '.join(missing)}")
-    return sizes
-
-
-def _verify_sizes(element: Element, declared: Collection[str]) -> tuple[Sizes, ...]:
-    return tuple(_size_set(item, declared) for item in element.items())
 
 
 def _full(element: Element, has_verify_sizes: bool) -> str:

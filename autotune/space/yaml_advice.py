@@ -26,6 +26,8 @@ _OPERATORS = (
 )
 _CHOICE = re.compile(r"([^?]*)\?([^?:]*):([^?:]*)")  # CONDITION ? A : B
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_OPENED = re.compile(r"(?:^|[\[{,:-])\s*(['\"])")  # a quote that begins a value
+_IN_PYTHON = {"true": "True", "false": "False"}
 # What word processors and web pages make of plain characters.
 _PLAIN = {
     **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
@@ -67,7 +69,7 @@ def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
             if advice := _instead_of(node, values):
                 return advice
         if (mended := _with_own_calls(text)) != text:
-            return f"; write {_in_quotes(parse(mended).text)}"
+            return f"; write {in_quotes(parse(mended).text)}"
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
         return ""
     except ExpressionError:  # of another call that expressions lack
@@ -115,10 +117,10 @@ def colon_advice(texts: Sequence[object]) -> str:
     if found := _CHOICE.fullmatch(whole):
         condition, yes, no = (part.strip() for part in found.groups())
         return f" because of the colon; write `{yes} if {condition} else {no}` for `{whole}`"
-    return f" because of the colon; write `{_in_quotes(whole)}`"
+    return f" because of the colon; write `{in_quotes(whole)}`"
 
 
-def _in_quotes(text: str) -> str:
+def in_quotes(text: str) -> str:
     """A text as YAML takes it whole."""
     if '"' in text and "'" not in text:
         return f"'{text}'"
@@ -127,9 +129,11 @@ def _in_quotes(text: str) -> str:
 
 def name_advice(name: str, text: str, known: Collection[str]) -> str:
     """How to mend an expression with an unknown name, as the end of a message."""
+    if name in _IN_PYTHON:
+        return f"; write {_IN_PYTHON[name]}"
     if not nearest(name, known) and _is_compared(name, text):
         return f'; write "{name}" in quotes'
-    return hint(name, known)
+    return hint(name, [one for one in known if "." in name or "." not in one])
 
 
 def _is_compared(name: str, text: str) -> bool:
@@ -154,15 +158,26 @@ def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int
     opened = {"while parsing a flow sequence": "[", "while parsing a flow mapping": "{"}.get(context)
     if opened and error.context_mark and "but got" in problem:
         begins = error.context_mark.line
+        is_open = _without_comment(lines[begins]).endswith((",", opened))
+        if is_open and (comma := _missing_comma(lines, line)):
+            return comma
         if begins + 1 < line and (mend := _closed(lines[begins], opened)):
             return begins + 1, f"the {opened} is not closed; write `{mend}`"
         return begins + 1, f"the {opened} is not closed, or a comma is missing between two entries: {problem}"
     if "mapping values are not allowed" in problem:
         return _missing_colon(lines, line) or (line, "a colon inside a value; put the value in quotes")
+    if ("stream" in problem or "<scalar>" in problem) and (unclosed := _unclosed_quote(lines, line)):
+        return unclosed
     if "could not find expected ':'" in problem:
         return line, f"{problem}; is there a space after every colon?"
     if "but found '<scalar>'" in problem:
         return line, f"a text goes on after its closing quote; write `{_quoted_value(lines[line - 1])}`"
+    if "cannot start any token" in problem or "alias" in problem:
+        return line, f"{problem}; put the text in quotes: write `{_quoted_value(lines[line - 1])}`"
+    if "another document" in problem:
+        return line, "a second document begins here; remove this line"
+    if "but found '?'" in problem:
+        return _other_dash(lines, line)
     if "but found '<block " in problem:
         return _indentation(lines, line) or (line, problem)
     return line, problem
@@ -175,16 +190,50 @@ def _closed(text: str, opened: str) -> str:
     return entry + closing if entry.count(opened) == entry.count(closing) + 1 else ""
 
 
+def _other_dash(lines: Sequence[str], line: int) -> tuple[int, str]:
+    """The entry with a dash before one that has none."""
+    dashed = next((one for one in range(line - 1, 0, -1) if lines[one - 1].lstrip().startswith("-")), line)
+    entry = _without_comment(lines[dashed - 1]).removeprefix("-").strip()
+    return dashed, f"this entry begins with a dash, and line {line} does not; write `{entry}` without it"
+
+
+def _missing_comma(lines: Sequence[str], line: int) -> tuple[int, str] | None:
+    """The line before a key in brackets that lacks a comma at its end."""
+    before = _without_comment(lines[line - 2]) if line > 1 else ""
+    if re.match(r"""["']?\w+["']?\s*:""", lines[line - 1].strip()) and before[-1:] not in (
+        "",
+        ",",
+        "{",
+        "[",
+        ":",
+    ):
+        return line - 1, f"a comma is missing at the end; write `{before},`"
+    return None
+
+
 def _without_comment(text: str) -> str:
     """A line without its indentation and its comment; a # in quotes begins none."""
     return re.sub(rf"({_QUOTED.pattern})|\s+#.*", r"\1", text.strip())
+
+
+def _unclosed_quote(lines: Sequence[str], last: int) -> tuple[int, str] | None:
+    """The first line up to a last one with a quote that is not closed, and how to mend it."""
+    for number, text in enumerate(lines[:last], 1):
+        entry = _without_comment(text)
+        bare = _QUOTED.sub("", entry)
+        if found := _OPENED.search(bare):
+            value = bare[found.start(1) + 1 :]
+            is_whole = not re.search(r"[,\]}]", value)
+            mend = f"write `{entry}{found[1]}`" if is_whole else "close it where the text ends"
+            return number, f"the {found[1]} before {value} is not closed; {mend}"
+    return None
 
 
 def _quoted_value(text: str) -> str:
     """A line's entry with its whole value in quotes."""
     entry = _without_comment(text)
     begin, value = re.fullmatch(r"((?:- +)?(?:\w+: +)?)(.*)", entry).groups()  # type: ignore[union-attr]
-    return f"{begin}{_in_quotes(value)}"
+    return f"{begin}{in_quotes(value)}"
 
 
 def _indentation(lines: Sequence[str], line: int) -> tuple[int, str] | None:

@@ -21,8 +21,10 @@ from autotune.core.json_values import is_name
 from autotune.core.records import Value
 from autotune.core.text import hint
 from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.space.value_advice import key_advice, list_advice, mapping_advice, value_advice
 from autotune.space.yaml_advice import colon_advice, expression_advice, name_advice, yaml_problem
 
+EXAMPLE = "{NAME: VALUE, ...}"
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
@@ -59,10 +61,28 @@ class Element:
         """Whether it is a list."""
         return isinstance(self.node, yaml.SequenceNode)
 
-    def mapping(self, *, may_be_empty: bool = False) -> dict[str, Element]:
-        """The entries by name, in the order of the file; a repeated name is an error."""
+    @property
+    def is_set(self) -> bool:
+        """Whether it has keys without values, as {32, 64} does."""
+        pairs = self.node.value if isinstance(self.node, yaml.MappingNode) else []
+        return bool(pairs) and all(not value.value for _, value in pairs)
+
+    @property
+    def shown(self) -> str:
+        """What the file has, on one line; a single value without its quotes."""
+        if isinstance(self.node, yaml.ScalarNode):
+            return str(self.node.value)
+        length = self.node.end_mark.index - self.node.start_mark.index
+        return " ".join(self._written()[:length].split())
+
+    def mapping(self, *, may_be_empty: bool = False, example: str = EXAMPLE) -> dict[str, Element]:
+        """The entries by name, in the order of the file; a repeated name is an error.
+
+        `example` is for the message about anything else.
+        """
         if not isinstance(self.node, yaml.MappingNode):
-            raise self.error(f"expected a mapping of names to values, found {self._found()}")
+            mend = mapping_advice(self.node, example)
+            raise self.error(f"expected a mapping of names to values, found {self._found()}{mend}")
         entries: dict[str, Element] = {}
         for key, node in self.node.value:
             entry = self._key(key)
@@ -82,14 +102,15 @@ class Element:
     ) -> dict[str, Element]:
         """The entries of a mapping with fixed keys; unknown and missing keys are errors.
 
-        `examples` has values for the message about a missing key.
+        `examples` has values by key, for messages.
         """
-        entries = self.mapping(may_be_empty=True)
+        example = ", ".join(f"{name}: {value}" for name, value in examples.items())
+        entries = self.mapping(may_be_empty=True, example=f"{{{example}}}" if example else EXAMPLE)
         required = tuple(required)
         known = (*required, *optional)
         for name, entry in entries.items():
             if name not in known:
-                raise entry.error(f"unknown key{hint(name, known)}")
+                raise entry.error(f"unknown key{key_advice(name, entry.node, known)}")
         if missing := [name for name in required if name not in entries]:
             shown = [f"`{name}: {examples[name]}`" for name in missing if name in examples]
             mend = f"; add {', '.join(shown)}, for example" if shown else ""
@@ -99,10 +120,7 @@ class Element:
     def items(self) -> list[Element]:
         """The elements of a list; an empty list is an error."""
         if not isinstance(self.node, yaml.SequenceNode):
-            mend = f"; write [{self.node.value}]" if self.is_scalar and self.node.value else ""
-            if self.node.start_mark and self.node.start_mark.line < self.node.end_mark.line:
-                mend = "; write a dash and a space before every entry"
-            raise self.error(f"expected a list, found {self._found()}{mend}")
+            raise self.error(f"expected a list, found {self._found()}{list_advice(self.node)}")
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
         return [
@@ -116,7 +134,7 @@ class Element:
             whole = self._written().partition("\n")[0].partition(" #")[0].strip()
             raise self.error(f"a ! begins a tag in YAML; write `not {whole.removeprefix('!').strip()}`")
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.error(f"expected {expected}, found {self._found()}")
+            raise self.error(f"expected {expected}, found {self._found()}{value_advice(self.node)}")
         value = _scalar(self.node)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             raise self.error(f"expected {expected}, found {self._found()}")
@@ -133,11 +151,7 @@ class Element:
         """A C identifier in ASCII; `meaning` ends the message about any other text."""
         name = self.text()
         if not is_name(name):
-            plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-            mend = f"; write {plain}" if is_name(plain) else ""
-            raise self.error(
-                f"expected a name of letters, digits and underscores, found {name!r}{mend}{meaning}"
-            )
+            raise self.error(f"{not_a_name(name)}{meaning}")
         return name
 
     def choice(self, known: Collection[str]) -> str:
@@ -196,6 +210,13 @@ class Element:
         if isinstance(self.node, yaml.SequenceNode):
             return "a list"
         return repr(self.node.value[:60]) if self.node.value else "nothing"
+
+
+def not_a_name(text: str) -> str:
+    """The message about a text that is no C identifier."""
+    plain = re.sub(r"\W", "_", text, flags=re.ASCII)
+    mend = f"; write {plain}" if is_name(plain) else ""
+    return f"expected a name of letters, digits and underscores, found {text!r}{mend}"
 
 
 def read_document(path: Path) -> tuple[Element, bytes]:

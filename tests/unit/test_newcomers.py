@@ -23,6 +23,14 @@ STUMBLES = ROOT / "tests/first_hour.md"
 AXPY = ROOT / "tests/golden/newcomer"  # the tutorial's kernel, space and reference
 SPACE = ()  # no command: what reading the space says, or the findings about its source
 SEARCH = ("search", "double.yaml", "-d", "fake")
+BLOCK_SIZES, DEFAULT = "[32, 64, 128, 256, 512]", "{BLOCK_SIZE: 256, WORK_PER_THREAD: 4, ORDER: contiguous}"
+SIZES = """sizes:
+  default: {n: 67_108_864}
+  cpu: {n: 4_194_304}                             # what a CPU is tuned for
+verify_sizes: [{n: 1}, {n: 4095}, {n: 8192}, {n: 12_289}]"""
+GRID, FILL = '"ceil_div(n, BLOCK_SIZE * WORK_PER_THREAD)"', "{uniform: [-1, 1]}"
+PARAMETERS = "  BLOCK_SIZE: [32, 64, 128, 256, 512]\n  WORK_PER_THREAD: [1, 2, 4, 8]\n  ORDER: ["
+ARGUMENTS = (AXPY / "axpy.yaml").read_text().partition("arguments:\n")[2].partition("launch:")[0]
 RETURN = 'return {"y": 2 * inputs["x"]}'
 CONSTRAINT = 'ORDER == "interleaved" or WORK_PER_THREAD > 1'
 
@@ -47,6 +55,16 @@ MISTAKES = {
     "an empty file": yaml(None, ""),
     "a key twice": yaml("kernel: axpy", "kernel: axpy\nkernel: axpy"),
     "a misspelt key": yaml("verify:", "verfy:"),
+    "a quote that is not closed in a line": yaml("kernel: axpy", 'kernel: "axpy'),
+    "a quote that is not closed in a list": yaml(f"[{GRID}]", f"[{GRID[:-1]}]"),
+    "a dash before one entry": yaml("  BLOCK_SIZE: [", "  - BLOCK_SIZE: ["),
+    "a comma that is missing": yaml(None, '{"schema": 1,\n "source": "axpy.cu"\n "kernel": "axpy"}\n'),
+    "a second document": yaml("parameters:", "---\nparameters:"),
+    "a sign that begins nothing": yaml(f"- {CONSTRAINT}", "- @BLOCK_SIZE > 32"),
+    "a schema in quotes": yaml("schema: 1", 'schema: "1"'),
+    "a schema that is missing": yaml("schema: 1\n", ""),
+    "a reference for a source": yaml("source: axpy.cu", "source: axpy.py"),
+    "a source for a reference": yaml("reference: axpy.py", "reference: axpy.cu"),
     "a missing key": yaml("default: {BLOCK_SIZE", "landmarks: {BLOCK_SIZE"),
     "a kernel with a dash": yaml("kernel: axpy", "kernel: my-axpy"),
     # constraints
@@ -64,6 +82,8 @@ MISTAKES = {
     "a misspelt parameter": yaml(CONSTRAINT, "BLOKC_SIZE > 32"),
     "a function of Python": yaml(CONSTRAINT, "len(ORDER) > 3"),
     "a limit that is not there": yaml("device.max_threads_per_block", "device.max_threads"),
+    "true as in YAML": yaml(CONSTRAINT, "BLOCK_SIZE > 32 or true"),
+    "more than the device has": yaml("block: [BLOCK_SIZE]", "block: [BLOCK_SIZE * 64]"),
     "nothing is valid": yaml(CONSTRAINT, "BLOCK_SIZE > 1024"),
     # parameters and the default
     "a list in quotes": yaml("[32, 64, 128, 256, 512]", '"32, 64, 128"'),
@@ -76,7 +96,49 @@ MISTAKES = {
         *("double.yaml", "default: {A: 1, B: 0}", "default: {A: 6, B: 2}"),
         SEARCH,
     ),
+    "numbers in quotes": yaml(BLOCK_SIZES, '["32", "64", "128"]'),
+    "a series that is not closed": yaml(BLOCK_SIZES, "range(1,8,2"),
+    "a series in a list": yaml(BLOCK_SIZES, "[range(32, 513, 32)]"),
+    "a series among numbers": yaml(BLOCK_SIZES, "[1, range(32, 513, 32)]"),
+    "a series with one end": yaml(BLOCK_SIZES, "range(32)"),
+    "two dots": yaml(BLOCK_SIZES, "32..512"),
+    "a slice": yaml(BLOCK_SIZES, "32:512:32"),
+    "round brackets": yaml(BLOCK_SIZES, "(32, 64, 128)"),
+    "curly brackets": yaml(BLOCK_SIZES, "{32, 64, 128}"),
+    "no values": yaml(BLOCK_SIZES, ""),
+    "a value twice": yaml(BLOCK_SIZES, "[32, 64, 64]"),
+    "a dash in a name": yaml("  BLOCK_SIZE: [", "  BLOCK-SIZE: ["),
+    "a size for a parameter": yaml("  WORK_PER_THREAD: [", "  n: ["),
+    "a list of parameters": yaml(PARAMETERS, PARAMETERS.replace("  ", "  - ")),
+    "a list for a default": yaml(DEFAULT, "[256, 4, contiguous]"),
+    "a list for a value": yaml("{BLOCK_SIZE: 256", "{BLOCK_SIZE: [256]"),
+    "a value in quotes": yaml("{BLOCK_SIZE: 256", '{BLOCK_SIZE: "256"'),
+    # sizes
+    "sizes without default": yaml(SIZES, "sizes: {n: 1024}"),
+    "a list of sizes": yaml(SIZES, "sizes: [1024]"),
+    "a list for a size": yaml("{n: 67_108_864}", "{n: [1024, 2048]}"),
+    "a series for a size": yaml("{n: 67_108_864}", "{n: range(1, 8)}"),
+    "sizes to verify without names": yaml("[{n: 1}, {n: 4095}, {n: 8192}, {n: 12_289}]", "[1, 4095]"),
     # arguments and launches
+    "two arguments of ceil": yaml("ceil_div(n, BLOCK_SIZE *", "ceil(n, BLOCK_SIZE *"),
+    "rounded down": ("double.yaml", "grid: [1]", 'grid: ["n // 16"]', SEARCH),
+    "a grid without brackets": yaml(f"[{GRID}]", GRID),
+    "a grid that is missing": yaml(f"grid: [{GRID}], ", ""),
+    "a kernel for an entry": yaml("entry: axpy", "kernel: axpy"),
+    "a number in a launch": yaml("[x, y, result, a, n]}", "[x, y, result, 2.5, n]}"),
+    "a name for an argument": yaml("- {name: a, dtype: float32, value: 2.5}", "- a"),
+    "arguments by name": yaml(ARGUMENTS, ARGUMENTS.replace("- {name: ", "").replace(", dtype", ": {dtype")),
+    "a size for a shape": yaml("shape: [n], role: out", "size: [n], role: out"),
+    "a role that is missing": yaml("shape: [n], role: out", "shape: [n]"),
+    "no output": yaml("role: out", f"role: in, fill: {FILL}"),
+    "a fill for an output": yaml("role: out", "role: out, fill: {constant: 0}"),
+    "a fill without its ends": yaml(FILL, "uniform"),
+    "a fill as a call": yaml(FILL, "uniform(-1, 1)"),
+    "a fill with one end": yaml(FILL, "{uniform: 1}"),
+    "a number for a fill": yaml(FILL, "0"),
+    "zeros": yaml(FILL, "zeros"),
+    "a tolerance for all": yaml("{rtol: 1e-5, atol: 1e-6}", "1e-5"),
+    "another word for a tolerance": yaml("{rtol: 1e-5", "{tolerance: 1e-5"),
     "a role that is none": yaml("role: out", "role: output"),
     "an input without a fill": yaml(", fill: {uniform: [-1, 1]}", ""),
     "a misspelt fill": yaml("uniform", "unifrom"),

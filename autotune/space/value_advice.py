@@ -1,0 +1,86 @@
+"""What to write for a value of another kind than a space file expects, as the end of a message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import yaml
+
+from autotune.core.text import hint, nearest
+from autotune.space.yaml_advice import in_quotes
+
+# Keys that people expect, and the one that means it here.
+_MEANT = {
+    **{"size": "shape", "length": "shape", "type": "dtype", "init": "fill", "kernel": "entry"},
+    **{"function": "entry", "threads": "block", "tolerance": "rtol", "conditions": "constraints"},
+}
+_FILLS_MEANT = {"zeros": "constant", "zero": "constant", "ones": "constant", "random": "uniform"}
+_ENDS = {"integers": "[0, 100]", "uniform": "[0, 1]", "normal": "[0, 1]", "sequence": "[0, 1]"}
+_SERIES = ("range(", "powers_of_two(")
+_LISTED = re.compile(r"[(\[{]?\s*([\w ,.-]+?)\s*[)\]}]?")
+_SPAN = re.compile(r"(\d{1,9})\s*(?:\.{2,}|-|:|to)\s*(\d{1,9})\b.*")
+
+
+def key_advice(name: str, value: yaml.Node, known: Collection[str]) -> str:
+    """What is meant by an unknown key."""
+    if re.search(r"[)\]]", name) and isinstance(value, yaml.ScalarNode) and not value.value:
+        return "; it is the rest of a value with a comma: put the value in quotes, or write a list in [ ]"
+    return f"; did you mean {_MEANT[name]}?" if _MEANT.get(name) in known else hint(name, known)
+
+
+def list_advice(node: yaml.Node) -> str:
+    """What to write for a value that is no list."""
+    if isinstance(node, yaml.MappingNode) and node.value:
+        if all(isinstance(value, yaml.MappingNode) for _, value in node.value):
+            return f"; write every entry as `- {{name: {node.value[0][0].value}, ...}}`"
+        return "; write a dash and a space before every entry"
+    if not isinstance(node, yaml.ScalarNode) or not node.value:
+        return ""
+    if node.start_mark and node.start_mark.line < node.end_mark.line:
+        return "; write a dash and a space before every entry"
+    return f"; write [{in_quotes(node.value) if ',' in node.value else node.value}]"
+
+
+def mapping_advice(node: yaml.Node, example: str) -> str:
+    """What to write for a value that is no mapping; `example` is one."""
+    entries = node.value if isinstance(node, yaml.SequenceNode) else []
+    if entries and all(isinstance(entry, yaml.MappingNode) for entry in entries):
+        return "; write its entries without dashes"
+    return f"; write it as {example}"
+
+
+def value_advice(node: yaml.Node) -> str:
+    """What to write for a list where one value is expected."""
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        return ""
+    first = node.value[0].value
+    return f"; write {first}" if len(node.value) == 1 else f"; write one of its values, such as {first}"
+
+
+def series_advice(text: str, *, is_quoted: bool) -> str:
+    """What to write for a text that is neither a list of values nor a series."""
+    if text.startswith(_SERIES):
+        if not text.endswith(")"):
+            return f"; close its bracket: write {text})"
+        name = text.partition("(")[0]
+        return f"; write whole numbers, such as {name}(32, {513 if name == 'range' else 512})"
+    if span := _SPAN.fullmatch(text):
+        first, last = int(span[1]), int(span[2])
+        return f"; write powers_of_two({first}, {last}), or range({first}, {last + 1}, {first})"
+    if listed := _LISTED.fullmatch(text):
+        return f"; write [{listed[1]}]{' without quotes' if is_quoted else ''}"
+    return nearest(text.partition("(")[0], [name[:-1] for name in _SERIES])
+
+
+def fill_advice(text: str, fills: Collection[str]) -> str:
+    """What to write for a text or a key that is no fill."""
+    word, _, numbers = text.partition("(")
+    if re.fullmatch(r"-?[\d.]+(e-?\d+)?", text):
+        return f"; write {{constant: {text}}}"
+    if word in _ENDS:
+        ends = f"[{numbers.removesuffix(')')}]" if numbers.endswith(")") else _ENDS[word]
+        return f"; write {{{word}: {ends}}}"
+    if meant := _FILLS_MEANT.get(word):
+        return f"; write {{{meant}: {_ENDS.get(meant, '1' if word == 'ones' else '0')}}}"
+    return nearest(word, fills)
