@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -70,7 +70,7 @@ class CudaDeviceBase(CudaMemory):
         self._comparers: dict[int, Program] = {}
         self._gatherers: dict[int, Program] = {}
         thread = ThreadPoolExecutor(1)  # compiles while the context is made and memory is filled
-        self._compiling = {
+        self._compiling: dict[tuple[Callable[[int], str], int], Future[Binary]] = {
             (source, size): thread.submit(_compiled, info.architecture, source(size))
             for source in (cuda_source, gather_source)  # few searches gather
             for size in (4, 8, 2, 1)
@@ -290,14 +290,21 @@ class CudaDeviceBase(CudaMemory):
     def _comparer(self, item_bytes: int) -> Program:
         """The kernel `compare` for elements of this size."""
         if item_bytes not in self._comparers:
-            self._comparers[item_bytes] = self.load(self._compiling[cuda_source, item_bytes].result())
+            self._comparers[item_bytes] = self.load(self._built(cuda_source, item_bytes))
         return self._comparers[item_bytes]
 
     def _gatherer(self, word_bytes: int) -> Program:
         """The kernel `gather` for words of this size."""
         if word_bytes not in self._gatherers:
-            self._gatherers[word_bytes] = self.load(self._compiling[gather_source, word_bytes].result())
+            self._gatherers[word_bytes] = self.load(self._built(gather_source, word_bytes))
         return self._gatherers[word_bytes]
+
+    def _built(self, source: Callable[[int], str], size: int) -> Binary:
+        """A kernel of ours, compiled now if its turn has not come yet."""
+        compiling = self._compiling[source, size]
+        if compiling.cancel():
+            return _compiled(self.info.architecture, source(size))
+        return compiling.result()
 
 
 def _passed(value: Buffer | np.generic) -> np.generic | int:

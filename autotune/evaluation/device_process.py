@@ -55,21 +55,22 @@ class DeviceState:
         """Open the device and prepare the problems; raises SetupError when the reference is broken.
 
         `wrong` saves the arrays of wrong results, `kept` the results of slow references; None saves none.
-        `upcoming` are prepared afterwards, in the background, if they are small.
+        `upcoming`, if they are small, are prepared before the last problem, the one to be timed.
         """
         self._reference = reference
-        self._kept = kept
-        self._wrong = wrong
+        self._kept, self._wrong = kept, wrong
         self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
         self._control: Control | None = None
         self._thread = ThreadPoolExecutor(1)  # prepares data, for example while the device is opened
-        data = {problem.data_key: self._begun(problem) for problem in problems}
-        self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}
+        order = (*problems[:-1], *_small(upcoming), *problems[-1:])
+        begun = {problem.data_key: self._begun(problem) for problem in order}
+        self._prepared = {problem.data_key: begun[problem.data_key] for problem in problems}
+        self._upcoming = {key: future for key, future in begun.items() if key not in self._prepared}
         self.device = backend(address.backend).open_device(address.index)
         self.device.clocks.check({name for problem in problems for name, _ in problem.settings})
-        self._prepared = {key: future.result() for key, future in data.items()}
-        self.compared = frozenset(name for data in self._prepared.values() for name in data.expected)
+        # the same arrays for every problem, and the last one may take long
+        self.compared = frozenset(self._prepared[problems[0].data_key].result().expected if problems else ())
 
     def place(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory and free those of all others.
@@ -93,13 +94,12 @@ class DeviceState:
 
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; those of the first ones are kept."""
-        key = problem.data_key
-        if key in self._upcoming:
+        if (key := problem.data_key) in self._upcoming:
             return self._upcoming.pop(key).result()
-        # Nobody asks for the others any more, and what is prepared in the background disturbs times.
+        # nobody asks for the others any more, and what is prepared in the background disturbs times
         wait([future for future in self._upcoming.values() if not future.cancel()])
         self._upcoming.clear()
-        return self._prepared[key] if key in self._prepared else self._begun(problem).result()
+        return self._prepared[key].result() if key in self._prepared else self._begun(problem).result()
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         """Begin to prepare a problem; one at a time, because references are not made for threads."""

@@ -31,6 +31,7 @@ from autotune.tuning.context import TuningContext
 from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_shifts
 
 MAX_FINALISTS = 8
+MAX_SLOWER = 1.5  # times the fastest trial's time
 FRESH_SEEDS = (1, 2)
 FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
@@ -63,11 +64,15 @@ def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial
     """The fastest trials, one for those that share a binary and its measurement.
 
     A time that was taken while the machine was slow, as its control shows, is scaled back by that factor.
+    Trials far slower than the fastest are left out.
     """
     distinct: dict[object, Trial] = {}
     for trial in sorted(by_score(trials), key=_steady_score):
         distinct.setdefault(measured_binary(trial), trial)
-    return list(distinct.values())[:count]
+    best = list(distinct.values())[:count]
+    is_time = all(trial.objective is Objective.TIME for trial in best)
+    far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
+    return [trial for trial in best if _steady_score(trial) <= far]
 
 
 def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
@@ -224,6 +229,8 @@ class _LastRound:
         context, rejected = self._context, self.rejected
         series = _with_batches(self._left())
         control = [Series(timed.finalist, timed.batch) for timed in series[:1]]
+        for timed in (*series[:1], *control):
+            timed.stays = True
         turns = Turns(context, series + control, rejected)
         _run_rounds(turns, series, rejected, until_s)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
@@ -313,7 +320,9 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
     the noise. The interval allows for the winner being chosen as the fastest.
     """
     if objective is Objective.TIME:
-        ratios = [theirs / ours for theirs, ours in zip(other.samples_ms, winner.samples_ms, strict=True)]
+        if len(other.samples_ms) < len(winner.samples_ms):  # it left, as it was behind in every round
+            return False
+        ratios = [theirs / ours for theirs, ours in zip(other.samples_ms, winner.samples_ms, strict=False)]
         slower = median_interval(ratios, winner.chosen_from)[0]
         return slower <= 1 or other.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
     return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)

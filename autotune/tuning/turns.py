@@ -11,7 +11,7 @@ from statistics import mean, median
 
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, Failure, Trial, median_interval
+from autotune.core.trials import Binary, Failure, Objective, Trial, median_interval
 from autotune.evaluation.device_process import sample
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import TuningContext
@@ -20,6 +20,9 @@ SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same tur
 PRECISION = 0.02  # width of the median's interval, relative to the median, below which a time is precise
 MIN_ROUNDS = 3
 SHIFT = 0.03  # relative change of a whole round's times above which it is taken out
+LEAVING_ROUNDS = 6  # after which no few bad samples can put a fast configuration behind in every round
+BEHIND = 0.6  # rounds times how far a series was behind the fastest in each of them, from which it leaves
+MIN_SERIES = 4  # that stay: what all do together shows changes of the machine
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,16 @@ class Finalist:
     repeatable: bool
 
 
-@dataclass
+@dataclass(eq=False)
 class Series:
-    """The times of one finalist in ms, one value per round."""
+    """The times of one finalist in ms, one value per round until it leaves."""
 
     finalist: Finalist
     batch: int
     values_ms: list[float] = field(default_factory=list)
+    stays: bool = False  # to the last round, however slow
+    leader: Series | None = None  # the fastest when this one left
+    ratios: tuple[float, ...] = ()  # to the leader's times, round by round
 
     @property
     def config(self) -> Config:
@@ -47,7 +53,10 @@ class Series:
 
 
 class Turns:
-    """Times every series once per round, each round in a new random order."""
+    """Times every series once per round, each round in a new random order.
+
+    Where the time decides, a series that was clearly slower than the fastest in every round leaves.
+    """
 
     def __init__(
         self,
@@ -82,6 +91,19 @@ class Turns:
             for series in self._order:
                 if series.config not in self._rejected:
                     self._time(series)
+            if self._rounds >= LEAVING_ROUNDS and self._context.objective is Objective.TIME:
+                self._leave()
+
+    def _leave(self) -> None:
+        """Time those no more that can neither win nor tie; the more rounds, the less they are behind."""
+        racing = [series for series in self._order if series.config not in self._rejected]
+        racing.sort(key=lambda series: median(series.values_ms))
+        for series in racing[MIN_SERIES:]:
+            pairs = zip(series.values_ms, racing[0].values_ms, strict=True)
+            ratios = tuple(theirs / ours for theirs, ours in pairs)
+            if (min(ratios) - 1) * self._rounds > BEHIND and not series.stays:
+                series.leader, series.ratios = racing[0], ratios
+                self._order.remove(series)
 
     def _time(self, series: Series) -> None:
         finalist = series.finalist
@@ -110,10 +132,18 @@ def is_precise(series: Sequence[Series]) -> bool:
 
 
 def remove_shifts(series: Sequence[Series]) -> None:
-    """Scale back every round that was slower or faster as a whole, for example after a clock change."""
-    medians = [median(timed.values_ms) for timed in series]
-    for number, values in enumerate(zip(*(timed.values_ms for timed in series), strict=True)):
-        shift = median(value / usual for value, usual in zip(values, medians, strict=True))
+    """Scale back every round that was slower or faster for all, for example after a clock change.
+
+    The times of a series that has left follow those of its leader, which was timed in later rounds as well.
+    """
+    whole = [timed for timed in series if timed.leader is None]
+    medians = [median(timed.values_ms) for timed in whole]
+    for number, values in enumerate(zip(*(timed.values_ms for timed in whole), strict=True)):
+        shifts = [value / usual for value, usual in zip(values, medians, strict=True)]
+        shift = min(max(shifts), max(min(shifts), 1.0))  # the least of them, on whichever side of 1 all are
         if abs(shift - 1) > SHIFT:
-            for timed in series:
+            for timed in whole:
                 timed.values_ms[number] /= shift
+    for timed in sorted(series, key=lambda timed: len(timed.values_ms), reverse=True):
+        if timed.leader is not None:  # whose own times follow its leader's by now, if it left later
+            timed.values_ms = [ratio * median(timed.leader.values_ms) for ratio in timed.ratios]

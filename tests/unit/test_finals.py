@@ -37,7 +37,16 @@ from autotune.tuning.stored_checks import (
     with_other_schedules,
 )
 from autotune.tuning.task import Target, bind_target
-from autotune.tuning.turns import MIN_ROUNDS, SAMPLES_PER_TURN
+from autotune.tuning.turns import (
+    LEAVING_ROUNDS,
+    MIN_ROUNDS,
+    MIN_SERIES,
+    SAMPLES_PER_TURN,
+    Finalist,
+    Series,
+    Turns,
+    remove_shifts,
+)
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
@@ -81,6 +90,56 @@ def test_one_that_was_timed_while_all_was_slow_takes_part():
     fast = [timed(f"f{number}", 1.0 + 0.01 * number) for number in range(MAX_FINALISTS)]
     assert timed("s", 1.2) not in finalists([*fast, timed("s", 1.2)])
     assert finalists([*fast, timed("s", 1.2, control=1.3)])[0].key == "s"
+
+
+def test_one_far_slower_than_the_fastest_takes_no_part():
+    trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control=1.3)]
+    assert [trial.key for trial in finalists(trials)] == ["f", "c"]
+
+
+def raced(times_ms, objective=Objective.TIME):
+    """Series after two dozen rounds on a machine that becomes twice as slow; the first one stays."""
+    rounds = 0
+
+    def run_on(problem, function, time_ms, *arguments, **options):
+        return (time_ms * (1 + rounds / 24),) * SAMPLES_PER_TURN
+
+    def count(stage):
+        nonlocal rounds
+        rounds += 1
+
+    context = SimpleNamespace(
+        objective=objective,
+        policy=MeasurementPolicy(),
+        observer=SimpleNamespace(stage=count),
+        worker=SimpleNamespace(prepare=lambda *problems: None),
+        run_on=run_on,
+    )
+    series = []
+    for time_ms in times_ms:
+        instance = SimpleNamespace(config=Config({"A": time_ms}), problem=None)
+        series.append(Series(Finalist(instance, time_ms, None, repeatable=True), batch=1))
+    series[0].stays = True
+    Turns(context, series, {}).run(24)
+    return series
+
+
+def test_a_series_leaves_once_it_can_neither_win_nor_tie():
+    series = raced([2.0, 1.0, 1.001, 1.002, 1.003, 1.031, 1.11, 1.5])
+    counts = [len(one.values_ms) for one in series]
+    assert counts == [24, 24, 24, 24, 24, 20, LEAVING_ROUNDS, LEAVING_ROUNDS]
+    assert {len(one.values_ms) for one in raced([1.0, 2.0, 3.0, 4.0, 5.0][:MIN_SERIES])} == {24}
+    assert {len(one.values_ms) for one in raced([1.0, 2.0, 3.0, 4.0, 5.0], Objective.ENERGY)} == {24}
+
+
+def test_times_of_a_series_that_has_left_compare_with_those_of_later_rounds():
+    series = raced([1.0, 1.001, 1.002, 1.003, 1.11])
+    fastest, left = series[0], series[-1]
+    assert np.median(left.values_ms) < np.median(fastest.values_ms)  # it was timed before all became slower
+    remove_shifts(series)
+    assert np.median(left.values_ms) / np.median(fastest.values_ms) == pytest.approx(1.11)
+    winner, other = (entry(*one.values_ms, noise=0.05) for one in (fastest, left))
+    assert not indistinguishable(winner, other, Objective.TIME)
 
 
 @pytest.mark.parametrize(("controls", "unsteady"), [((1.01, 0.98), False), ((1.01, 1.2), True), ((), False)])
