@@ -51,7 +51,9 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def diagnosis_text(found: Diagnosis) -> str:
-    """The verdict first, then the evidence, one kind on a line."""
+    """The verdict first, then the evidence, one kind on a line, then what helps and what trials say of it."""
+    from autotune.analysis.bottleneck import WHAT_HELPS
+
     return "\n".join(
         [
             f"{found.kernel} on {found.device}, {size_text(found.sizes)}, {found.dtype}, {found.origin}:",
@@ -59,6 +61,7 @@ def diagnosis_text(found: Diagnosis) -> str:
             f"verdict    {found.bound}: {found.reason}",
             f"time       {found.time_ms:.4g} ms",
             *_evidence(found),
+            *([f"helps      {WHAT_HELPS[found.bound]}"] if found.bound in WHAT_HELPS else []),
             *(f"change     {line}" for line in found.advice),
             *(f"missing    {line}" for line in found.missing),
         ]
@@ -120,7 +123,7 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
 
 def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
     """The same for scripts, as JSON values."""
-    from autotune.analysis.bottleneck import overlap
+    from autotune.analysis.bottleneck import WHAT_HELPS, overlap
 
     code = found.machine_code
     bits = {f"{kind} {width}": count for (kind, width), count in code.access_bits.items()} if code else {}
@@ -128,6 +131,7 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
         **asdict(replace(found, uses=(), machine_code=None, config=Config({}))),
         "config": dict(found.config),
         "overlap": overlap(found.time_ms, found.variants_ms),
+        "helps": WHAT_HELPS.get(found.bound),
         "uses": [{**asdict(use), "share": use.share} for use in found.uses],
         "machine_code": {**asdict(replace(code, access_bits={})), "access_bits": bits} if code else None,
     }

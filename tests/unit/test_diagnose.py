@@ -76,6 +76,7 @@ def test_all_evidence_is_text_and_json():
     assert "63 warps would do" in text
     lines = dict(line.strip().split(maxsplit=1) for line in text.splitlines()[2:])
     assert lines["verdict"] == "memory-bound (DRAM): because"
+    assert lines["helps"].startswith("move fewer bytes") and values["helps"] == lines["helps"]
     assert lines["use"] == "DRAM at 75%: 3 of 4 TB/s"
     assert lines["ladder"] == "25% 1 ms, 12% 1.5 ms"
     assert lines["variant"] == "COMPUTE_ONLY: 0.4 ms (40%)"
