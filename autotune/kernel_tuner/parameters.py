@@ -17,6 +17,7 @@ from autotune.core.text import hint
 from autotune.errors import ExpressionError, InputError
 
 Params = Mapping[str, Any]
+_SETTINGS = {"nvml_gr_clock": "sm_clock_mhz", "nvml_pwr_limit": "power_limit_w"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ def read_parameters(tune_params: Mapping[str, Sequence[Any]]) -> Parameters:
         given[name] = dict(zip(keys, own, strict=True))
         listed.append(Parameter(name, tuple(given[name])))
     return Parameters(tuple(listed), given)
+
+
+def device_settings(parameters: Parameters) -> dict[str, str]:
+    """What a space sets of the device by parameters with these names; raises InputError for the memory's."""
+    if "nvml_mem_clock" in parameters.given:
+        raise InputError("tune_params: nvml_mem_clock is not supported: leave the memory's clock as it is")
+    return {setting: name for name, setting in _SETTINGS.items() if name in parameters.given}
 
 
 def read_restrictions(restrictions: Any, parameters: Parameters) -> list[Callable[[Params], bool]]:

@@ -34,6 +34,7 @@ from autotune.kernel_tuner.parameters import (
     Parameters,
     Params,
     as_constraint,
+    device_settings,
     read_parameters,
     read_restrictions,
 )
@@ -127,6 +128,7 @@ def read_request(
         rtol=RTOL,
         atol=repr(float(atol)),
         functions=functions,
+        device=device_settings(parameters),
     )
     contents = [
         *hashes.values(),

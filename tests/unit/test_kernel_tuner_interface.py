@@ -184,8 +184,11 @@ def test_what_a_tunable_chose_is_compared_with_the_answer():
 
 
 def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
-    given = arguments()
-    c, a, _, n = run_kernel("vector_add", ADD, SIZE, given, {"block_size_x": 64})
+    given, params = (
+        arguments(),
+        {"block_size_x": 64, "nvml_gr_clock": 1200},
+    )  # whose clock is set for timing only
+    c, a, _, n = run_kernel("vector_add", ADD, SIZE, given, params)
     assert np.array_equal(c, given[1] + given[2]) and np.array_equal(a, given[1]) and n == SIZE
     assert not given[0].any()
 
@@ -193,6 +196,12 @@ def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
 def test_run_kernel_says_why_a_kernel_does_not_run():
     with pytest.raises(SetupError, match="vector_add: compile_error"):
         run_kernel("vector_add", "#error no\n" + ADD, SIZE, arguments(), {"block_size_x": 64})
+
+
+def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
+    params = {"block_size_x": [32], "nvml_gr_clock": [1200, 1500], "nvml_pwr_limit": [400]}
+    request = read_request("vector_add", ADD, SIZE, arguments(), params, grid_div=(None,) * 3)
+    assert request.space.spec.device == {"sm_clock_mhz": "nvml_gr_clock", "power_limit_w": "nvml_pwr_limit"}
 
 
 @pytest.mark.parametrize(
@@ -212,6 +221,7 @@ def test_run_kernel_says_why_a_kernel_does_not_run():
         ({"restrictions": ["block_size_x is 3"]}, "restrictions: .*write it as a function: lambda p: ..."),
         ({"restrictions": ["block_size_z == 3"]}, "restrictions: unknown name 'block_size_z'"),
         ({"params": {"a b": [1]}}, "tune_params: 'a b': expected a name"),
+        ({"params": {"nvml_mem_clock": [1]}}, "tune_params: nvml_mem_clock is not supported"),
         ({"params": {"a": []}}, "tune_params: a: expected at least one value"),
         ({"grid_div_x": ["block_size_q"]}, "no value for 'block_size_q'"),
         ({"compiler_options": ["-I/tmp x"]}, "compiler_options: '-I/tmp x' is not supported"),
