@@ -44,7 +44,7 @@ from autotune.tuning.result import Result
 from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text, late_text
 
 MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
-MAX_BESIDE = 3  # finalists beside configurations that take part in any case
+MAX_BESIDE = 2  # finalists beside configurations that take part in any case
 CHECKS_SHARE = 0.1  # of the time limit, for the checks before storing, beside what the last round leaves
 MIN_CHECKS_S = 3.0
 

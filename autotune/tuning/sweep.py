@@ -22,7 +22,7 @@ from autotune.serving.cache import check_writable, read_entry, store, writable_r
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.conclusion import Limits, checks_time_s, conclude
+from autotune.tuning.conclusion import MAX_BESIDE, Limits, checks_time_s, conclude
 from autotune.tuning.context import (
     POLICY,
     Observer,
@@ -33,6 +33,7 @@ from autotune.tuning.context import (
     open_processes,
     scoring_of,
 )
+from autotune.tuning.finals import finalists
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
@@ -134,10 +135,8 @@ def sweep(
         results, rows, tables = [], [], []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
             own = {number: task for number, task in enumerate(tasks) if task.space.problem.dtype == dtype}
-            timed = [_searched_row(task, found[number]) for number, task in own.items()]
-            group = _Group(
-                _share(options, len(own)), observer, processes, root, cover(timed, 2 * max_variants)
-            )
+            candidates = _candidates([(task, found[number]) for number, task in own.items()], max_variants)
+            group = _Group(_share(options, len(own)), observer, processes, root, candidates)
             group.check(tasks[min(own)], checks_time_s(options.budget.seconds))
             for number, task in own.items():
                 group.try_candidates(task, found[number])
@@ -224,6 +223,18 @@ def _searcher(
     if options.engine is None and engine == "surrogate" and not is_searched:
         engine, strategy = ADOPTION, None
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
+
+
+def _candidates(problems: Iterable[tuple[TuningTask, Sequence[Trial]]], max_variants: int) -> list[Config]:
+    """What is measured at every size: those that together lose least, and the best few of each size.
+
+    The best few are here too because checking all at once takes much less time than checking them size by
+    size.
+    """
+    problems = list(problems)
+    best = (trial.config for _, trials in problems for trial in finalists(trials, MAX_BESIDE))
+    together = cover([_searched_row(task, trials) for task, trials in problems], 2 * max_variants)
+    return list(dict.fromkeys([*together, *best]))
 
 
 def _searched_row(task: TuningTask, trials: Sequence[Trial]) -> Row:
