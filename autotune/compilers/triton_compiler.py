@@ -30,7 +30,7 @@ from autotune.hardware.architectures import ARCHITECTURES
 
 _WARP = 32
 _ALIGNED = ":16"
-_SIZES = {"i1": 1, "bf16": 2}  # of types whose names do not give their bits
+_SIZES = {"i1": 1, "bf16": 2, "fp8e4nv": 1}  # of types whose names do not give their bits
 _PARAMETERS = re.compile(r"\.entry\s+\w+\s*\((.*?)\)", re.DOTALL)
 _PARAMETER_TYPE = re.compile(r"\.param\s+\.[a-z](\d+)\b[^,]*?(\[\d+\])?\s*(?:,|$)")
 

@@ -23,6 +23,8 @@ C_TYPES = {
     "complex128": "double2",
     "bool": "bool",
 }
+# Of inputs of Triton kernels; C has no type for it without the headers of CUDA's toolkit.
+FLOAT8 = "float8_e4m3fn"
 _FIELD = re.compile(r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?")
 SCALARS = {
     "bool": "uint8",
@@ -83,14 +85,14 @@ def struct_fields(dtype: str) -> tuple[Field, ...]:
 
 
 def is_dtype(text: object) -> bool:
-    """Whether a text names an element type: one of C_TYPES or a structure of them."""
-    return isinstance(text, str) and (text in C_TYPES or bool(struct_fields(text)))
+    """Whether a text names an element type: one of C_TYPES, FLOAT8 or a structure of the former."""
+    return isinstance(text, str) and (text in (*C_TYPES, FLOAT8) or bool(struct_fields(text)))
 
 
 def element_bytes(dtype: str) -> int:
-    """The size of an element of one of C_TYPES."""
-    digits = "".join(letter for letter in dtype if letter.isdigit())
-    return int(digits) // 8 if digits else 1
+    """The size of an element of one of C_TYPES, or of FLOAT8."""
+    bits = re.search(r"\d+", dtype)
+    return int(bits[0]) // 8 if bits else 1
 
 
 def is_floating(dtype: str) -> bool:

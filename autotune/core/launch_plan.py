@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from autotune.core.c_types import (
     C_TYPES,
+    FLOAT8,
     element_bytes,
     integer_limits,
     is_complex,
@@ -52,6 +53,7 @@ TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _TRITON_TYPES = {
     **{f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
+    FLOAT8: "fp8e4nv",
 }
 _TRITON_ALIGNMENT = (
     16  # bytes of an address, and the multiple of a number, for which Triton compiles other code

@@ -1,4 +1,4 @@
-"""Element types as numpy has them. bfloat16 comes from ml_dtypes; structures are laid out as in C."""
+"""Element types as numpy has them. Narrow ones come from ml_dtypes; structures are laid out as in C."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.c_types import is_complex, struct_fields
+from autotune.core.c_types import FLOAT8, is_complex, struct_fields
 from autotune.core.records import Scalar
 
-_BFLOAT16 = "bfloat16"
+_NARROW = ("bfloat16", FLOAT8)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy type of an element type."""
-    if name == _BFLOAT16:
+    if name in _NARROW:
         import ml_dtypes  # takes longer to import than a kernel to load
 
-        dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return dtype
     fields = struct_fields(name)
     if not fields:
@@ -30,7 +30,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether elements are real floating-point numbers."""
-    return dtype.kind == "f" or dtype.name == _BFLOAT16
+    return dtype.kind == "f" or dtype.name in _NARROW
 
 
 def scalar_of(name: str, value: Scalar) -> np.generic:
@@ -43,7 +43,7 @@ def scalar_of(name: str, value: Scalar) -> np.generic:
 
 
 def loaded(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """An array that was read from a file: numpy's files have no word for bfloat16."""
+    """An array that was read from a file: numpy's files have no word for narrow types."""
     dtype = numpy_dtype(name)
     return values.view(dtype) if values.dtype != dtype and values.dtype.kind == "V" else values
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.core.c_types import C_TYPES, SCALARS, integer_limits, struct_fields
+from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_fields
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec, Value
@@ -151,6 +151,15 @@ def _element_type(entries: Mapping[str, Element]) -> str:
     return read_dtype(entries["dtype"], (*C_TYPES, "DTYPE"))
 
 
+def _input_type(entries: Mapping[str, Element], role: str, dialect: str) -> str:
+    """The element type of an array, which may be FLOAT8 for inputs of Triton kernels."""
+    if "dtype" not in entries or entries["dtype"].text() != FLOAT8:
+        return _element_type(entries)
+    if role != "in" or dialect != TRITON:
+        raise entries["dtype"].error(f"{FLOAT8} is for arrays of role in, and for dialect {TRITON} only")
+    return FLOAT8
+
+
 def _array(
     element: Element,
     dtypes: Sequence[str],
@@ -180,7 +189,7 @@ def _array(
         raise entries["symbol"].error("local memory belongs to a block: no variable holds it")
     argument = FilledArgument(
         name=entries["name"].identifier(),
-        dtype=_element_type(entries),
+        dtype=_input_type(entries, role, dialect),
         role=role,
         shape=tuple(extent.expression(names) for extent in entries["shape"].items()),
         symbol=_symbol(entries["symbol"], role, dialect) if "symbol" in entries else "",

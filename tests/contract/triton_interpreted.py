@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +82,17 @@ def matmul(m, n, k, **constants):
     return difference("half_matmul", {"a": a, "b": b}, {"m": m, "n": n, "k": k}, {"c": c})
 
 
+def matmul_float8(m, n, k, **constants):
+    a, b = (half(*shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((m, k), (n, k)))
+    c, programs = (
+        np.full((m, n), np.nan, np.float16),
+        -(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]),
+    )
+    kernel = module("triton_matmul_float8").matmul
+    kernel[(programs,)](*map(Tensor, (a, b, c)), m, n, k, EVEN_K=k % constants["BLOCK_K"] == 0, **constants)
+    return difference("float8_matmul", {"a": a, "b": b}, {"m": m, "n": n, "k": k}, {"c": c})
+
+
 def matmul_persistent(m, n, k, programs, **constants):
     a, b, c = half(m, k), half(k, n), np.full((m, n), np.nan, np.float16)
     kernel = module("triton_matmul").matmul_persistent
@@ -132,6 +144,7 @@ if __name__ == "__main__":
     found = {
         "matmul": matmul(33, 40, 20, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=2),
         "matmul, whole tiles": matmul(32, 32, 32, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=1),
+        "matmul, float8": matmul_float8(33, 40, 20, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=2),
         "matmul, persistent": matmul_persistent(33, 40, 24, 3, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=2),
         "softmax, one step": softmax(3, 30, ROWS=2, BLOCK=32),
         "softmax, two passes": softmax(3, 70, ROWS=2, BLOCK=32),

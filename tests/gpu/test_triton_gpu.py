@@ -22,6 +22,7 @@ SPACES = Path(__file__).parents[2] / "spaces"
 SIZES = {
     "triton_reduce": {"n": 100_000},
     "triton_matmul": {"m": 272, "n": 528, "k": 144},
+    "triton_matmul_float8": {"m": 272, "n": 528, "k": 144},
     "triton_softmax": {"m": 40, "n": 2000},
     "triton_layer_norm": {"m": 40, "n": 2000},
     "triton_attention": {"heads": 2, "n": 300, "d": 64},
@@ -43,7 +44,7 @@ def test_a_search_finds_a_right_configuration(kernel, folder: Folder):
     assert "wrong" not in (found.stdout + found.stderr).lower()
 
 
-@pytest.mark.parametrize("kernel", ["triton_matmul", "triton_attention"])
+@pytest.mark.parametrize("kernel", ["triton_matmul", "triton_matmul_float8", "triton_attention"])
 def test_every_landmark_is_right(kernel, folder: Folder):
     sizes = [word for name, size in SIZES[kernel].items() for word in ("--size", f"{name}={size}")]
     found = folder.run("ladder", SPACES / f"{kernel}.yaml", "--device", "cuda:0", "--json", *sizes)
@@ -74,6 +75,17 @@ def test_a_kernel_with_scratch_memory_is_called_from_several_streams(folder: Fol
     torch.cuda.synchronize()
     for result in results:
         torch.testing.assert_close(result, torch.matmul(a, b), rtol=0.01, atol=0.05)
+
+
+def test_a_product_of_float8_is_that_of_its_numbers(folder: Folder):
+    torch = pytest.importorskip("torch")
+    sizes = [word for name in "mnk" for word in ("--size", f"{name}=256")]
+    space = SPACES / "triton_matmul_float8.yaml"
+    found = folder.run("search", space, "--device", "cuda:0", "--budget", "4", "--quiet", *sizes)
+    assert found.returncode == 0, found.stderr
+    kernel = load_kernel("triton_matmul_float8", cache=folder.path / "cache")
+    a, b = (torch.randn(256, 256, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+    torch.testing.assert_close(kernel(a, b).double(), a.double() @ b.double().T, rtol=2**-10, atol=0.5)
 
 
 def test_a_loaded_kernel_computes_what_numpy_does(folder: Folder):

@@ -116,6 +116,19 @@ def test_an_entry_says_what_the_kernel_is_compiled_for(folder, sizes, n):
     assert step.block == (32, 1, 1)
 
 
+def test_inputs_of_float8_are_for_triton_alone(folder):
+    text = SPACE.replace("dtype: DTYPE, shape: [n], role: in", "dtype: float8_e4m3fn, shape: [n], role: in")
+    spec, device = loaded(folder, text), architecture("sm_90").device
+    space = bind(spec, device, problem_of(spec, device))
+    assert space.launches(spec.default)[0].entry.startswith("scale('*fp8e4nv:16', '*fp32:16',")
+    for refused in (
+        SPACE.replace("dtype: DTYPE, shape: [n], role: out", "dtype: float8_e4m3fn, shape: [n], role: out"),
+        text.replace("dialect: triton", "dialect: cuda"),
+    ):
+        with pytest.raises(SpaceError, match="float8_e4m3fn is for arrays of role in"):
+            loaded(folder, refused)
+
+
 def test_a_type_that_triton_lacks_is_a_failure_of_its_own(folder):
     text = SPACE.replace("dtype: DTYPE, shape: [n], role: in", "dtype: complex64, shape: [n], role: in")
     spec, device = loaded(folder, text), architecture("sm_90").device
