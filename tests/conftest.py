@@ -153,6 +153,17 @@ def run_in_process(folder: Path, *arguments: object) -> subprocess.CompletedProc
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+def pytest_addoption(parser):
+    parser.addoption("--wide", action="store_true", help="also run tests of many minutes, marked wide")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave tests of many minutes to a job of their own."""
+    for item in items:
+        if item.get_closest_marker("wide") and not config.getoption("--wide"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: --wide, as .ci/triton does"))
+
+
 def pytest_configure():
     """Keep each worker of pytest-xdist to one core: a search then starts one compiler, not one per core."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")

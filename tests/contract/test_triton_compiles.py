@@ -1,11 +1,13 @@
 """Every Triton space compiles for NVIDIA GPUs that are not here, and launches pass what kernels take."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("triton", reason="needs the extra triton")
 
+from autotune.analysis.compile_survey import Settings, survey
 from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source
 from autotune.compilers.occupancy import why_refused
@@ -13,13 +15,17 @@ from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import completed, scratch_bytes, scratch_name, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.core.records import Launch
-from autotune.errors import CompileError, LaunchError
+from autotune.core.trials import Status
+from autotune.errors import CompileError, LaunchError, SpaceError
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
+from autotune.tuning.task import Target
 from tests.sampled_configurations import sampled
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("triton_*.yaml"))
+FLOAT8 = FILES[0].with_name("triton_matmul_float8.yaml")
 PAIRWISE = 1  # configurations of each space, beside its landmarks
+MAX_REFUSED = 0.25  # of configurations with every pair of values, for shared memory
 
 
 def compiled(space, config, *all_sizes):
@@ -53,11 +59,38 @@ def test_landmarks_and_a_sample_compile_for_sm_90(path):
             compiled(part.space, config)
 
 
-@pytest.mark.parametrize("name", ["sm_80", "sm_100"])
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def places(*names):
+    """Each space on each of these architectures, except for float8 where the hardware has none."""
+    pairs = [(path, name) for path in FILES for name in names if (path, name) != (FLOAT8, "sm_80")]
+    return pytest.mark.parametrize(("path", "name"), pairs, ids=lambda one: getattr(one, "stem", one))
+
+
+@places("sm_80", "sm_100")
 def test_the_default_compiles_for_other_architectures(path, name):
     spec, device = load_space(path), architecture(name).device
     require_launchable(bind(spec, device, problem_of(spec, device)), spec.default)
+
+
+def test_float8_needs_hardware_that_has_it():
+    spec, device = load_space(FLOAT8), architecture("sm_80").device
+    with pytest.raises(SpaceError, match="no configuration is valid on NVIDIA A100"):
+        bind(spec, device, problem_of(spec, device))
+
+
+@pytest.mark.wide
+@places("sm_80", "sm_90", "sm_100")
+def test_landmarks_and_every_pair_of_values_compile(path, name):
+    refused, total = [], 0
+    for part in sampled(load_space(path), architecture(name).device):
+        for config in part.known:
+            require_launchable(part.space, config)
+        for config in part.pairwise:
+            try:
+                compiled(part.space, config)
+            except LaunchError as error:  # Triton stages more in shared memory than the constraints know
+                refused.append(f"{config}: {error}")
+        total += len(part.pairwise)
+    assert len(refused) <= MAX_REFUSED * total, refused
 
 
 def softmax():
@@ -111,6 +144,56 @@ def test_what_does_not_compile_is_refused_with_its_reason(source, entry, reason)
     )
     with pytest.raises(CompileError, match=reason):
         cuda_compiler("sm_90", TRITON).compile(source or text, (), (entry,))
+
+
+CRASHING = """\
+import triton
+import triton.language as tl
+
+
+@triton.constexpr_function
+def checked(size):
+    import os  # Triton refuses functions of other modules
+
+    if size == 64:
+        os.abort()
+    return size
+
+
+@triton.jit
+def fill(y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, checked(BLOCK))
+    tl.store(y + at, 1, mask=at < n)
+"""
+CRASHING_SPACE = """\
+schema: 1
+kernel: fill
+dialect: triton
+source: fill.py
+reference: fill.py
+sizes: {default: {n: 1000}}
+dtypes: [int32]
+parameters: {BLOCK: [32, 64, 128]}
+default: {BLOCK: 32}
+arguments:
+  - {name: y, dtype: int32, shape: [n], role: out}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: fill, grid: ["ceil_div(n, BLOCK)"], arguments: [y, n]}
+"""
+
+
+def test_a_kernel_that_kills_the_compiler_costs_one_configuration(tmp_path):
+    (tmp_path / "fill.py").write_text(CRASHING)
+    (tmp_path / "fill.yaml").write_text(CRASHING_SPACE)
+    seen = SimpleNamespace(started=lambda place, total: None, checked=lambda result: None)
+    target = Target(tmp_path / "fill.yaml")
+    (found,) = survey(target, [architecture("sm_90")], Settings(workers=1), seen)
+    reasons = {one.config["BLOCK"]: one.failure for one in found.checked}
+    crash = reasons.pop(64)
+    assert reasons == {32: None, 128: None}
+    assert crash.status is Status.COMPILE_ERROR and "the compiler crashed" in crash.detail
+    assert "SIGABRT" in crash.detail and not crash.by_machine
 
 
 def test_too_much_shared_memory_is_known_before_a_launch():

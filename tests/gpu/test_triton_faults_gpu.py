@@ -1,4 +1,4 @@
-"""A Triton kernel fails in five ways: each costs one trial, and the right configuration wins."""
+"""A Triton kernel fails in six ways: each costs one trial, and the right configuration wins."""
 
 import json
 
@@ -13,6 +13,13 @@ pytest.importorskip("triton", reason="needs the extra triton")
 KERNEL = """\
 import triton
 import triton.language as tl
+
+
+@triton.constexpr_function
+def kill_the_compiler():
+    import os  # Triton refuses functions of other modules
+
+    os.abort()
 
 
 @triton.jit
@@ -32,6 +39,8 @@ def scale(x, y, n, BLOCK: tl.constexpr, FAULT: tl.constexpr):
         tl.static_assert(False, "refused")
     if FAULT == 5:
         at += 2**29
+    if FAULT == 6:
+        at += kill_the_compiler()
     tl.store(y + at, values, mask=at < n + (2**30 if FAULT == 5 else 0))
 """
 REFERENCE = """\
@@ -47,7 +56,7 @@ reference: reference.py
 sizes: {default: {n: 100000}}
 verify_sizes: [{n: 17}]
 dtypes: [int32]
-parameters: {FAULT: [0, 1, 2, 3, 4, 5], BLOCK: [256]}
+parameters: {FAULT: [0, 1, 2, 3, 4, 5, 6], BLOCK: [256]}
 derived: {num_warps: 32 if FAULT == 2 else 4}
 default: {FAULT: 0, BLOCK: 256}
 arguments:
@@ -61,13 +70,14 @@ work: {bytes: 8 * n}
 """
 EXPECTED = {0: {"ok"}, 1: {"wrong_result"}, 2: {"launch_error"}, 3: {"timeout"}, 4: {"compile_error"}}
 EXPECTED |= {5: {"crashed", "launch_error", "out_of_bounds", "wrong_result"}}  # far outside: mapped or not
+EXPECTED |= {6: {"compile_error"}}
 
 
 def test_each_failure_costs_one_trial(folder: Folder):
     devices_here("cuda")
     for name, text in (("scale.py", KERNEL), ("reference.py", REFERENCE), ("scale.yaml", SPACE)):
         (folder.path / name).write_text(text)
-    options = ("--device", "cuda:0", "--budget", "6", "--timeout", "10", "--journal", "j.jsonl", "--quiet")
+    options = ("--device", "cuda:0", "--budget", "7", "--timeout", "10", "--journal", "j.jsonl", "--quiet")
     found = folder.run("search", "scale.yaml", *options)
     assert found.returncode == 0, found.stderr
     rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
