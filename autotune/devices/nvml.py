@@ -82,7 +82,10 @@ class NvmlMonitor:
     def control(self) -> NvmlControl | None:
         """What sets clock and power limit of this GPU; None without NVML."""
         uuid = self._nvml and self._read(lambda: self._nvml.nvmlDeviceGetUUID(self._gpu))
-        return NvmlControl(uuid) if uuid else None
+        try:
+            return NvmlControl(uuid) if uuid else None
+        except LaunchError:  # a part of a GPU, say, whose whole is not shown here
+            return None
 
     def _processes(self) -> int | None:
         """How many processes compute on the GPU."""

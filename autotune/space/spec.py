@@ -181,9 +181,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         measure=_measure(top["measure"]) if "measure" in top else USUAL,
         metrics=metrics,
         objective=top["objective"].expression(measured) if "objective" in top else "",
-        require=tuple(item.expression(measured) for item in top["require"].items())
-        if "require" in top
-        else (),
+        require=_listed(top["require"], measured) if "require" in top else (),
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
         device=_expressions(top["device"].record((), DEVICE_SETTINGS), names) if "device" in top else {},
@@ -331,6 +329,10 @@ def _implied(parameter: Parameter, condition: Element, names: Collection[str]) -
 
 def _expressions(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, str]:
     return {name: entry.expression(names) for name, entry in entries.items()}
+
+
+def _listed(element: Element, names: Collection[str]) -> tuple[str, ...]:
+    return tuple(item.expression(names) for item in element.items())
 
 
 def _derived(element: Element, names: Collection[str]) -> dict[str, str]:

@@ -6,19 +6,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Status
-from autotune.devices import backend, list_devices
-from autotune.devices.clocks import Clocks
+from autotune.devices import Address, backend, list_devices
+from autotune.devices.clocks import Clocks, run_and_restore
 from autotune.errors import CannotSet, LaunchError
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.journal import read_trials
+from autotune.evaluation.worker import Worker
 from autotune.processes.files import hold
 from autotune.space import bind, load_space, problem_of
 from tests.conftest import wait_until
@@ -140,13 +143,15 @@ def test_a_device_that_refuses_ends_the_search_before_any_trial(clocked, state, 
     assert not (clocked.path / "j.jsonl").exists() or not rows(clocked)
 
 
-def test_what_was_changed_is_restored_after_an_exception_too(state):
-    clocks = backend("fake").open_device(0).clocks
-    clocks.apply((("sm_clock_mhz", 600), ("power_limit_w", 0)))
+def test_a_call_that_raises_restores_what_it_changed(state):
+    def fail(opened):
+        opened.device.clocks.apply((("sm_clock_mhz", 600), ("power_limit_w", 100)))
+        assert settings(state) == {"sm_clock_mhz": 600, "power_limit_w": 100}
+        opened.device.clocks.apply((("sm_clock_mhz", 0), ("power_limit_w", 99)))
+
+    opened = SimpleNamespace(device=backend("fake").open_device(0))
     with pytest.raises(LaunchError, match="power_limit_w 99: the device takes 100 to 300"):
-        clocks.apply((("sm_clock_mhz", 1500), ("power_limit_w", 99)))
-    assert settings(state) == {"sm_clock_mhz": 1500, "power_limit_w": 300}
-    clocks.restore()
+        run_and_restore(opened, fail)
     assert settings(state) == IDLE and records(state) == [""]
 
 
@@ -156,20 +161,23 @@ def test_a_backend_without_clocks_says_so():
     Clocks().apply((("sm_clock_mhz", 0),))
 
 
-HANGING = 'found()["sm_clock_mhz"] == 1500 and time.sleep(60)'
+def change_and_wait(opened, seconds):
+    opened.device.clocks.apply((("sm_clock_mhz", 600),))
+    time.sleep(seconds)
 
 
-def test_what_a_killed_device_process_left_is_restored_at_once(clocked_by, state):
-    """Also if it was the last of the search."""
-    folder = clocked_by(HANGING)
-    folder.search("--engine", "exhaustive", "--timeout", "1", "--journal", "j.jsonl")
-    failed = {trial.config["CLOCK"]: trial.status for trial in rows(folder) if trial.status is not Status.OK}
-    assert failed == {1500: Status.TIMEOUT}
+def test_what_a_device_process_left_at_its_time_limit_is_restored_at_once(tmp_path, state):
+    (tmp_path / "reference.py").write_text("")
+    worker = Worker(Address("fake", 0), tmp_path / "reference.py", ())
+    assert worker.run(change_and_wait, 0, timeout_s=120) is None  # imports this module
+    assert settings(state) == IDLE  # though the process goes on
+    assert worker.run(change_and_wait, 60, timeout_s=1).status is Status.TIMEOUT
     assert settings(state) == IDLE and records(state) == [""]
 
 
 def test_what_a_killed_search_left_is_restored_by_the_next_command(clocked_by, state):
-    folder = clocked_by(f"{HANGING} or open('pid', 'w').write(str(os.getpid()))")
+    hang = 'found()["sm_clock_mhz"] == 1500 and time.sleep(60)'
+    folder = clocked_by(f"open('pid', 'w').write(str(os.getpid())) and {hang}")
     process = folder.start("search", "double.yaml", "--device", "fake", "--engine", "exhaustive")
     wait_until(lambda: settings(state)["sm_clock_mhz"] == 1500)
     process.kill()

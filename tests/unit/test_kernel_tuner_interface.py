@@ -184,10 +184,8 @@ def test_what_a_tunable_chose_is_compared_with_the_answer():
 
 
 def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
-    given, params = (
-        arguments(),
-        {"block_size_x": 64, "nvml_gr_clock": 1200},
-    )  # whose clock is set for timing only
+    given = arguments()
+    params = {"block_size_x": 64, "nvml_gr_clock": 1200}  # a clock is set for timing only
     c, a, _, n = run_kernel("vector_add", ADD, SIZE, given, params)
     assert np.array_equal(c, given[1] + given[2]) and np.array_equal(a, given[1]) and n == SIZE
     assert not given[0].any()
