@@ -72,8 +72,15 @@ class Evaluated:
     cost_s: float
 
 
-class DeviceGone(Exception):
-    """A device cannot be opened, or its problem cannot be prepared; says which device, and why."""
+class DeviceGone(SetupError):
+    """A device or its worker is gone, or its problem cannot be prepared; says which device, and why."""
+
+    def __init__(self, device: str, reason: SetupError | NoMemory) -> None:
+        super().__init__(device, reason)
+        self.device, self.reason = device, reason
+
+    def __str__(self) -> str:
+        return f"{self.device}: {self.reason}"
 
 
 _CLAIMING = threading.Lock()  # a process may have several Dask workers, and a worker several searches
@@ -121,14 +128,14 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         began = time.perf_counter()
         worker, device = self.worker, self.device
         if device is None:  # Dask had begun the task before it heard of that
-            raise DeviceGone("", "it was given back")
+            raise DeviceGone("", SetupError("it was given back"))
         try:
             failure = worker.begin_item(self.files.item(item), timeout_s)
             outcome = worker.finish_item() if failure is None else Outcome(failure)
         except BrokenReference:  # no other device would do better
             raise
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory
-            raise DeviceGone(device, str(error)) from None
+            raise DeviceGone(device, error) from None
         return Evaluated(outcome, device, time.perf_counter() - began)
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 import distributed
 
 from autotune.core.trials import Failure, Status
-from autotune.errors import Blame, SetupError
+from autotune.errors import Blame, BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_host import (
     DeviceGone,
     DeviceHost,
@@ -68,16 +68,18 @@ class Fleet:
             self._client.run(give_back, name, workers=others, on_error="ignore")
             self._find()
 
-    def leave_out(self, device: str, reason: str) -> None:
-        """Go on without a device that fails; raises SetupError if it is the last one."""
+    def leave_out(self, device: str, reason: SetupError | NoMemory) -> None:
+        """Go on without a device that fails; raises an error of the reason's kind if it is the last one."""
         worker = self.devices.get(device)
         if worker is None:  # it was left out already
             return
         if len(self.devices) == 1:
+            if isinstance(reason, NoMemory):
+                raise NoMemory(f"{device}: {reason}")
             raise SetupError(
                 f"no device is left: {device}: {reason}; once one works, the same command goes on"
             )
-        self._on_lost(device, reason)
+        self._on_lost(device, str(reason))
         self.admit(self.devices.keys() - {device})
         self._stranded.update(self._client.processing().get(worker, ()))
 
@@ -116,7 +118,7 @@ class Fleet:
         for future in futures:
             error = future.exception() if future.status == "error" else None
             if isinstance(error, DeviceGone):
-                self.leave_out(*error.args)
+                self.leave_out(error.device, error.reason)
                 found[future] = ()
             elif error is not None and not isinstance(error, distributed.KilledWorker):
                 raise error
@@ -180,7 +182,7 @@ LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", Blam
 
 
 class RemoteWorker:
-    """The worker of one device in a Dask worker; its methods are those of `Worker`."""
+    """The worker of one device in a Dask worker; its methods are those of `Worker`, and raise DeviceGone."""
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class RemoteWorker:
 
     @property
     def compared(self) -> frozenset[str]:
-        """The arrays that the reference returns; raises SetupError or NoMemory when the setup fails."""
+        """The arrays that the reference returns."""
         if self._compared is None:
             self._compared = frozenset(self._call("compared"))
         return self._compared
@@ -238,10 +240,12 @@ class RemoteWorker:
             found = self._client.run(
                 call_worker, self._plugin, method, arguments, options, workers=[self._address]
             )
+        except BrokenReference:  # no other device would do better
+            raise
+        except (SetupError, NoMemory) as error:
+            raise DeviceGone(self.device, error) from None
         except OSError as error:
-            raise SetupError(
-                f"{self.device}: its worker is gone ({error}); the same command goes on"
-            ) from None
+            raise DeviceGone(self.device, SetupError(f"its worker is gone ({error})")) from None
         return found[self._address]
 
 

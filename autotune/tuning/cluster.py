@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -34,7 +35,8 @@ ALL = "all"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
 START_TIMEOUT_S = 60.0  # of the workers on this machine
-ANSWER_TIMEOUT_S = 5.0  # of one that is to end, or to say why it did not start
+CHECK_S = 0.5  # between two looks whether one of them has ended
+END_TIMEOUT_S = 5.0  # of one whose scheduler is gone
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 # what Dask measures and keeps of itself, which would take time and memory from the search
@@ -101,29 +103,43 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
             _local_scheduler() as cluster,
         ):
             workers += [Child(_be_worker, cluster.scheduler_address) for _ in devices]
+            for worker in workers:
+                worker.ask(str)  # the answer comes when it has ended
             with distributed.Client(cluster) as client:
-                try:
-                    client.wait_for_workers(len(devices), timeout=START_TIMEOUT_S)
-                except distributed.TimeoutError:
-                    raise SetupError(_why_not_started(workers)) from None
+                _wait_for(client, workers)
                 yield Cluster(
                     client, *devices[0], partial(list[Address], [address for address, _ in devices])
                 )
     finally:
         for worker in workers:  # they end with the scheduler
             with suppress(ChildTimeout):
-                worker.finish(ANSWER_TIMEOUT_S)
+                worker.finish(END_TIMEOUT_S)
 
 
-def _why_not_started(workers: Sequence[Child]) -> str:
-    """The message about Dask workers of this machine that have not all started."""
-    reasons = []
-    for worker in workers:
+def _wait_for(client: distributed.Client, workers: Sequence[Child]) -> None:
+    """Wait until the Dask workers of this machine have started; raises SetupError once one has ended."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while True:
         try:
-            worker.call(str, timeout_s=ANSWER_TIMEOUT_S)
-        except ChildFailed as error:  # also the timeout of one that runs
-            reasons.append(str(error))
-    return f"not all Dask workers have started within {START_TIMEOUT_S:g} s: {'; '.join(reasons)}"
+            client.wait_for_workers(len(workers), timeout=CHECK_S)
+            return
+        except distributed.TimeoutError:
+            pass
+        for worker in workers:
+            if worker.has_answered:
+                raise SetupError(f"a Dask worker of this machine has ended: {_last_words(worker)}")
+        if time.monotonic() > deadline_s:
+            raise SetupError(
+                f"not all Dask workers of this machine have started within {START_TIMEOUT_S:g} s"
+            )
+
+
+def _last_words(worker: Child) -> str:
+    try:
+        worker.answer()
+    except ChildFailed as error:
+        return str(error)
+    return "its scheduler is gone"
 
 
 def _be_worker(scheduler: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median, median_low
@@ -17,9 +17,10 @@ import numpy as np
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
-from autotune.errors import AutotuneError, BrokenReference, NoMemory, SetupError
+from autotune.errors import SetupError
+from autotune.evaluation.device_host import DeviceGone
 from autotune.evaluation.device_process import sample
-from autotune.evaluation.fleet import Fleet, RemoteWorker
+from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finals import remeasure, winner_and_ties
@@ -48,8 +49,8 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
         timed = dict(zip(names, threads.map(lambda own: _times_or_error(own, compiled), there), strict=True))
     times: dict[str, _Times] = {}
     for name, found in timed.items():
-        if isinstance(found, AutotuneError):
-            fleet.leave_out(name, str(found))
+        if isinstance(found, DeviceGone):
+            fleet.leave_out(name, found.reason)
         else:
             times[name] = found
     scales = scales_of(times)
@@ -114,13 +115,11 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
 
 def _times_or_error(
     context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]
-) -> _Times | AutotuneError:
+) -> _Times | DeviceGone:
     """As `_times`; the error of a device that cannot be used."""
     try:
         return _times(context, compiled)
-    except BrokenReference:
-        raise
-    except (SetupError, NoMemory) as error:
+    except DeviceGone as error:
         return error
 
 
@@ -152,9 +151,42 @@ def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Bina
     return times
 
 
-def repeat_last_round(context: TuningContext, fleet: Fleet, result: Result, limit_s: float) -> None:
+def conclude_twice(
+    context: TuningContext, fleet: Fleet, conclude: Callable[[TuningContext], Result], limit_s: float
+) -> Result:
+    """Run the last round on one device, or on the next one where that fails, and repeat it on another.
+
+    Args:
+        context: The open run.
+        fleet: The devices.
+        conclude: Runs the last round on the worker of a context, and stores the result.
+        limit_s: Time for the repetition.
+
+    Raises:
+        SetupError: The default fails, or no device is left.
+        NoMemory: The last device has no memory left.
+        WriteError: The cache cannot be written.
+    """
+    for used in fleet.present():
+        if used not in fleet.devices:  # it is gone since
+            continue
+        try:
+            result = conclude(replace(context, worker=fleet.worker(used)))
+        except DeviceGone as error:
+            fleet.leave_out(error.device, error.reason)
+            continue
+        try:
+            _repeat_last_round(context, fleet, result, used, limit_s)
+        except DeviceGone as error:
+            context.observer.warn(f"the last round is not repeated: {error}")
+        return result
+    raise SetupError("no device is left for the last round; once one works, the same command goes on")
+
+
+def _repeat_last_round(
+    context: TuningContext, fleet: Fleet, result: Result, used: str, limit_s: float
+) -> None:
     """Run the last round on a second device, too; warn if another configuration wins there."""
-    used = context.worker.device if isinstance(context.worker, RemoteWorker) else ""
     second = next((name for name in fleet.present() if name != used), None)
     rounds = reversed(context.journal.finals)
     keys = next((keys for keys in rounds if result.winner.key in keys), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,17 +105,22 @@ def search(
         label = f"{engine}:{strategy}" if strategy else engine
         limits = _limits(options, context.evaluator.spent_s)
         used = tuple(sources)
-        fleet = context.fleet
-        if fleet is None:
+        if context.fleet is None:
             return conclude(context, options.seed, root, label, used, began, limits)
-        from autotune.tuning.several_devices import repeat_last_round
+        from autotune.tuning.several_devices import conclude_twice
 
-        context = replace(context, worker=fleet.worker(fleet.present()[0]))
         half_s = None if limits.round_s is None else limits.round_s / 2
-        limits = replace(limits, round_s=half_s)
-        result = conclude(context, options.seed, root, label, used, began, limits)
-        repeat_last_round(context, fleet, result, half_s or MAX_LAST_ROUND_S)
-        return result
+        half = replace(limits, round_s=half_s)
+        one = partial(
+            conclude,
+            seed=options.seed,
+            root=root,
+            label=label,
+            sources=used,
+            began=began,
+            limits=half,
+        )
+        return conclude_twice(context, context.fleet, one, half_s or MAX_LAST_ROUND_S)
 
 
 def _limits(options: Options, spent_s: float) -> Limits:
