@@ -38,7 +38,7 @@ def found():
 def double(grid, block, x, y, n):
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
     EVENT
-    return 1e3 / (found()["sm_clock_mhz"] or 1000)
+    return (1 + SLOW) * 1e3 / (found()["sm_clock_mhz"] or 1000)
 """
 
 
@@ -59,9 +59,11 @@ def clocked_by(folder, state):
     def write(event="pass"):
         folder.write(KERNEL.replace("EVENT", event))
         folder.edit("A: [1, 2, 3, 4, 5, 6]", "CLOCK: [0, 600, 1500]")
-        folder.edit("B: [0, 1, 2]", "POWER: [0]")
-        folder.edit("constraints:\n  - A + B <= 7\n", "device: {sm_clock_mhz: CLOCK, power_limit_w: POWER}\n")
-        folder.edit("default: {A: 1, B: 0}", "default: {CLOCK: 0, POWER: 0}")
+        folder.edit("B: [0, 1, 2]", "SLOW: [0, 2]")
+        folder.edit(
+            "constraints:\n  - A + B <= 7\n", "device: {sm_clock_mhz: CLOCK, power_limit_w: 100 * SLOW}\n"
+        )
+        folder.edit("default: {A: 1, B: 0}", "default: {CLOCK: 0, SLOW: 0}")
         folder.edit("landmarks:\n  first: {A: 1, note: where it starts}\n  second: {A: 2}\n", "")
         return folder
 
@@ -90,8 +92,13 @@ def records(state):
 def test_a_search_sets_the_clock_of_each_trial_and_restores_it(clocked, state):
     result = clocked.search("--engine", "exhaustive", "--journal", "j.jsonl")
     assert result["config"]["CLOCK"] == 1500
-    times = {trial.config["CLOCK"]: trial.measurement.median_ms for trial in rows(clocked)}
-    assert times == {0: 1.0, 600: pytest.approx(1e3 / 600), 1500: pytest.approx(1e3 / 1500)}
+    measured = {tuple(trial.config.values()): trial.measurement for trial in rows(clocked)}
+    assert {values: one.median_ms for values, one in measured.items()} == {
+        (clock, slow): pytest.approx((1 + slow) * 1e3 / (clock or 1000), abs=0.05)  # a first launch
+        for clock in (0, 600, 1500)
+        for slow in (0, 2)
+    }
+    assert {one.control for one in measured.values()} == {None, 1.0}  # the best so far had its own clock
     assert settings(state) == IDLE and records(state) == [""]
 
 
@@ -107,7 +114,7 @@ def test_another_clock_is_another_trial_of_the_same_binary(clocked):
     one, other = instance(clocked), instance(clocked, CLOCK=600)
     assert one.key != other.key and one.runs != other.runs
     assert other.problem.settings == (("power_limit_w", 0), ("sm_clock_mhz", 600))
-    clocked.edit("device: {sm_clock_mhz: CLOCK, power_limit_w: POWER}\n", "")
+    clocked.edit("device: {sm_clock_mhz: CLOCK, power_limit_w: 100 * SLOW}\n", "")
     bare = instance(clocked, CLOCK=600)
     assert bare.runs != other.runs and "device" not in bare.problem.identity
 
@@ -126,7 +133,7 @@ def test_a_clock_that_the_device_does_not_take_fails_with_the_range(clocked, sta
     clocked.edit("[0, 600, 1500]", f"[0, {value}]")
     clocked.search("--journal", "j.jsonl")
     failed = [trial for trial in rows(clocked) if trial.config["CLOCK"]]
-    assert len(failed) == 1 and says in failed[0].detail
+    assert len(failed) == 2 and says in failed[0].detail
     assert settings(state) == IDLE
 
 
