@@ -35,7 +35,6 @@ _NARROW = (
 _HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
-_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 _GUARD = re.compile(
     r"\A(?:\s|//[^\n]*|/\*.*?\*/)*#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b", re.DOTALL
@@ -85,11 +84,6 @@ def source_of_text(text: str, name: str) -> SourceText:
     """A source that is not a file; its includes are searched in the current folder. Raises InputError."""
     whole = text if name.endswith(".py") else _Reader().place(text, Path(name))
     return SourceText(Path(name), whole, hashlib.sha256(whole.encode()).hexdigest())
-
-
-def portable_names() -> set[str]:
-    """The macros that `portable.h` defines."""
-    return set(_DEFINITION.findall(_content(packaged("kernels") / "portable.h")))
 
 
 def include_dir() -> str:

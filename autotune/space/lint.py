@@ -28,6 +28,15 @@ _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
+# a block's index and its threads along each axis
+_BLOCK_INDEX = [
+    rf"(?:blockIdx\.{letter}|BLOCK_INDEX\({letter}\)|get_group_id\({axis}\))"
+    for axis, letter in enumerate("xyz")
+]
+_BLOCK_EXTENT = [
+    rf"blockDim\.{letter}|BLOCK_EXTENT\({letter}\)|get_local_size\({axis}\)"
+    for axis, letter in enumerate("xyz")
+]
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
@@ -108,6 +117,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *_unlisted_values(space),
         *_unknown_macros(space, source, code),
         *_untried_edges(space),
+        *(() if is_python else _large_grids(space, code)),
     )
 
 
@@ -252,6 +262,26 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
         detail = f"not valid on {space.device.name}, and a search begins with it: {'; '.join(reasons)}"
         place = located(space.spec.path, "default")
         yield Finding("invalid_default", str(space.spec.default), detail, place)
+
+
+def _large_grids(space: Space, code: str) -> Iterator[Finding]:
+    """Grids of a block for each element, where the source computes an element in each thread."""
+    names = {parameter.name for parameter in space.parameters}
+    for number, step in enumerate(space.spec.launch):
+        for axis, (grid, block) in enumerate(zip(step.grid, step.block, strict=False)):
+            if grid not in space.problem.sizes or block == "1":
+                continue
+            index, extent = _BLOCK_INDEX[axis], rf"(?:{_BLOCK_EXTENT[axis]}|{re.escape(block)})(?!\w)"
+            found = re.search(rf"{index}\s*\*\s*{extent}((?:\s*\*\s*\w+)*)|{extent}\s*\*\s*{index}", code)
+            if found or re.search(rf"get_global_id\(\s*{axis}\s*\)", code):
+                more = re.findall(r"\w+", found[1] or "") if found else []
+                tile = " * ".join((block, *(word for word in more if word in names)))
+                place = f"launch[{number}].grid[{axis}]"
+                detail = (
+                    f"{grid} blocks of {block} threads are too many: the source multiplies a block's index "
+                    f'by its threads; write "ceil_div({grid}, {tile})"'
+                )
+                yield Finding("large_grid", place, detail, located(space.spec.path, place))
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:

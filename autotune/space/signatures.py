@@ -23,6 +23,12 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+(?:\(([^)\n]*)\))?(.*)$", re.
 _PASTED = re.compile(r"(\w+)\s*##\s*(?=(\w+))")
 _INTRODUCED = re.compile(r"\b(?:KERNEL|__global__|__kernel|kernel)\b[^;{}]*$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
+# a function without a word that makes it a kernel, after the end of what comes before it
+_PLAIN = (
+    r"(?:\A|[;}}]|^[ \t]*#[^\n]*$)\s*(?:extern\s+)?(?:(?:KERNEL_BLOCK|__launch_bounds__)\([^()]*\)\s*)?"
+    r"void\s+{name}\s*\([^;{{}}]*\{{"
+)
 _QUALIFIERS = frozenset(
     (
         *("const", "volatile", "restrict", "__restrict__", "__restrict", "RESTRICT", "register", "struct"),
@@ -69,6 +75,15 @@ def mismatches(space: Space, code: str) -> Iterator[tuple[str, str, str]]:
         if is_own and not re.search(rf"\b{name}\b", code) and not _may_be_pasted(name, code):
             if kernels := list(_kernels(code)):
                 yield f"launch[{number}].entry", f"the source has no kernel {name}{hint(name, kernels)}", name
+            continue
+        is_plain = not is_python and re.search(_PLAIN.format(name=name), code, re.MULTILINE)
+        if is_plain and name not in _kernels(code):
+            what = f"{name} is a plain function of {space.spec.source.name}, which cannot be launched"
+            yield (
+                f"launch[{number}].entry",
+                f"{what}; write {_KERNEL[space.spec.dialect]} for its `void`",
+                name,
+            )
             continue
         definitions = _python_definitions(code, entry) if is_python else _definitions(code, entry)
         found = [_misfit(space, entry, parameters) for parameters in definitions]

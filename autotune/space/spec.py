@@ -49,6 +49,7 @@ _OPTIONAL = (
 # what metrics, objectives and requirements may read of a trial, besides all names of the space
 MEASURED = ("time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "compile_ms")
 
+_VERIFY_KEYS = ("rtol", "atol", "full", *ERROR_KEYS)
 _VERIFY = {"rtol": "1e-5", "atol": "1e-6"}
 _EXAMPLES = {  # of required keys
     "kernel": "my_kernel",
@@ -147,9 +148,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
-    verify = (
-        top["verify"].record((), ("rtol", "atol", "full", *ERROR_KEYS), _VERIFY) if "verify" in top else {}
-    )
+    verify = top["verify"].record((), _VERIFY_KEYS, _VERIFY) if "verify" in top else {}
     return SpaceSpec(
         path=root.path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -227,7 +226,9 @@ def _file(element: Element, dialect: str = PYTHON) -> Path:
             raise element.error(f"expected a file {language}, found {path}; write the name of one{such}")
         if path.is_dir():
             raise element.error(f"a folder, not a file: {path}; write the name of a file{such}")
-        near = nearest(path.name, [beside.name for beside in element.path.parent.iterdir()])
+        likely = (*suffixes, path.suffix)
+        beside = [one.name for one in element.path.parent.glob("*") if one.suffix in likely]
+        near = nearest(path.name, beside)
         raise element.error(f"no such file: {path} (paths are relative to the space file){near}")
     return path
 

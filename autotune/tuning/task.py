@@ -94,6 +94,12 @@ def locate(space: Path) -> Path:
         own = space.with_suffix(".yaml")
         mend = f"did you mean {own}?" if own.is_file() else f"write one with: autotune new {space}"
         raise InputError(f"{space}: this is a kernel, not a space; {mend}")
+    if space.is_dir() or space.suffix == ".py":
+        listed = sorted((space if space.is_dir() else space.parent).glob("*.yaml"))
+        such = [one for one in listed if one.stem == space.stem] or listed
+        what = "a folder" if space.is_dir() else "a file in Python"
+        mend = f"did you mean {such[0]}?" if such else "write one with: autotune new KERNEL.cu"
+        raise InputError(f"{space}: this is {what}, not a space; {mend}")
     spaces = packaged("spaces")
     try:
         if space.exists():

@@ -28,6 +28,7 @@ SIZES = """sizes:
   default: {n: 67_108_864}
   cpu: {n: 4_194_304}                             # what a CPU is tuned for
 verify_sizes: [{n: 1}, {n: 4095}, {n: 8192}, {n: 12_289}]"""
+WHOLE = '[:n] = 2 * x.view("int32")[:n]'
 GRID, FILL = '"ceil_div(n, BLOCK_SIZE * WORK_PER_THREAD)"', "{uniform: [-1, 1]}"
 PARAMETERS = "  BLOCK_SIZE: [32, 64, 128, 256, 512]\n  WORK_PER_THREAD: [1, 2, 4, 8]\n  ORDER: ["
 ARGUMENTS = (AXPY / "axpy.yaml").read_text().partition("arguments:\n")[2].partition("launch:")[0]
@@ -164,6 +165,10 @@ MISTAKES = {
         "arguments: [y, x, n]}",
         SEARCH,
     ),
+    "a kernel without KERNEL": ("axpy.cu", "KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)", "void", SPACE),
+    "a block for each element": yaml(f"[{GRID}]", "[n]"),
+    "an endless loop": ("double.py", "    y", "    while True: pass\n    y", (*SEARCH, "--timeout", "0.5")),
+    "a grid that is too small": ("double.py", WHOLE, WHOLE.replace(":n", ":min(n, 9)"), SEARCH),
     "an argument too few": yaml("[x, y, result, a, n]}", "[x, y, result, n]}"),
     "an argument of another type": yaml("name: a, dtype: float32", "name: a, dtype: float64"),
     "an entry that is not there": yaml("entry: axpy", "entry: axpi"),
@@ -189,6 +194,8 @@ MISTAKES = {
     "an element that the kernel leaves alone": ("double.py", "[:n] =", "[1:n] =", SEARCH),
     "a wrong result": ("double.py", "2 * x.view", "1 + 2 * x.view", SEARCH),
     # the command line
+    "a reference for a space": (None, None, None, ("search", "axpy.py")),
+    "a folder for a space": (None, None, None, ("search", ".")),
     "a misspelt file": (None, None, None, ("search", "duble.yaml")),
     "a size given twice": (None, None, None, (*SEARCH, "--size", "n=10", "--size", "n=20")),
     "a file for a kernel's name": (None, None, None, ("best", "double.yaml", "-d", "fake")),
@@ -259,6 +266,37 @@ def test_a_source_without_the_portable_header_is_told_to_include_it(tmp_path):
     done = run_in_process(tmp_path, "search", "axpy.yaml", "-d", "opencl", "--size", "n=64", "--budget", "1")
     mend = 'KERNEL comes from portable.h: write #include "portable.h" at the top of axpy.cu'
     assert done.returncode == 1 and done.stderr.rstrip().endswith(mend)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mend"),
+    [
+        (
+            "BLOCK_INDEX(x)",
+            "blockIdx.x",
+            "portable dialect: write BLOCK_INDEX(x) for blockIdx.x; or, for NVIDIA",
+        ),
+        (
+            "GLOBAL float *RESTRICT result",
+            "float *RESTRICT result",
+            "; write GLOBAL before the type of every",
+        ),
+        (
+            "if (i < n)",
+            "",
+            "axpy.cu compares no index with n, but a grid of whole blocks has more threads: write `if",
+        ),
+        (
+            "i < n",
+            "i <= n",
+            "; an index in axpy.cu is too large: correct it, or keep threads beyond the end from",
+        ),
+    ],
+)
+def test_words_of_other_languages_and_missing_checks_in_a_source_are_told_with_what_to_write(
+    tmp_path, old, new, mend
+):
+    assert mend in axpy_searched(tmp_path, "axpy.cu", old, new).splitlines()[-1]
 
 
 def axpy_searched(path, file, old, new):

@@ -117,7 +117,7 @@ def test_a_parameter_that_a_template_argument_reads_is_used(tmp_path):
 
 
 def test_a_python_source_has_python_comments(tmp_path):
-    text = YAML.replace("source: reduce.cu", "source: reduce.py")
+    text = YAML.replace("source: reduce.cu", "source: reduce.py\ndialect: python")
     source = "# ALGORITHM\ndef reduce(grid, block, x, partial, n):\n    return VECTOR\n"
     assert findings(bound(tmp_path, text), source) == EXPECTED | {("unused_parameter", "ALGORITHM")}
 
