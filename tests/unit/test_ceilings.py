@@ -14,6 +14,7 @@ from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.ceilings import BYTES, FILE, Ceiling, read_ceilings
 from autotune.space import bind, load_space, problem_of
+from tests.conftest import run_in_process
 
 H200 = known_gpu("NVIDIA H200")
 T4, A100 = (ARCHITECTURES[name].device for name in ("sm_75", "sm_80"))
@@ -46,6 +47,15 @@ def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, ca
     (found,) = json.loads(capsys.readouterr().out)
     assert found["name"] == "atomics to one counter" and found["value"] > 0
     assert set(read_ceilings(path.parent)) == {"memory read", "atomics to one counter"}
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "copy"])
+def test_several_passes_over_memory_are_right_in_any_order_of_blocks(kind, tmp_path):
+    space = packaged("kernels") / "ceilings" / f"{kind}.yaml"
+    sizes = ("--size", "n=98304", "--size", "passes=3")
+    done = run_in_process(tmp_path, "run", space, "-d", "opencl:0", "--default", *sizes, "-q", "--json")
+    (trial,) = json.loads(done.stdout)
+    assert trial["status"] == "ok", trial
 
 
 def test_what_the_host_sees_is_measured_beside_the_data_sheet(tmp_path, capsys):
