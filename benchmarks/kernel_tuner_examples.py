@@ -1,7 +1,8 @@
 """Kernel Tuner's scripts beside themselves with the import line changed: what each finds, in what time.
 
     python benchmarks/kernel_tuner_examples.py FOLDER [--scripts A.py B.py] [--configurations N]
-        [--left-out A.py B.py] [--limit-s S] [--total-s S] [--results FILE] [--replace OLD NEW]
+        [--left-out A.py B.py] [--calls N] [--limit-s S] [--total-s S] [--results FILE]
+        [--replace OLD NEW]
 
 FOLDER holds the scripts, such as `examples/cuda` of a checkout of Kernel Tuner. Each script runs twice in
 fresh processes: as it is, and with `from kernel_tuner` and `import kernel_tuner` replaced; nothing else of it
@@ -13,8 +14,8 @@ so the two choices of the first two calls are timed again: the script runs once 
 these configurations alone, in turns, and "choice" is the median of all runs of autotune's over that of Kernel
 Tuner's own. The wall time of a tool is that of all its calls in the script, with compiling, verifying and
 autotune's last round. CUDA_CACHE_DISABLE=1 is set for both, and autotune's cache of binaries is empty. Calls
-of a script after its first two get few configurations. The table has a line for each script; what does not
-run has its reason.
+of a script after its first two get few configurations; with `--calls` a script ends after so many calls. The
+table has a line for each script; what does not run has its reason.
 `--replace` changes a text in all scripts and kernels, for both tools: a problem size too large for a CPU.
 Results are added to FILE, so a long list can be run in parts: scripts that FILE has are left out unless they
 are named. The table shows all of them.
@@ -74,8 +75,8 @@ def thinned(params: Mapping[str, Any], most: int) -> dict[str, Any]:
     return kept
 
 
-def recording(tune_kernel: Callable[..., Any], most: int) -> Callable[..., Any]:
-    """`tune_kernel` that gets thinned parameters and writes what it found to CALLS."""
+def recording(tune_kernel: Callable[..., Any], most: int, max_calls: float) -> Callable[..., Any]:
+    """`tune_kernel` that gets thinned parameters, writes what it found to CALLS and ends its script."""
     calls = 0
 
     def recorded(
@@ -92,6 +93,8 @@ def recording(tune_kernel: Callable[..., Any], most: int) -> Callable[..., Any]:
         line = {"kernel": kernel_name, "seconds": seconds, "rows": rows, "best": best}
         with Path(CALLS).open("a") as file:
             file.write(json.dumps(line, default=float) + "\n")
+        if calls >= max_calls:
+            sys.exit()
         return found
 
     return recorded
@@ -129,13 +132,13 @@ def _time_ms(row: Mapping[str, Any]) -> float | None:
     return float(time_ms) if isinstance(time_ms, Real) and "__error__" not in row else None
 
 
-def run_script(tuner: str, script: Path, most: int) -> None:
+def run_script(tuner: str, script: Path, most: int, max_calls: float) -> None:
     """Run a script in this process, in its folder, as one of the tuners runs it."""
     package: Any = import_module("autotune.kernel_tuner" if tuner == "autotune" else "kernel_tuner")
     if Path(PICKS).exists():
         package.tune_kernel = deciding(package.tune_kernel, json.loads(Path(PICKS).read_text()))
     else:
-        package.tune_kernel = recording(package.tune_kernel, most)
+        package.tune_kernel = recording(package.tune_kernel, most, max_calls)
     if tuner == "autotune":
         script.write_text(changed(script.read_text()))
     if script.name.startswith("test_"):
@@ -169,6 +172,7 @@ def fresh_process(
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         own = [sys.executable, str(Path(__file__).absolute()), str(script.parent)]
         options = ["--only", tuner, "--scripts", script.name, "--configurations", str(parsed.configurations)]
+        options += ["--calls", str(parsed.calls)]
         with (Path(home) / "log").open("w+") as log:
             child = subprocess.Popen(
                 [*own, *options],
@@ -261,6 +265,7 @@ def main() -> None:
     parser.add_argument(
         "--configurations", type=int, default=150, help="at most, per call (default %(default)s)"
     )
+    parser.add_argument("--calls", type=float, default=math.inf, help="a script ends after so many")
     parser.add_argument(
         "--limit-s", type=float, default=60, help="for a script in a tool (default %(default)s)"
     )
@@ -281,7 +286,7 @@ def main() -> None:
     by_length = sorted(parsed.folder.glob("*.py"), key=lambda path: (path.stat().st_size, path.name))
     scripts = parsed.scripts or [path.name for path in by_length if path.name not in parsed.left_out]
     if parsed.only:
-        run_script(parsed.only, Path.cwd() / scripts[0], parsed.configurations)
+        run_script(parsed.only, Path.cwd() / scripts[0], parsed.configurations, parsed.calls)
         return
     known = json.loads(parsed.results.read_text()) if parsed.results and parsed.results.exists() else {}
     began = time.perf_counter()
@@ -291,6 +296,8 @@ def main() -> None:
             continue
         path = parsed.folder.absolute() / name
         known[name] = {tuner: fresh_process(tuner, path, parsed) for tuner in TUNERS}
+        if parsed.results:  # also if there is no time left for the decision
+            parsed.results.write_text(json.dumps(known))
         if picks := picks_of(known[name]):
             known[name]["decided"] = fresh_process("kernel_tuner", path, parsed, picks)
         print(table_line(name, known[name]), flush=True)

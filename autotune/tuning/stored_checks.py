@@ -136,7 +136,7 @@ def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
     left = list(gaps)
     late = dict.fromkeys(name for gap in left for name in gap.late)
     data = ", ".join(name for name in DATA_SETS if _data(name) not in late)
-    has_schedules = _is_c(context) and OTHER_SCHEDULES not in late
+    has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
     done = (
         f"data {data}" if data else "no other data",
         "no repeated runs" if MANY_RUNS in late else f"up to {MAX_RUNS} runs",
@@ -159,6 +159,11 @@ def _data(name: str) -> str:
 def _is_c(context: TuningContext) -> bool:
     """Whether the source is C, whose threads can run in other ways; Triton's compiler makes its own."""
     return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
+
+
+def _shows_schedules(context: TuningContext) -> bool:
+    """Whether another order of threads can show: in outputs that are compared, of a source in C."""
+    return _is_c(context) and bool(context.worker.compared)
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
@@ -277,7 +282,7 @@ def with_other_schedules(
     A build that the compiler refuses, or that does not start or end, says nothing about the configuration:
     the changes may be the cause.
     """
-    if not _is_c(context):
+    if not _shows_schedules(context):
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in instances]
     compilations = [context.pool.compile(_perturbed(instances[config], seed)) for config, seed in builds]

@@ -128,7 +128,7 @@ def _limits(options: Options, spent_s: float) -> Limits:
     if options.budget.seconds is not None:
         return Limits(options.budget.seconds - spent_s, checks_time_s(options.budget.seconds))
     if options.last_round_share is not None:
-        return Limits(max(MIN_LAST_ROUND_S, options.last_round_share * spent_s))
+        return Limits(max(MIN_LAST_ROUND_S, options.last_round_share * spent_s), checks_time_s(spent_s))
     return Limits()
 
 

@@ -260,7 +260,7 @@ def test_a_check_is_either_done_or_left_out():
     )
 
 
-def test_builds_that_no_time_is_left_to_run_are_not_compiled():
+def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_compiled():
     builds = []
 
     def compiled(instance):
@@ -270,12 +270,16 @@ def test_builds_that_no_time_is_left_to_run_are_not_compiled():
     context = SimpleNamespace(
         task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda")),
         pool=SimpleNamespace(compile=compiled),
+        worker=SimpleNamespace(compared=frozenset({"x"})),
         observer=SimpleNamespace(stage=lambda stage: None),
     )
     instance = make_dataclass("Instance", ["source"])('extern "C" __global__ void one(int *x) { *x = 1; }')
     deadline = Deadline(until_s=0.0)
     assert with_other_schedules(context, {Config({}): instance}, deadline) == {}
     assert builds and all(build.cancelled() for build in builds) and list(deadline.late) == [OTHER_SCHEDULES]
+    builds.clear()
+    context.worker.compared = frozenset()  # then another schedule shows in no result
+    assert with_other_schedules(context, {Config({}): instance}, Deadline()) == {} and not builds
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
