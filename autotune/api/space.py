@@ -17,6 +17,7 @@ from autotune.space.spec import read_space
 from autotune.space.yaml_document import document_of
 from autotune.tuning.task import Target, TuningTask, bind_task, locate
 
+_EXAMPLES = {"parameters": '{"BLOCK_SIZE": [64, 128]}', "sizes": '{"n": 1000}'}
 _SUFFIXES = {"portable": ".cu", "cuda": ".cu", "opencl": ".cl", "python": ".py"}
 
 
@@ -61,6 +62,14 @@ class Space:
             dialect: Language of the source.
             **others: Further keys of a space file, such as `verify_sizes`.
         """
+        for key, value in {"parameters": parameters, "sizes": sizes}.items():
+            if not isinstance(value, Mapping):
+                raise InputError(f"Space: {key}={value!r}: expected a dictionary, such as {_EXAMPLES[key]}")
+        for name, values in parameters.items():
+            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+                raise InputError(
+                    f"Space: parameters: {name}: expected a list, found {values!r}; write [{values!r}]"
+                )
         is_text = isinstance(source, str) and "\n" in source
         name = f"{kernel}{_SUFFIXES.get(dialect, '')}"
         self._source = source_of_text(str(source), name) if is_text else None
@@ -84,7 +93,7 @@ class Space:
             "launch": [launch] if isinstance(launch, Mapping) else launch,
             **others,
         }
-        given = {name: _plain(item) for name, item in document.items() if item is not None}
+        given = {name: _plain(item, name) for name, item in document.items() if item is not None}
         root, data = document_of(given, Path(f"Space({kernel!r})"))
         self.spec = read_space(root, data, functions, has_source=not is_text)
         self._finds_default = default is None
@@ -141,18 +150,22 @@ def with_default(task: TuningTask, row: int) -> TuningTask:
     return replace(task, spec=spec, space=space)
 
 
-def _plain(value: Any) -> Any:
-    """Values as YAML has them: lists for all sequences, and Python's own numbers."""
+def _plain(value: Any, place: str) -> Any:
+    """Values as YAML has them: lists for all sequences, Python's own numbers, and names of types."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _plain(item, f"{place}.{name}") for name, item in value.items()}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return np.dtype(value).name
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, list | tuple | range | np.ndarray):
-        return [_plain(item) for item in value]
+        return [_plain(item, f"{place}[{number}]") for number, item in enumerate(value)]
     if value is None or isinstance(value, int | float | str):
         return value
+    mend = "; write an expression as a text" if callable(value) else ""
     raise InputError(
-        f"Space: {value!r} is no value of a space: expected numbers, texts, lists or dictionaries"
+        f"Space: {place}: {value!r} is no value of a space: expected numbers, texts, lists or dictionaries"
+        f"{mend}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 
 from autotune.api.progress import CallbackProgress, NotebookProgress, OnTrial, is_notebook
@@ -29,8 +30,8 @@ def tune(
     sizes: Mapping[str, int] | None = None,
     dtype: str | None = None,
     data: str | None = None,
-    cache: Path | None = None,
-    journal: Path | None = None,
+    cache: str | Path | None = None,
+    journal: str | Path | None = None,
     fresh: bool = False,
     keep: bool = False,
 ) -> Result:
@@ -61,24 +62,49 @@ def tune(
         InputError: Something that was given is wrong, or another search writes the same journal.
         SetupError: The default configuration fails.
     """
+    for name, value, fits, expected in (
+        ("space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file"),
+        ("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"'),
+        (
+            "budget",
+            budget,
+            isinstance(budget, Budget) or _is_whole(budget, 1),
+            "a whole number of at least 1",
+        ),
+        ("seed", seed, _is_whole(seed, 0), "a whole number of at least 0"),
+        (
+            "objective",
+            objective,
+            isinstance(objective, str | None) or callable(objective),
+            "a text or a function",
+        ),
+        ("callback", callback, callback is None or callable(callback), "a function of a trial"),
+        ("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}'),
+    ):
+        if not fits:
+            raise InputError(f"tune: {name}={value!r}: expected {expected}")
     known = space if isinstance(space, Space) else Space.load(space)
     engine, named = engine_of(strategy)
     named_objective, own = read_objective(objective)
     options = Options(
         engine=engine,
         strategy=named,
-        budget=budget if isinstance(budget, Budget) else Budget(trials=budget),
+        budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
         seed=seed,
         objective=named_objective,
         own=own,
-        cache=cache,
-        journal=journal,
+        cache=None if cache is None else Path(cache),
+        journal=None if journal is None else Path(journal),
         fresh=fresh,
         keep=keep,
     )
     task = known.bind(device, sizes, dtype, data)
     with NotebookProgress(callback) if is_notebook() else CallbackProgress(callback) as progress:
         return Result(search(task, options, progress))
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def engine_of(strategy: str | None) -> tuple[str | None, str | None]:

@@ -41,7 +41,15 @@ class Config(Mapping[str, Value]):
         self._key = ""
 
     def __getitem__(self, name: str) -> Value:
-        return self._values[name]
+        try:
+            return self._values[name]
+        except KeyError:
+            from autotune.core.text import hint  # only for the message
+
+            raise KeyError(f"no parameter {name!r}{hint(str(name), self._values)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -32,7 +32,7 @@ from autotune.evaluation.journal_rows import (
     read_keys,
     read_lost,
 )
-from autotune.processes.files import hold
+from autotune.processes.files import hold, why_unwritable
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -364,7 +364,10 @@ def _open_locked(path: Path) -> FileIO:
             raise InputError(f"{path}: not a file; choose one with --journal")
         file = open_journal(path)
     except OSError as error:
-        raise WriteError(f"{path}: the journal cannot be written: {error.strerror}") from None
+        why = why_unwritable(path.parent, error)
+        raise WriteError(
+            f"{path}: the journal cannot be written: {why}, or choose a file with --journal"
+        ) from None
     if not hold(file.fileno(), wait=False):
         file.close()
         raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")

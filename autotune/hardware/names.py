@@ -8,6 +8,7 @@ as EXACT.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from autotune.core.frozen import dataclass, replace
@@ -54,6 +55,9 @@ VENDORS = {
 }
 
 
+_ALIKE = 0.75  # of misspelt words: one of four letters, two of eight
+
+
 @dataclass(frozen=True)
 class Traits:
     """The properties of a device that decide whose results serve it; None where unknown."""
@@ -84,6 +88,22 @@ def canonical(name: str) -> str:
 def is_same(one: str, other: str) -> bool:
     """Whether two names mean the same device."""
     return canonical(one) == canonical(other)
+
+
+def misspelt(name: str, known: Iterable[str]) -> str:
+    """The known name that differs in one word of letters; empty if none does. Digits tell models apart."""
+    from difflib import SequenceMatcher  # only for messages
+
+    words = name_words(name)
+    for other in known:
+        pairs = zip(words, name_words(other), strict=False)
+        differing = [pair for pair in pairs if pair[0] != pair[1]]
+        if len(words) != len(name_words(other)) or len(differing) != 1:
+            continue
+        one, two = differing[0]
+        if one.isalpha() and two.isalpha() and SequenceMatcher(None, one, two).ratio() >= _ALIKE:
+            return other
+    return ""
 
 
 def traits_of_name(name: str) -> Traits:

@@ -17,6 +17,14 @@ _KEPT_SHARE = 0.9  # of a folder's limit, after removing files
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
+def why_unwritable(folder: Path, error: OSError) -> str:
+    """Why nothing can be written into a folder: a file has its name, or what the system says."""
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            return f"{place} is a file, not a folder: move it away"
+    return str(error.strerror)
+
+
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace a file atomically and sync it; lock a folder with `locked` if others write to it."""
     data = content.encode() if isinstance(content, str) else content

@@ -24,7 +24,7 @@ from autotune.core.records import (
     Tier,
     Value,
 )
-from autotune.core.text import size_text
+from autotune.core.text import hint, size_text
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.architectures import extent_limits
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
 _T = TypeVar("_T")
+_DIALECTS = ("cuda", "opencl", "portable", "python", "triton")
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,8 @@ class Best(Mapping[str, Value]):
 
         Raises InputError when an option depends on a device or a size that is unknown.
         """
+        if dialect not in _DIALECTS:
+            raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), _DIALECTS)}")
         options = self.record.compiler_options.get(dialect, {})
         try:
             sizes = self.match.source_sizes

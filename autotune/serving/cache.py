@@ -148,8 +148,10 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
+        from autotune.processes.files import why_unwritable
+
         raise WriteError(
-            f"{folder}: the cache cannot be written: {existing}: {error.strerror}; "
+            f"{folder}: the cache cannot be written: {existing}: {why_unwritable(existing, error)}; "
             f"choose another folder with --cache or {VARIABLE}"
         ) from None
     if device:

@@ -100,7 +100,7 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
     others = f"there are: {', '.join(known)}" if known else "run autotune search"
     return (
-        f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}; "
+        f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}{nearest(kernel, known)}; "
         "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
     )
 

@@ -68,7 +68,9 @@ def best_config(
     try:
         known = _answers.get(key)
     except TypeError:
-        raise InputError("best_config takes names, devices, a path and whole numbers") from None
+        given: Any = next((value for value in sizes.values() if isinstance(value, dict)), None)
+        mend = f"; write {size_text(given)} without a dictionary" if given else ""
+        raise InputError(f"best_config takes names, devices, a path and whole numbers{mend}") from None
     if known is not None:
         for path, known_stamp in known[0]:
             if stamp(path) != known_stamp:
@@ -98,7 +100,7 @@ def _answer(
     reader: CacheReader, query: Query, cache: files.Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
     if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
-        raise InputError('best_config: min_match is a Tier, on_miss is "record" or None')
+        raise InputError('best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None')
     try:
         best = _look_up(reader, query, files.read_roots(cache))
     except NoConfig:
@@ -134,6 +136,8 @@ def _look_up(reader: CacheReader, query: Query, roots: tuple[str, ...]) -> Best:
             best = _serve_tuned(reader, *place, query, reasons)
             if best is not None:
                 return best
+        if isinstance(query.slug, str) and places and not any(folder for _, folder in places):
+            _warn_of_misspelt(reader, places, query)
         if query.least is not Tier.EXACT and places:
             best = _serve_others(reader, places, query, reasons)
             if best is not None:
@@ -141,6 +145,19 @@ def _look_up(reader: CacheReader, query: Query, roots: tuple[str, ...]) -> Best:
     except ExpressionError as error:
         raise damaged(f"{' or '.join(roots)}: results of {query.kernel}", error) from None
     raise NoConfig(_why_none(reader, query, roots, places, reasons))
+
+
+def _warn_of_misspelt(reader: CacheReader, places: list[_Place], query: Query) -> None:
+    """Warn where one word of the given device's name is nearly that of a device with results."""
+    from autotune.hardware.names import misspelt  # only for a device that has no results
+
+    known = [folder for root, _ in places for folder in reader.folders(root, query.kernel)]
+    if query.given is None and (meant := misspelt(query.slug or "", known)):
+        import warnings
+
+        warnings.warn(
+            f"{query.kernel}: no results for a device {query.slug}; did you mean {meant}?", stacklevel=5
+        )
 
 
 def _why_none(
