@@ -9,8 +9,9 @@ from rich.console import Group
 from rich.table import Table
 
 from autotune.cli._search_summary import late_checks, result_json
-from autotune.cli._tables import rate_text, sizes_text, table
+from autotune.cli._tables import rate_text, table
 from autotune.core.records import Config, Tier, VariantTable
+from autotune.core.text import table_sizes
 from autotune.serving.portability import Slowdown, expected_slowdown
 from autotune.tuning.sweep import Sweep
 
@@ -54,7 +55,7 @@ def _results(found: Sweep) -> Table:
         time_ms = result.final.median_ms
         rows.append(
             (
-                sizes_text(problem.sizes),
+                table_sizes(problem.sizes),
                 problem.dtype,
                 f"{time_ms:.4g}",
                 rate_text(result.task.space, result.winner.config, time_ms) or "-",

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from autotune.core.records import Config, Sizes
-from autotune.core.text import per_second
+from autotune.core.records import Config
+from autotune.core.text import per_second, table_sizes
 from autotune.evaluation.instance import work
 from autotune.space import Space
 from autotune.space.spec import DTYPES
@@ -52,7 +52,7 @@ def problem_text(space: Space) -> str:
     is_typed = spec.dtypes != DTYPES or any(item.dtype == "DTYPE" for item in spec.arguments)
     dtype = problem.dtype if is_typed else ""
     data = f"{problem.data} data" if problem.data else ""
-    return ", ".join(filter(None, (sizes_text(problem.sizes), dtype, data)))
+    return ", ".join(filter(None, (table_sizes(problem.sizes), dtype, data)))
 
 
 def rate_text(space: Space, config: Config, time_ms: float) -> str:
@@ -60,8 +60,3 @@ def rate_text(space: Space, config: Config, time_ms: float) -> str:
     done = work(space, config, space.problem.sizes)
     units = {"bytes": "B/s", "flops": "FLOP/s"}
     return ", ".join(per_second(amount / time_ms * 1e3, units[name]) for name, amount in done.items())
-
-
-def sizes_text(sizes: Sizes) -> str:
-    """Sizes as text: `n=1,000 m=2,000`."""
-    return " ".join(f"{name}={size:,}" for name, size in sizes.items())

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
-from autotune.cli._tables import sizes_text
 from autotune.cli.output import emit
 from autotune.core.records import Config
+from autotune.core.text import table_sizes
 from autotune.core.trials import Failure
 from autotune.errors import InputError, SetupError
 
@@ -129,7 +129,7 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
         entry, fresh = one.entry, one.fresh
         times = f"{entry.time_ms:.4g} ms" + ("" if one.time_ms is None else f", now {one.time_ms:.4g} ms")
         detail = f": {one.detail}" if one.detail else ""
-        lines.append(f"{one.state.name:9}  {sizes_text(entry.sizes)}, {entry.dtype}: {times}{detail}")
+        lines.append(f"{one.state.name:9}  {table_sizes(entry.sizes)}, {entry.dtype}: {times}{detail}")
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
     return "\n".join(lines)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from autotune.analysis.against_cpu import AgainstCpu, against_cpus
 from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
 from autotune.cli import options as opt
-from autotune.cli._tables import console, sizes_text, table
+from autotune.cli._tables import console, table
 from autotune.cli.output import emit
-from autotune.core.text import per_second
+from autotune.core.text import per_second, table_sizes
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
 
@@ -111,7 +111,7 @@ def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) 
     rows = [
         (
             one.folder,
-            sizes_text(one.entry.sizes),
+            table_sizes(one.entry.sizes),
             one.entry.dtype,
             f"{one.entry.time_ms:.4g}",
             _rate(one.bytes_per_s, "B/s"),
@@ -157,7 +157,7 @@ def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) 
 
 def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Iterator[_Section]:
     first = comparison.tuned[0].entry
-    problem = ", ".join(filter(None, (comparison.kernel, sizes_text(first.sizes), first.dtype)))
+    problem = ", ".join(filter(None, (comparison.kernel, table_sizes(first.sizes), first.dtype)))
     yield _times(f"{problem}: the best on each device", comparison)
     if beside:
         yield _against(beside)
@@ -227,7 +227,7 @@ def _against(pairs: Sequence[AgainstCpu]) -> _Section:
 
 
 def _time_text(result: DeviceResult) -> str:
-    return f"{result.entry.time_ms:.4g} ms at {sizes_text(result.entry.sizes)}"
+    return f"{result.entry.time_ms:.4g} ms at {table_sizes(result.entry.sizes)}"
 
 
 def _flips(comparison: KernelComparison) -> _Section:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, sizes_text, table
+from autotune.cli._tables import console, table
 from autotune.cli.output import emit
+from autotune.core.text import table_sizes
 
 if TYPE_CHECKING:
     from autotune.analysis.inventory import Inventory, JournalSummary, StoredResult
@@ -58,7 +59,7 @@ def run(parsed: argparse.Namespace) -> None:
         )
     for result in found.results:
         for reason in result.stale:
-            emit(f"stale {result.kernel} on {result.device}, {sizes_text(result.entry.sizes)}: {reason}")
+            emit(f"stale {result.kernel} on {result.device}, {table_sizes(result.entry.sizes)}: {reason}")
     for reason in found.unreadable:
         emit(f"skipped {reason}")
 
@@ -70,7 +71,7 @@ def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
         (
             result.kernel,
             result.device,
-            sizes_text(result.entry.sizes),
+            table_sizes(result.entry.sizes),
             result.entry.dtype,
             *([result.objective] if objectives else []),
             f"{result.entry.time_ms:.4g}",
@@ -90,7 +91,7 @@ def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:
         (
             str(journal.path),
             journal.device,
-            sizes_text(journal.sizes),
+            table_sizes(journal.sizes),
             journal.dtype,
             f"{journal.trials:,}",
             f"{journal.failed:,}",

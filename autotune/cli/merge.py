@@ -9,10 +9,9 @@ from typing import Any
 
 from autotune.analysis.merge import Merged
 from autotune.cli import options as opt
-from autotune.cli._tables import sizes_text
 from autotune.cli.output import emit
 from autotune.core.records import Entry
-from autotune.core.text import count_text
+from autotune.core.text import count_text, table_sizes
 
 EXAMPLE = "autotune merge node1/cache node2/cache --into cache"
 
@@ -53,7 +52,7 @@ def merged_text(merged: Merged) -> str:
     ]
     for place, entry in _contested(merged):
         rivals = "; ".join(map(_result_text, entry.rivals))
-        problem = f"{place}, {sizes_text(entry.sizes)}, {entry.dtype}"
+        problem = f"{place}, {table_sizes(entry.sizes)}, {entry.dtype}"
         lines.append(f"several {problem}: {_result_text(entry)} is served before {rivals}")
     lines += [f"skipped {path}: neither results nor a journal" for path in merged.ignored]
     return "\n".join(lines)

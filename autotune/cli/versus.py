@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import sizes_text, table
+from autotune.cli._tables import table
 from autotune.cli.output import emit
+from autotune.core.text import table_sizes
 from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save
 
@@ -74,7 +75,7 @@ def run(parsed: argparse.Namespace) -> None:
     else:
         out = console()
         for one in found:
-            out.print(f"{parsed.space} {sizes_text(one.sizes)}")
+            out.print(f"{parsed.space} {table_sizes(one.sizes)}")
             out.print(versus_table(one))
             if one.pieces is not None:
                 out.print(_pieces_text(one.pieces))
@@ -150,7 +151,7 @@ def _where_it_pays(found: Sequence[Versus]) -> str:
     first = next((one for place, one in enumerate(known) if all(later.pays for later in known[place:])), None)
     if first is None:
         return "with pageable copies the host is faster, at the largest size too"
-    return f"with pageable copies the device is faster than the host from {sizes_text(first.sizes)} on"
+    return f"with pageable copies the device is faster than the host from {table_sizes(first.sizes)} on"
 
 
 def _lines(found: Sequence[Versus]) -> list[Line]:

@@ -17,6 +17,11 @@ def size_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no sizes"
 
 
+def table_sizes(sizes: Mapping[str, int]) -> str:
+    """Sizes for a table or a title: `n=1,000 m=2,000`."""
+    return " ".join(f"{name}={size:,}" for name, size in sizes.items())
+
+
 def count_text(count: int, thing: str) -> str:
     """A number of things: `1 trial`, `2,000 trials`."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

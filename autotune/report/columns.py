@@ -10,10 +10,11 @@ from typing import Any
 from autotune.analysis.compare import KernelComparison, Portable
 from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
+from autotune.core.text import table_sizes
 from autotune.errors import InputError
 from autotune.report.gather import Gathered, Search
 from autotune.report.headline import headline
-from autotune.report.view import MAX_DETAIL, SearchView, cut, short, sizes_text
+from autotune.report.view import MAX_DETAIL, SearchView, cut, short
 
 _TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
 
@@ -80,7 +81,7 @@ def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     first = comparison.tuned[0].entry
     dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
     return {
-        "problem": cut(", ".join(filter(None, (sizes_text(first.sizes), dtype)))),
+        "problem": cut(", ".join(filter(None, (table_sizes(first.sizes), dtype)))),
         "devices": [
             {
                 "name": cut(one.folder),

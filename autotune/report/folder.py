@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from autotune.analysis.inventory import journal_summary
+from autotune.core.text import table_sizes
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.journal import JournalReader
 from autotune.report.columns import report_json
 from autotune.report.gather import gather_sources
-from autotune.report.view import MAX_DETAIL, cut, sizes_text
+from autotune.report.view import MAX_DETAIL, cut
 from autotune.serving.cache import kernels
 
 _MAX_DEPTH = 4  # of folders below the one that is shown
@@ -116,7 +117,7 @@ class ExploredFolder:
             "name": name,
             "kernel": cut(found.kernel),
             "device": cut(found.device),
-            "problem": cut(", ".join(filter(None, (sizes_text(found.sizes), found.dtype)))),
+            "problem": cut(", ".join(filter(None, (table_sizes(found.sizes), found.dtype)))),
             "trials": found.trials,
             "failed": found.failed,
             "best_ms": found.best_ms,

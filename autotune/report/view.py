@@ -14,7 +14,8 @@ from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.c_types import C_TYPES
 from autotune.core.expressions import Expression, number, parse
-from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Value
+from autotune.core.text import table_sizes
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
@@ -59,7 +60,7 @@ class SearchView:
     def problem(self) -> str:
         """Sizes, element type and data."""
         search = self.search
-        return ", ".join(filter(None, (sizes_text(search.sizes), search.dtype, search.data)))
+        return ", ".join(filter(None, (table_sizes(search.sizes), search.dtype, search.data)))
 
     @property
     def run_command(self) -> str | None:
@@ -373,8 +374,3 @@ def short(value: float | None) -> float | int | None:
         return None
     short = float(f"{value:.6g}")
     return int(short) if short.is_integer() else short
-
-
-def sizes_text(sizes: Sizes) -> str:
-    """Sizes as `n=1,000 m=2,000`."""
-    return " ".join(f"{name}={size:,}" for name, size in sizes.items())
