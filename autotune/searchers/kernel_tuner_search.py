@@ -22,7 +22,7 @@ from autotune.core.records import Value
 from autotune.core.trials import Status, Trial
 from autotune.errors import BudgetSpent
 from autotune.searchers.base import Evaluate
-from autotune.searchers.exhaustive import evaluate_rows
+from autotune.searchers.random_search import RandomSearch
 from autotune.space import Space
 
 Point = tuple[Value, ...]
@@ -54,7 +54,7 @@ class KernelTunerSearch:
         BudgetSpent passes through. Warn of strategies that are broken in the pinned version.
         """
         if len(space) < MIN_SPACE:
-            evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), evaluate)
+            RandomSearch().search(space, evaluate, seed=seed)
             return
         if self._strategy in DEFECTS:
             warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)

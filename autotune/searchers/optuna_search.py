@@ -20,7 +20,8 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.searchers.base import Evaluate, stream
-from autotune.searchers.exhaustive import BATCH, evaluate_rows
+from autotune.searchers.exhaustive import BATCH
+from autotune.searchers.random_search import RandomSearch
 from autotune.space import Space
 
 MIN_MS = 1e-6  # keeps the logarithm finite
@@ -76,11 +77,11 @@ class OptunaSearch:
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose every valid configuration once; BudgetSpent passes through."""
-        settings, rng = self._settings, np.random.default_rng(seed)
+        settings = self._settings
         if len(space) <= max(settings.startup, 1):  # the startup would be the whole space
-            evaluate_rows(space, rng.permutation(len(space)), evaluate)
+            RandomSearch().search(space, evaluate, seed=seed)
             return
-        free = FreeRows(space.rows, rng, ordered=settings.ordered)
+        free = FreeRows(space.rows, np.random.default_rng(seed), ordered=settings.ordered)
         with quiet():
             sampler = _NearestFreeRowSampler(settings.make(seed), space, free, settings)
             study = optuna.create_study(sampler=sampler, directions=["minimize"] * settings.objectives)

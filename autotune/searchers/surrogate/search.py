@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import Evaluate, SourceResults, stream
-from autotune.searchers.exhaustive import evaluate_rows
+from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
 from autotune.searchers.surrogate.history import History
@@ -48,12 +48,11 @@ class SurrogateSearch:
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
         """
-        rng = np.random.default_rng(seed)
         if len(space) <= DESIGN:
-            evaluate_rows(space, rng.permutation(len(space)), evaluate)
+            RandomSearch().search(space, evaluate, seed=seed)
             return
         with one_blas_thread():
-            run = _Run(space, evaluate, self._sources, self._batch, rng)
+            run = _Run(space, evaluate, self._sources, self._batch, np.random.default_rng(seed))
             run.search(stop_when_unlikely=self._stop_when_unlikely)
 
 
