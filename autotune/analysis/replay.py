@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Rule, Status, Trial
 from autotune.errors import BudgetSpent, InputError
 from autotune.hardware.names import slug, traits_of_name
-from autotune.interop import RecordedResult, Recording, read_recording
-from autotune.interop.recording import domains
+from autotune.interop import Recording, read_recording
+from autotune.interop.recording import domains, trial_of
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.space import Space
 from autotune.space.recorded import recorded_space, unknown_device
@@ -73,23 +73,9 @@ def prepare(recording: Recording) -> Recorded:
     return Recorded(
         recording=recording,
         space=space,
-        trials=tuple(trial_of(result) for result in ordered),
+        trials=tuple(trial_of(result, Rule.RECORDED) for result in ordered),
         times_ms=np.array([result.time_ms for result in ordered], np.float64),
         costs_s=np.array([result.cost_s for result in ordered]),
-    )
-
-
-def trial_of(result: RecordedResult) -> Trial:
-    """The trial of a recorded result, with the recorded time as its one sample."""
-    measured = None if result.time_ms is None else Measurement((result.time_ms,), Rule.RECORDED)
-    return Trial(
-        config=result.config,
-        key=result.config.key,
-        status=result.status,
-        detail=result.detail,
-        measurement=measured,
-        compile_ms=result.costs.compile_ms or 0.0,
-        cost_s=result.cost_s,
     )
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
-from autotune.core.trials import Measurement, Rule, Trial
+from autotune.core.trials import Rule, Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
 from autotune.evaluation.journal import VERSION, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
 from autotune.interop.files import compressed, read_text
-from autotune.interop.recording import Costs, RecordedResult, Recording, domains
+from autotune.interop.recording import Costs, RecordedResult, Recording, domains, trial_of
 from autotune.processes.files import locked, replace_file
 
 NAME = "journal"
@@ -115,7 +115,5 @@ def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
     if "measurement" in extras:
         row["measurement"] = {**extras["measurement"], "samples_ms": result.samples_ms}
     elif result.time_ms is not None:
-        row["measurement"] = encode_trial(
-            Trial(result.config, "", result.status, measurement=Measurement((result.time_ms,), Rule.IMPORTED))
-        )["measurement"]
+        row["measurement"] = encode_trial(trial_of(result, Rule.IMPORTED))["measurement"]
     return {name: value for name, value in row.items() if value or name == "status"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.records import Config, Parameter, Sizes, Value
-from autotune.core.trials import Status
+from autotune.core.trials import Measurement, Rule, Status, Trial
 
 SIZES = values.nullable(values.mapping_of(values.size, values.name))  # null: the file does not say
 _UNSET = 1e19  # some tools write a huge number instead of a missing time
@@ -85,6 +85,19 @@ class Recording:
         return min(timed, key=lambda result: result.time_ms or 0.0, default=None)
 
 
+def trial_of(result: RecordedResult, rule: Rule) -> Trial:
+    """The trial of a recorded result, with the recorded time as its one sample; `rule` says whose it is."""
+    return Trial(
+        config=result.config,
+        key=result.config.key,
+        status=result.status,
+        detail=result.detail,
+        measurement=None if result.time_ms is None else Measurement((result.time_ms,), rule),
+        compile_ms=result.costs.compile_ms or 0.0,
+        cost_s=result.cost_s,
+    )
+
+
 def recorded_number(value: object) -> float | None:
     """A recorded time; None for any value that marks a missing one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -98,8 +111,9 @@ def domains(names: Iterable[str], configs: Iterable[Mapping[str, Value]]) -> tup
     for config in configs:
         for name, found in seen.items():
             found.setdefault(config[name])
-    return tuple(Parameter(name, tuple(sorted(found, key=_rank))) for name, found in seen.items())
+    return tuple(Parameter(name, tuple(sorted(found, key=numbers_first))) for name, found in seen.items())
 
 
-def _rank(value: Value) -> tuple[bool, float, str]:
+def numbers_first(value: Value) -> tuple[bool, float, str]:
+    """The rank of a value among those of its parameter: numbers in order, then names."""
     return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")

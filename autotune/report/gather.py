@@ -21,6 +21,7 @@ from autotune.hardware.names import slug
 from autotune.interop import read_recordings
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
+from autotune.interop.recording import trial_of
 from autotune.serving.ceilings import Ceiling, known_ceilings
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.space import SpaceSpec, load_space
@@ -160,18 +161,6 @@ def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple
 
 def _of_recordings(path: Path, cache: Path | None, space: _Spaces) -> Iterable[Search]:
     for recording in read_recordings(path):
-        trials = tuple(
-            Trial(
-                config=one.config,
-                key=str(number),
-                status=one.status,
-                detail=one.detail,
-                measurement=_single(one.time_ms),
-                compile_ms=one.costs.compile_ms or 0.0,
-                cost_s=one.cost_s,
-            )
-            for number, one in enumerate(recording.results)
-        )
         found = Search(
             kernel=recording.kernel,
             device_name=recording.device,
@@ -179,15 +168,11 @@ def _of_recordings(path: Path, cache: Path | None, space: _Spaces) -> Iterable[S
             dtype=recording.dtype,
             data="",
             source=str(path),
-            trials=trials,
+            trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
             finals={},
             is_imported=True,
         )
         yield _completed(found, cache, space)
-
-
-def _single(time_ms: float | None) -> Measurement | None:
-    return None if time_ms is None else Measurement((time_ms,), Rule.IMPORTED)
 
 
 def _of_kernel(kernel: str, cache: Path | None, space: _Spaces, runs: Path | None) -> list[Search]:
@@ -236,7 +221,7 @@ def _of_cache(kernel: str, cache: Path | None, space: _Spaces) -> Iterable[Searc
 
 
 def _timed(config: Config, time_ms: float) -> Trial:
-    return Trial(config, config.key, Status.OK, measurement=_single(time_ms))
+    return Trial(config, config.key, Status.OK, measurement=Measurement((time_ms,), Rule.IMPORTED))
 
 
 def _completed(found: Search, cache: Path | None, space: _Spaces) -> Search:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import isclose
+from math import isclose, prod
 from typing import Any
 
 from autotune.compilers.kernel_source import packaged
@@ -20,6 +20,7 @@ from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import PeakRate, peak_rates
+from autotune.interop.recording import numbers_first
 from autotune.report.gather import Search
 from autotune.report.source_figures import source_figures
 
@@ -121,7 +122,9 @@ class SearchView:
             for name, value in trial.config.items():
                 values.setdefault(name, {}).setdefault((type(value), value), value)
         return tuple(
-            Parameter(name, tuple(found.values() if name in listed else sorted(found.values(), key=_rank)))
+            Parameter(
+                name, tuple(found.values() if name in listed else sorted(found.values(), key=numbers_first))
+            )
             for name, found in values.items()
         )
 
@@ -349,23 +352,14 @@ def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
 def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[int, int] | None:
     """Threads of a block and dynamic shared bytes of the launch with the most threads."""
     launches = plan.launches([replace(step, constants=()) for step in steps], values)
-    main = max(launches, key=lambda one: _product(one.grid) * _product(one.block), default=None)
-    return None if main is None else (_product(main.block), main.shared_bytes)
-
-
-def _product(extent: tuple[int, int, int]) -> int:
-    return extent[0] * extent[1] * extent[2]
+    main = max(launches, key=lambda one: prod(one.grid) * prod(one.block), default=None)
+    return None if main is None else (prod(main.block), main.shared_bytes)
 
 
 def _macro_value(parameter: str, value: Value) -> str:
     if isinstance(value, str):
         return cut(plan.macro_name(parameter, value))
     return str(int(value) if isinstance(value, bool) else value)
-
-
-def _rank(value: Value) -> tuple[bool, float, str]:
-    """Numbers in order before names."""
-    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
 
 
 def short(value: float | None) -> float | int | None:
