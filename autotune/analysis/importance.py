@@ -47,7 +47,7 @@ class Importance:
     pairs: Mapping[tuple[str, str], float]
 
 
-def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> Importance:
+def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     """Split the variance of the successful trials' log time over their parameters, by a forest of `trees`.
 
     Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies.
@@ -59,7 +59,7 @@ def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> I
         raise InputError("importance needs trials with the same parameters; the journal has several sets")
     from sklearn.ensemble import RandomForestRegressor  # takes a second to import
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     if len(timed) > MAX_TRIALS:
         timed = [timed[index] for index in rng.choice(len(timed), MAX_TRIALS, replace=False)]
     logs = np.array([math.log(max(trial.time_ms or 0.0, _MIN_MS)) for trial in timed])
@@ -71,7 +71,7 @@ def importance(trials: Sequence[Trial], seed: int = 0, trees: int = _TREES) -> I
     points = np.array(
         [[item.values.index(trial.config[item.name]) for item in parameters] for trial in timed], np.int64
     )
-    forest = RandomForestRegressor(n_estimators=trees, max_depth=64, oob_score=True, random_state=seed)
+    forest = RandomForestRegressor(n_estimators=trees, max_depth=64, oob_score=True, random_state=0)
     forest.fit(points, logs)
     lengths = [len(item.values) for item in parameters]
     sample = _combinations(lengths, rng)

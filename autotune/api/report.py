@@ -6,6 +6,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 
+from autotune.core.text import count_text
 from autotune.report.gather import gather
 from autotune.report.page import framed, report_html, write_page
 
@@ -40,8 +41,8 @@ class Report:
 
     def __repr__(self) -> str:
         searches = self._gathered.searches
-        trials = sum(len(search.trials) for search in searches)
-        return f"Report({', '.join(search.source for search in searches)}: {trials:,} trials)"
+        trials = count_text(sum(len(search.trials) for search in searches), "trial")
+        return f"Report({', '.join(search.source for search in searches)}: {trials})"
 
     def _repr_html_(self) -> str:
         return framed(self.html)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.text import count_text
 
 EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
 
@@ -46,4 +47,4 @@ def run(parsed: argparse.Namespace) -> None:
     html = report_html(gathered)
     done = write_page(parsed.output, html)
     trials = sum(len(search.trials) for search in gathered.searches)
-    emit(f"{done}: {trials:,} trial{'s'[: trials != 1]} ({len(html) / 1e6:.1f} MB)")
+    emit(f"{done}: {count_text(trials, 'trial')} ({len(html) / 1e6:.1f} MB)")

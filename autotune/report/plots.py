@@ -46,7 +46,7 @@ class Plot:
 
 def draw(kind: str, plot: Plot) -> Figure:
     """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
-    return KINDS[kind][1](plot)
+    return KINDS[kind](plot)
 
 
 def matrix_figure(comparison: KernelComparison) -> Figure:
@@ -238,12 +238,12 @@ def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:
     ]
 
 
-KINDS: Mapping[str, tuple[str, Callable[[Plot], Figure]]] = {
-    "progress": ("every trial and the best so far", _progress),
-    "ladder": ("the steps of a ladder, also as `ladder --json` printed them", _ladder),
-    "roofline": ("the rate of every trial under the ceilings of memory and arithmetic", _roofline),
-    "heat-map": ("the best time for every two values of two parameters", _heat_map),
-    "importance": ("which parameters decide the time", _importance),
-    "matrix": ("how fast each device's best runs on the others", _matrix),
-    "sweep": ("the best time and rate over the problem's size", _sweep),
+KINDS: Mapping[str, Callable[[Plot], Figure]] = {
+    "progress": _progress,
+    "ladder": _ladder,
+    "roofline": _roofline,
+    "heat-map": _heat_map,
+    "importance": _importance,
+    "matrix": _matrix,
+    "sweep": _sweep,
 }
