@@ -14,6 +14,7 @@ from autotune.evaluation.instance import work
 from autotune.space import Space
 from autotune.space.spec import DTYPES
 
+UNKNOWN = "-"  # in a cell
 _PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
 
 
@@ -38,12 +39,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     cells = list(rows)
     for position, column in enumerate(columns):
-        texts = [row[position] for row in cells if row[position] not in ("", "-")]
+        texts = [row[position] for row in cells if row[position] not in ("", UNKNOWN)]
         numeric = bool(texts) and all(text[0].isdigit() for text in texts)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
         drawn.add_row(*row)
     return drawn
+
+
+def cell(value: float | None, style: str = "{:.4g}") -> str:
+    """A number as a cell of a table, which may be unknown."""
+    return UNKNOWN if value is None else style.format(value)
 
 
 def problem_text(space: Space) -> str:

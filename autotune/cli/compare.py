@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from autotune.analysis.against_cpu import AgainstCpu, against_cpus
 from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
+from autotune.cli._tables import UNKNOWN, cell, console, table
 from autotune.cli.output import emit
 from autotune.core.text import per_second, table_sizes
 
@@ -77,9 +77,6 @@ def run(parsed: argparse.Namespace) -> None:
     if others := left_out(found, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         print(f"not compared, because of another problem: {listed}", file=sys.stderr)
-
-
-_UNKNOWN = "-"
 
 
 class _Section(NamedTuple):
@@ -184,7 +181,7 @@ def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Ite
 def _times(title: str, comparison: KernelComparison) -> _Section:
     columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
     rows = [_times_row(result) for result in comparison.tuned]
-    known = [place for place in range(len(columns)) if any(row[place] != _UNKNOWN for row in rows)]
+    known = [place for place in range(len(columns)) if any(row[place] != UNKNOWN for row in rows)]
     notes = []
     if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
         notes = ["Rates are unknown: these results do not say how much work was done."]
@@ -199,9 +196,9 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
         result.folder,
         f"{result.entry.time_ms:.4g}",
         _rate(result.bytes_per_s, "B/s"),
-        _number(result.bandwidth_share, "{:.0%}"),
+        cell(result.bandwidth_share, "{:.0%}"),
         _rate(result.flops_per_s, "FLOP/s"),
-        _number(result.speedup, "{:.3g} x"),
+        cell(result.speedup, "{:.3g} x"),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
     )
 
@@ -214,7 +211,7 @@ def _against(pairs: Sequence[AgainstCpu]) -> _Section:
             _time_text(pair.gpu),
             pair.cpu.folder,
             _time_text(pair.cpu),
-            _number(pair.ratio, "{:.3g} x"),
+            cell(pair.ratio, "{:.3g} x"),
         )
         for pair in pairs
     ]
@@ -233,7 +230,7 @@ def _time_text(result: DeviceResult) -> str:
 def _flips(comparison: KernelComparison) -> _Section:
     devices = [result.folder for result in comparison.tuned]
     rows = [
-        (name, *(str(row.get(device, _UNKNOWN)) for device in devices))
+        (name, *(str(row.get(device, UNKNOWN)) for device in devices))
         for name, row in comparison.flips.items()
     ]
     agreed = ", ".join(f"{name}={value}" for name, value in comparison.agreed.items())
@@ -243,13 +240,13 @@ def _flips(comparison: KernelComparison) -> _Section:
 
 def _matrix(comparison: KernelComparison) -> _Section:
     rows = [
-        (source, *(_number(share, "{:.1%}") for share in row.values()))
+        (source, *(cell(share, "{:.1%}") for share in row.values()))
         for source, row in comparison.matrix.items()
     ]
     notes = []
     if comparison.missing:
         notes = [
-            f"{comparison.missing} cells are not measured ({_UNKNOWN}): `autotune search` and `autotune "
+            f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search` and `autotune "
             "adopt` try the best configurations of other devices and fill them."
         ]
     columns = ("tuned on, run on:", *comparison.matrix)
@@ -271,15 +268,11 @@ def _portability(comparison: KernelComparison) -> _Section:
 
 def _portable_row(name: str, portable: Portable, comparison: KernelComparison) -> tuple[str, ...]:
     factors = (portable.slowdowns[result.folder] for result in comparison.tuned)
-    return (name, _number(portable.portability, "{:.1%}"), *(_number(factor, "{:.3g}") for factor in factors))
-
-
-def _number(value: float | None, text: str) -> str:
-    return _UNKNOWN if value is None else text.format(value)
+    return (name, cell(portable.portability, "{:.1%}"), *(cell(factor, "{:.3g}") for factor in factors))
 
 
 def _rate(rate: float | None, unit: str) -> str:
-    return _UNKNOWN if rate is None else per_second(rate, unit)
+    return UNKNOWN if rate is None else per_second(rate, unit)
 
 
 def _against_json(pair: AgainstCpu) -> dict[str, Any]:

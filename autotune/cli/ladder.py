@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli._device_use import COLUMNS, use_of, used_columns
-from autotune.cli._tables import problem_text, rate_text, table
+from autotune.cli._tables import cell, problem_text, rate_text, table
 from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
@@ -122,7 +122,7 @@ def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:
 
 
 def _figures(values: Sequence[float | None]) -> list[str]:
-    return ["-" if value is None else f"{value:,.4g}" for value in values]
+    return [cell(value, "{:,.4g}") for value in values]
 
 
 def _factors(values: Sequence[float | None], unit: str) -> list[str]:
@@ -133,7 +133,7 @@ def _factors(values: Sequence[float | None], unit: str) -> list[str]:
     before: float | None = None
     cells = []
     for value in values:
-        cells.append("-" if value is None or before is None else f"{faster(before, value):.2f}")
+        cells.append(cell(None if value is None or before is None else faster(before, value), "{:.2f}"))
         before = before if value is None else value
     return cells
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
+from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
 from autotune.core.text import table_sizes
 
@@ -95,7 +95,7 @@ def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:
             journal.dtype,
             f"{journal.trials:,}",
             f"{journal.failed:,}",
-            "-" if journal.best_ms is None else f"{journal.best_ms:.4g}",
+            cell(journal.best_ms),
             age_text(now_s - journal.written_at),
         )
         for journal in journals

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
 from autotune.cli import options as opt
-from autotune.cli._tables import table
+from autotune.cli._tables import cell, table
 from autotune.cli.output import emit
 from autotune.core.trials import Budget
 from autotune.searchers import engine_names
@@ -157,8 +157,8 @@ def _row(searcher: str, score: Efficiency) -> tuple[str, ...]:
         score.space,
         f"{score.p:.2f}",
         f"{score.p400:.2f}",
-        *(f"{score.found[count]:.2f}" if count in score.found else "-" for count in CHECKPOINTS),
-        *("-" if value is None else f"{value:,.0f}" for value in score.needed.values()),
+        *(cell(score.found.get(count), "{:.2f}") for count in CHECKPOINTS),
+        *(cell(value, "{:,.0f}") for value in score.needed.values()),
         f"{score.failing:.0%}",
         f"{score.thinking_ms:.1f}",
     )

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli._device_use import COLUMNS, Use, used_columns, uses_of_journal
-from autotune.cli._tables import table
+from autotune.cli._tables import cell, table
 from autotune.cli.output import emit
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
@@ -192,14 +192,15 @@ def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Se
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
     resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
     shown = used_columns(uses)
-    energies = any(trial.measurement and trial.measurement.energy_j is not None for trial in trials)
+    energies_j = [trial.measurement.energy_j if trial.measurement else None for trial in trials]
+    has_energies = any(energy_j is not None for energy_j in energies_j)
     rows = [
         (
-            f"{trial.time_ms:.4g}" if trial.time_ms is not None else "-",
-            *([_energy(trial)] if energies else []),
+            cell(trial.time_ms),
+            *([cell(energies_j[place])] if has_energies else []),
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
-            *(_number(getattr(trial, name)) for name in resources),
+            *(cell(getattr(trial, name), "{}") for name in resources),
             *(uses[place][column] or "-" for column in shown),
             *([journals[place].name] if journals else []),
             _detail(trial),
@@ -210,7 +211,7 @@ def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Se
     return table(
         (
             "ms",
-            *(["J"] if energies else []),
+            *(["J"] if has_energies else []),
             "status",
             *names,
             *titles,
@@ -225,12 +226,3 @@ def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Se
 def _detail(trial: Trial) -> str:
     first = trial.detail.splitlines()[0] if trial.detail else ""
     return f"last round: {first}" if trial.failed_last_round else first
-
-
-def _energy(trial: Trial) -> str:
-    energy_j = trial.measurement.energy_j if trial.measurement else None
-    return "-" if energy_j is None else f"{energy_j:.4g}"
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, problem_text, table
+from autotune.cli._tables import cell, console, problem_text, table
 from autotune.cli.output import emit
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
@@ -89,7 +89,12 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     out.print(table(("parameter", "values", ""), domains))
     out.print()
     effects = [
-        (str(item.line), _share(item.removes_alone, space.cartesian), _number(item.appear_without), item.text)
+        (
+            str(item.line),
+            _share(item.removes_alone, space.cartesian),
+            cell(item.appear_without, "+{:,}"),
+            item.text,
+        )
         for item in constraints
     ]
     if effects:
@@ -122,8 +127,4 @@ def space_json(
 
 
 def _share(count: int | None, total: int) -> str:
-    return "-" if count is None else f"{count / total:.1%}"
-
-
-def _number(count: int | None) -> str:
-    return "-" if count is None else f"+{count:,}"
+    return cell(None if count is None else count / total, "{:.1%}")
