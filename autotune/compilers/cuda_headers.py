@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -46,11 +47,17 @@ typedef unsigned long long uintptr_t;
     + f"namespace std {{ {' '.join(f'using ::{name}_t;' for name in _TYPES.split())} "
     + "using ::size_t; using ::ptrdiff_t; }\n#endif\n"
 )
+
+
+def _macros(values: Mapping[str, str]) -> str:
+    """Definitions of macros that the toolkit's headers may define as well."""
+    return "".join(f"#ifndef {name}\n#define {name} {value}\n#endif\n" for name, value in values.items())
+
+
 _MATH = (
     "#ifndef AUTOTUNE_MATH\n#define AUTOTUNE_MATH\n"
-    + "".join(
-        f"#ifndef {name}\n#define {name} {value}\n#endif\n"
-        for name, value in {
+    + _macros(
+        {
             "INFINITY": "__int_as_float(0x7f800000)",
             "NAN": "__int_as_float(0x7fffffff)",
             "HUGE_VALF": "__int_as_float(0x7f800000)",
@@ -63,15 +70,14 @@ _MATH = (
             "M_2_PI": "0.63661977236758134308",
             "M_SQRT2": "1.41421356237309504880",
             "M_SQRT1_2": "0.70710678118654752440",
-        }.items()
+        }
     )
     + f"namespace std {{ {' '.join(f'using ::{name};' for name in _FUNCTIONS.split())} "
     + "using ::abs; using ::min; using ::max; }\n#endif\n"
 )
 # As libcu++ writes them: a macro may be defined twice, by the same text.
-_LIMITS = "".join(
-    f"#ifndef {name}\n#define {name} {value}\n#endif\n"
-    for name, value in {
+_LIMITS = _macros(
+    {
         "CHAR_BIT": "8",
         "SHRT_MIN": "(-SHRT_MAX - 1)",
         "SHRT_MAX": "0x7fff",
@@ -85,18 +91,17 @@ _LIMITS = "".join(
         "LLONG_MIN": "(-LLONG_MAX - 1)",
         "LLONG_MAX": "0x7fffffffffffffffLL",
         "ULLONG_MAX": "0xffffffffffffffffUL",
-    }.items()
+    }
 )
-_FLOAT = "".join(
-    f"#ifndef {name}\n#define {name} {value}\n#endif\n"
-    for name, value in {
+_FLOAT = _macros(
+    {
         "FLT_MAX": "3.402823466e+38f",
         "FLT_MIN": "1.175494351e-38f",
         "FLT_EPSILON": "1.192092896e-07f",
         "DBL_MAX": "1.7976931348623158e+308",
         "DBL_MIN": "2.2250738585072014e-308",
         "DBL_EPSILON": "2.2204460492503131e-16",
-    }.items()
+    }
 )
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
@@ -130,7 +135,7 @@ _STAND_INS = {
                 "nvToolsExt.h",
                 "cuda_profiler_api.h",
             ),
-            *("cuda.h", "helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
+            *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
         ),
         _EMPTY,
     ),
