@@ -18,10 +18,9 @@ from autotune.devices import BACKENDS, Address, backend
 from autotune.errors import AutotuneError, MissingExtra, WriteError
 from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.hardware.cuda_driver import driver_version
-from autotune.processes.machine_load import governors
 from autotune.serving.cache import check_writable, read_roots, writable_root
+from autotune.tuning.doubts import BUSY_SHARE, slow_governors
 
-LOAD_SHARE = 0.25  # of the cores in use by others, above which times of a CPU are unsteady
 MIN_FREE_BYTES = 2**30
 _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
 
@@ -90,7 +89,8 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
     try:
         yield HealthFinding("NVRTC", State.GOOD, CudaCompiler("sm_90").name)
     except AutotuneError as error:
-        yield HealthFinding("NVRTC", _needed(devices), "not found", str(error))
+        state = State.WARNING if _nvidia_gpu(devices) is None else State.PROBLEM
+        yield HealthFinding("NVRTC", state, "not found", str(error))
     try:
         yield HealthFinding("nvcc", State.GOOD, find_nvcc())
     except AutotuneError:
@@ -98,18 +98,14 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
         yield HealthFinding("nvcc", State.WARNING, "not found", advice)
 
 
-def _needed(devices: Sequence[tuple[Address, DeviceInfo]]) -> State:
-    """A problem if there is an NVIDIA GPU to tune for."""
-    return State.PROBLEM if _has_nvidia(devices) else State.WARNING
-
-
-def _has_nvidia(devices: Sequence[tuple[Address, DeviceInfo]]) -> bool:
-    return any(BACKENDS[address.backend].dialect == "cuda" for address, _ in devices)
+def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None:
+    """The first NVIDIA GPU, if there is one to tune for."""
+    return next((address for address, _ in devices if BACKENDS[address.backend].dialect == "cuda"), None)
 
 
 def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
     """Sanitizer and profilers, where there is a GPU that they work for."""
-    gpu = next((address for address, _ in devices if BACKENDS[address.backend].dialect == "cuda"), None)
+    gpu = _nvidia_gpu(devices)
     if gpu is None:
         return
     tools = {
@@ -133,14 +129,14 @@ def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFind
 def _steadiness() -> Iterator[HealthFinding]:
     """Whether something else makes times unsteady."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-    if load > cores * LOAD_SHARE:
+    if load > cores * BUSY_SHARE["cpu"]:
         advice = "stop other programs while you tune for a CPU, and for short kernels on a GPU"
         yield HealthFinding("load", State.WARNING, f"{load:.1f} on {cores} cores", advice)
     else:
         yield HealthFinding("load", State.GOOD, f"{load:.1f} on {cores} cores")
-    if set(governors()) - {"performance"}:
+    if slow := slow_governors("cpu"):
         advice = "sudo cpupower frequency-set -g performance"
-        yield HealthFinding("CPU clocks", State.WARNING, f"governor {', '.join(governors())}", advice)
+        yield HealthFinding("CPU clocks", State.WARNING, f"governor {slow}", advice)
 
 
 def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
