@@ -19,8 +19,9 @@ from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
 from autotune.core.trials import WRONG
 from autotune.errors import CacheError, InputError, JournalError
 from autotune.evaluation.journal import open_journal, parse_journal
+from autotune.interop.journals import is_journal
 from autotune.processes.files import hold, locked, replace_file
-from autotune.serving.cache import merge_variants, read_device, read_record, same_device
+from autotune.serving.cache import DEVICE_FILE, merge_variants, read_device, read_record, same_device
 from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
@@ -105,7 +106,6 @@ def _row_order(row: str) -> tuple[bool, str, int, int, str]:
     return False, str(trial["key"]), rank, samples, row
 
 
-_DEVICE = "device.json"
 _OBJECTIVE = "objective."  # folders of results whose objective is not the time
 
 
@@ -165,9 +165,9 @@ def _read_folder(folder: Path, found: _Found) -> None:
         place = path.relative_to(folder)
         if any(part.startswith(".") for part in place.parts):
             continue
-        if path.name == _DEVICE:
+        if path.name == DEVICE_FILE:
             found.devices.setdefault(place.parent, []).append(read_device(str(path)))
-        elif path.suffix == ".json" and is_name(path.stem) and (path.parent / _DEVICE).exists():
+        elif path.suffix == ".json" and is_name(path.stem) and (path.parent / DEVICE_FILE).exists():
             found.records.setdefault(place, []).append(read_record(str(path)))
         elif path.name == MISSES:
             found.misses.setdefault(place, set()).update(miss.line for miss in read_misses(path.parent))
@@ -200,7 +200,7 @@ def _journal_lines(path: Path) -> list[str]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise JournalError(f"{path}: damaged: {error}") from None
-    if not text.startswith('{"journal":'):
+    if not is_journal(text):
         return []
     parse_journal(text, path)
     lines = text.split("\n")
@@ -213,7 +213,7 @@ def _write(found: _Found, into: Path) -> Merged:
         folder = into / place
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
-            replace_file(folder / _DEVICE, device_text(merge_devices(devices)))
+            replace_file(folder / DEVICE_FILE, device_text(merge_devices(devices)))
             for file in (file for file in found.records if file.parent == place):
                 held = [read_record(str(into / file))] if (into / file).exists() else []
                 by_time = not any(part.startswith(_OBJECTIVE) for part in file.parts)

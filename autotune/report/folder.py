@@ -16,15 +16,15 @@ from autotune.analysis.inventory import journal_summary
 from autotune.core.text import table_sizes
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.journal import JournalReader
+from autotune.interop.journals import is_journal
 from autotune.report.columns import report_json
 from autotune.report.gather import gather_sources
 from autotune.report.view import MAX_DETAIL, cut
-from autotune.serving.cache import kernels
+from autotune.serving.cache import DEVICE_FILE, kernels
 
 _MAX_DEPTH = 4  # of folders below the one that is shown
-_JOURNAL = b'{"journal":'
-_DEVICE = "device.json"
-_ENDS = (".jsonl", ".yaml", _DEVICE)
+_BEGIN = 20  # letters of a file that show whether it is a journal
+_ENDS = (".jsonl", ".yaml", DEVICE_FILE)
 _KERNEL = re.compile(r"^kernel:\s*(\w+)", re.MULTILINE)
 
 
@@ -133,14 +133,16 @@ class ExploredFolder:
             if path.suffix != ".jsonl":
                 continue
             with suppress(OSError):
-                with path.open("rb") as file:
-                    is_journal = file.read(len(_JOURNAL)) == _JOURNAL
-                if is_journal:
+                with path.open(encoding="utf-8", errors="replace") as file:
+                    begin = file.read(_BEGIN)
+                if is_journal(begin):
                     yield Source(self._name(path), path, None, _stamp([path]))
 
     def _cached(self, files: Iterable[Path]) -> Iterator[Source]:
         """The kernels of every cache; one with a link out of the folder is left out."""
-        roots = {path.parent.parent for path in files if path.name == _DEVICE and path.parent != self.root}
+        roots = {
+            path.parent.parent for path in files if path.name == DEVICE_FILE and path.parent != self.root
+        }
         for cache in sorted(roots):
             results = sorted(cache.glob("*/*.json"))
             if not all(self._is_inside(path) for path in results):

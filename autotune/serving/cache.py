@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 Folder = str | os.PathLike[str]
 
 VARIABLE = "AUTOTUNE_CACHE"
-_DEVICE = "device"  # the stem of the device's own file, which no kernel can have
+DEVICE_FILE = "device.json"
+_DEVICE = "device"  # its stem, which no kernel can have
 
 
 def device_path(root: str, folder: str) -> str:
     """The file that describes a device."""
-    return f"{root}/{folder}/{_DEVICE}.json"
+    return f"{root}/{folder}/{DEVICE_FILE}"
 
 
 def objective_root(root: str, objective: str) -> str:
@@ -211,7 +212,7 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
         with locked(path.parent):
             _require_same_device(path.parent, device)
             content = text()
-            replace_file(path.parent / f"{_DEVICE}.json", device_text(device))
+            replace_file(path.parent / DEVICE_FILE, device_text(device))
             replace_file(path, content)
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
@@ -263,7 +264,7 @@ def with_measured(entry: Entry, before: Entry) -> Entry:
 
 
 def _require_same_device(folder: Path, device: DeviceInfo) -> None:
-    path = folder / f"{_DEVICE}.json"
+    path = folder / DEVICE_FILE
     if not path.exists():
         return
     known = read_device(str(path))
