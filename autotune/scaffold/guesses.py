@@ -39,7 +39,7 @@ from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
 from autotune.scaffold.outcome import Role, is_offset, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source
-from autotune.scaffold.tiles import is_blocked, rows_of_blocks, size_along, threads_along, tile_of
+from autotune.scaffold.tiles import INDEXED, is_blocked, rows_of_blocks, size_along, threads_along, tile_of
 from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
 
 _SIZE = re.compile(
@@ -48,12 +48,6 @@ _SIZE = re.compile(
     re.IGNORECASE,
 )
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
-_INDEXED = {
-    axis: re.compile(
-        rf"(?:threadIdx|blockIdx)\.{axis}\b|(?:THREAD|BLOCK)_INDEX\({axis}\)|get_(?:global|local|group)_id\({number}\)"
-    )
-    for number, axis in enumerate("xyz")
-}
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
 _SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}
@@ -255,8 +249,8 @@ def _covering(
 def _axes(kernel: FoundKernel, code: str) -> list[str]:
     """The axes that a kernel declares or indexes; if it indexes none itself, those of the source."""
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
-    text = kernel.body if any(index.search(kernel.body) for index in _INDEXED.values()) else code
-    return [axis for axis in "xyz" if axis == "x" or axis in declared or _INDEXED[axis].search(text)]
+    text = kernel.body if any(index.search(kernel.body) for index in INDEXED.values()) else code
+    return [axis for axis in "xyz" if axis == "x" or axis in declared or INDEXED[axis].search(text)]
 
 
 def _block(

@@ -17,6 +17,10 @@ _THREAD_INDEX = {
     for number, axis in enumerate("xyz")
 }
 _GLOBAL_INDEX = {axis: rf"get_global_id\({number}\)" for number, axis in enumerate("xyz")}
+INDEXED = {  # by any index along an axis
+    axis: re.compile("|".join((_BLOCK_INDEX[axis], _THREAD_INDEX[axis], _GLOBAL_INDEX[axis])))
+    for axis in "xyz"
+}
 _INDEX = "|".join((*_BLOCK_INDEX.values(), *_THREAD_INDEX.values()))
 _ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?({_INDEX})\s*[;,]")
 _DERIVATIONS = 3  # of a variable from the block's index, one from another

@@ -15,6 +15,7 @@ from autotune.core.triton_source import TritonParameter, decorator_name, kernels
 from autotune.errors import ExpressionError, InputError
 from autotune.scaffold.triton_host import configs, grids, translated
 from autotune.scaffold.verify_sizes import verify_sizes
+from autotune.scaffold.writing import empty_reference, quoted, scalar
 
 _FLOATS = re.compile(r"eps|alpha|beta|scale|slope|factor|momentum|^p$|^lr$", re.IGNORECASE)
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
@@ -234,7 +235,7 @@ class _Writer:
             "parameters:",
             *(f"  {one}: [{_listed(values)}]{self._remark(one)}" for one, values in made.parameters.items()),
             *(["derived:"] if self._derived else []),
-            *(f"  {one}: {_quoted(text)}" for one, text in self._derived.items()),
+            *(f"  {one}: {quoted(text)}" for one, text in self._derived.items()),
             f"default: {{{_pairs(chosen, chosen)}}}",
             *(["landmarks:  # the configurations of @triton.autotune"] if made.configs else []),
             *(f"  config_{number}: {{{pairs}}}" for number, pairs in enumerate(landmarks)),
@@ -245,7 +246,7 @@ class _Writer:
             *self._call(),
             "launch:",
             f"  - entry: {made.entry}",
-            f"    grid: [{', '.join(map(_quoted, self._grid))}]"
+            f"    grid: [{', '.join(map(quoted, self._grid))}]"
             + ("  # programs: is every element covered?" if self._is_guessed else ""),
             f"    arguments: [{', '.join(one.name for one in self._parameters if not one.is_constant)}]",
             "",
@@ -282,23 +283,10 @@ class _Writer:
         return [f"call: {{inputs: [{inputs}], returns: [{returns}]}}", ""]
 
     def _reference(self, file: str) -> str:
-        inputs = ", ".join(f'"{one}"' for one, role in self.made.roles.items() if role != "out") or "nothing"
-        results = ", ".join(one for one, role in self.made.roles.items() if role != "in") or "nothing"
-        return "\n".join(
-            (
-                f'"""What {self.made.entry} of {file} should compute: configurations are checked by it."""',
-                "",
-                "",
-                "def reference(inputs, sizes):",
-                '    """Results by name; nothing is compared as long as it returns none.',
-                "",
-                f"    `inputs` has {inputs}; `sizes` has {', '.join(self._sizes)}. Expected: {results}.",
-                "    Compute with numpy in float64, or in exact integers.",
-                '    """',
-                "    return {}",
-                "",
-            )
-        )
+        roles = self.made.roles
+        inputs = [one for one in roles if roles[one] != "out"]
+        results = [one for one in roles if roles[one] != "in"]
+        return empty_reference(file, self.made.entry, inputs, self._sizes, results)
 
 
 def _base(node: ast.expr, known: set[str], assigned: Mapping[str, ast.expr], depth: int) -> str | None:
@@ -334,16 +322,8 @@ def _middle(name: str, values: Sequence[Value]) -> Value:
 
 
 def _listed(values: Sequence[Value]) -> str:
-    return ", ".join(map(_scalar, values))
+    return ", ".join(map(scalar, values))
 
 
 def _pairs(values: Mapping[str, Value], names: Iterable[str]) -> str:
-    return ", ".join(f"{name}: {_scalar(values[name])}" for name in names if name in values)
-
-
-def _scalar(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if "," in text else text
+    return ", ".join(f"{name}: {scalar(values[name])}" for name in names if name in values)

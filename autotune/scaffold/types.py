@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from autotune.core.c_types import SCALARS
+from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
 _VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
-_BITS = re.compile(r"\d+$")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
@@ -80,7 +79,7 @@ class KnownTypes:
         """What addresses of a type are multiples of; those of a structure, of its elements at least."""
         dtype, width = self.layout(kind)
         is_vector = self._resolved(kind) not in self.structures and (width % 2 == 0 or self.of_three == 4)
-        aligned = _element_bytes(dtype) * (width if is_vector else 1)
+        aligned = assumed_bytes(dtype) * (width if is_vector else 1)
         return aligned if self.of_three == 4 else min(aligned, _MAX_ALIGNED)
 
     def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
@@ -207,14 +206,14 @@ def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:
             if not all(count.isdigit() for count in counts):
                 return STRUCT, 1
             total = width * math.prod(map(int, counts))
-            size_bytes = -(-size_bytes // aligned) * aligned + total * _element_bytes(dtype)
+            size_bytes = -(-size_bytes // aligned) * aligned + total * assumed_bytes(dtype)
     if not dtypes:
         return STRUCT, 1
     size_bytes = -(-size_bytes // widest) * widest
     dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
-    return dtype, size_bytes // _element_bytes(dtype)
+    return dtype, size_bytes // assumed_bytes(dtype)
 
 
-def _element_bytes(dtype: str) -> int:
-    bits = _BITS.search(dtype)
-    return int(bits[0]) // 8 if bits else 1 if dtype == "bool" else 4
+def assumed_bytes(dtype: str) -> int:
+    """The size of an element; 4 for DTYPE and for a type that is not known."""
+    return element_bytes(dtype) if dtype in C_TYPES else 4

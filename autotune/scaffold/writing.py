@@ -11,6 +11,7 @@ from autotune.scaffold.guessed_parameters import GuessedParameter
 from autotune.scaffold.guesses import Guess
 from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import FoundKernel, Source
+from autotune.scaffold.types import assumed_bytes
 
 _WIDTH = 108
 
@@ -49,30 +50,52 @@ def space_text(
 
 def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
     """The text of the Python file with the reference of a kernel."""
-    arrays = [item for item in guess.arguments if item.role is not None and item.fill]
-    inputs = ", ".join(f'"{item.argument.name}"' for item in arrays) or "nothing"
+    if not guess.reference:
+        inputs = [item.argument.name for item in guess.arguments if item.role is not None and item.fill]
+        results = [item.argument.name for item in guess.arguments if item.role in (Role.OUT, Role.INOUT)]
+        return empty_reference(file, kernel.entry, inputs, guess.sizes, results, _numbers(guess))
     lines = [
-        f'"""What {kernel.entry} of {file} should compute: every configuration is compared with it."""',
+        _reference_title(file, kernel.entry),
         "",
+        "import numpy as np",
+        "",
+        "",
+        "def reference(inputs, sizes):",
+        '    """Results by name, guessed from the kernel\'s formula: write down what you mean."""',
+        *(f"    {line}" for line in guess.reference),
     ]
-    if guess.reference:
-        lines += ["import numpy as np", "", "", "def reference(inputs, sizes):"]
-        lines += ['    """Results by name, guessed from the kernel\'s formula: write down what you mean."""']
-        lines += [f"    {line}" for line in guess.reference]
-        return "\n".join(lines) + "\n"
-    results = ", ".join(item.argument.name for item in guess.arguments if item.role in (Role.OUT, Role.INOUT))
-    lines += [
+    return "\n".join(lines) + "\n"
+
+
+def empty_reference(
+    file: str,
+    entry: str,
+    inputs: Iterable[str],
+    sizes: Iterable[str],
+    results: Iterable[str],
+    remarks: Iterable[str] = (),
+) -> str:
+    """The text of a reference that its user has to write, with the names of what it gets and returns."""
+    given = ", ".join(f'"{name}"' for name in inputs) or "nothing"
+    expected = ", ".join(results) or "nothing"
+    lines = [
+        _reference_title(file, entry),
+        "",
         "",
         "def reference(inputs, sizes):",
         '    """Results by name; nothing is compared as long as it returns none.',
         "",
-        f"    `inputs` has {inputs}; `sizes` has {', '.join(guess.sizes)}. Expected: {results or 'nothing'}.",
-        *_numbers(guess),
+        f"    `inputs` has {given}; `sizes` has {', '.join(sizes)}. Expected: {expected}.",
+        *remarks,
         "    Compute with numpy in float64, or in exact integers.",
         '    """',
         "    return {}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reference_title(file: str, entry: str) -> str:
+    return f'"""What {entry} of {file} should compute: every configuration is compared with it."""'
 
 
 def _numbers(guess: Guess) -> list[str]:
@@ -105,7 +128,7 @@ def _sizes(guess: Guess) -> list[str]:
 def _parameters(guess: Guess) -> list[str]:
     lines = ["parameters:"]
     for parameter in guess.parameters:
-        values = ", ".join(map(_scalar, parameter.values))
+        values = ", ".join(map(scalar, parameter.values))
         remark = f"  # {parameter.remark}" if parameter.remark else ""
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.fixed_macros:
@@ -114,11 +137,17 @@ def _parameters(guess: Guess) -> list[str]:
 
 
 def _chosen(parameter: GuessedParameter) -> str:
-    return f"{parameter.name}: {_scalar(parameter.default)}"
+    return f"{parameter.name}: {scalar(parameter.default)}"
 
 
-def _scalar(value: Value) -> str:
+def scalar(value: Value) -> str:
+    """A parameter's value as YAML has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def quoted(text: str) -> str:
+    """An expression as YAML has it inside brackets, where a comma would end it."""
+    return f'"{text}"' if "," in text else text
 
 
 def _argument(item: GuessedArgument) -> str:
@@ -128,13 +157,12 @@ def _argument(item: GuessedArgument) -> str:
         values = ", ".join(f"{field}: {item.value}" for field, _ in item.argument.fields)
         entry = f"{{name: {name}, fields: {{{kinds}}}, value: {{{values}}}}}"
     elif item.role is None:
-        value = f'"{item.value}"' if "," in item.value else item.value
-        entry = f"{{name: {name}, dtype: {dtype}, value: {value}}}"
+        entry = f"{{name: {name}, dtype: {dtype}, value: {quoted(item.value)}}}"
     else:
         symbol = f", symbol: {item.argument.symbol}" if item.argument.symbol else ""
         fill = f", fill: {{{item.fill}}}" if item.fill else ""
         role = item.role.value + fill + symbol
-        shape = ", ".join(f'"{extent}"' if "," in extent else extent for extent in item.shape)
+        shape = ", ".join(map(quoted, item.shape))
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}}}"
     return f"  - {entry}  # {item.argument.text}" + (f": {item.remark}" if item.remark else "")
 
@@ -200,16 +228,15 @@ def _bytes(guess: Guess) -> str:
     texts: dict[tuple[str, ...], str] = {}  # of the same number, whatever the order of its factors
     for item in guess.arguments:
         if item.role not in (None, Role.LOCAL):
-            digits = "".join(letter for letter in item.argument.dtype if letter.isdigit())
-            each = int(digits) // 8 if digits else 4
             product = " * ".join(
                 part if re.fullmatch(r"[\w *]+", part) else f"({part})" for part in item.shape
             )
             count = texts.setdefault(tuple(sorted(product.split(" * "))), product)
             is_moved_twice = item.role is Role.INOUT and not item.fill.startswith("constant")
-            totals[count] = totals.get(count, 0) + each * (2 if is_moved_twice else 1)
+            moved = assumed_bytes(item.argument.dtype) * (2 if is_moved_twice else 1)
+            totals[count] = totals.get(count, 0) + moved
     text = " + ".join(count if total == 1 else f"{total} * {count}" for count, total in totals.items()) or "0"
-    return f'"{text}"' if "," in text else text
+    return quoted(text)
 
 
 def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What product of tiles.py should compute: configurations are checked by it."""
+"""What product of tiles.py should compute: every configuration is compared with it."""
 
 
 def reference(inputs, sizes):
