@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, log2
+from math import log2
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
 from autotune.serving.interpolation import Row
-from autotune.serving.portability import KnownDevice, nearest, ranked, scopes
+from autotune.serving.portability import KnownDevice, best_place, nearest, ranked, scopes
 
 TEMPLATE = Path(__file__).with_suffix(".h")
 # Keywords of C or C++ that are not also keywords of Python, which no space may use.
@@ -300,9 +300,9 @@ class _Tables:
             slugs = [target.slug for target in self.tuned]
             entries = [nearest(device.entries, sizes) for device in scope]
             self.orders[key] = order = []
-            for config in ranked([entry.relative_times for entry in entries]):
-                factors = [entry.relative_times.get(config, inf) for entry in entries]
-                place = factors.index(min(factors))
+            times = [entry.relative_times for entry in entries]
+            for config in ranked(times):
+                place = best_place(times, config)
                 source = slugs.index(scope[place].folder)
                 order.append(_Choice(config, source, entries[place].registers_of(config)))
         return self.orders[key]

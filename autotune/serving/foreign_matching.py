@@ -20,6 +20,7 @@ from autotune.serving.portability import (
     KnownDevice,
     Slowdown,
     across_devices,
+    best_place,
     columns,
     nearest,
     of_default,
@@ -69,8 +70,9 @@ def match_other_devices(
         if not tier.reaches(query.least):
             break
         first_refusal: Check | None = None
-        for config in ranked(columns(scope, sizes)):
-            source = _source(scope, sizes, config)
+        times = columns(scope, sizes)
+        for config in ranked(times):
+            source = scope[best_place(times, config)]
             entry = nearest(source.entries, sizes)
             registers = entry.registers_of(config)
             verdict = check(record, config, target.device, query.sizes, dtype, registers)
@@ -138,13 +140,6 @@ def _known(
 def _default_evidence(device_records: Sequence[DeviceRecord], dtype: str, query: Query) -> list[Slowdown]:
     known, sizes = _known(device_records, dtype, query)
     return of_default(known, sizes)
-
-
-def _source(scope: Sequence[KnownDevice], sizes: Sizes, config: Config) -> KnownDevice:
-    """The device on which the configuration is closest to the best; the first one of a tie."""
-    factors = [column.get(config) for column in columns(scope, sizes)]
-    place = min((factor, place) for place, factor in enumerate(factors) if factor is not None)[1]
-    return scope[place]
 
 
 def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:

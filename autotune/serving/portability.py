@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop
-from math import exp, log
+from math import exp, inf, log
 from typing import NamedTuple
 
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
@@ -92,6 +92,12 @@ def ranked(columns: Sequence[Column]) -> Iterator[Config]:
 def columns(scope: Sequence[KnownDevice], sizes: Sizes) -> list[Column]:
     """The relative times of each device for its sizes nearest to these."""
     return [nearest(device.entries, sizes).relative_times for device in scope]
+
+
+def best_place(columns: Sequence[Column], config: Config) -> int:
+    """The number of the column in which a configuration is closest to the best; the first one of a tie."""
+    factors = [column.get(config, inf) for column in columns]
+    return factors.index(min(factors))
 
 
 def across_devices(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
