@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Protocol
 
@@ -208,7 +209,7 @@ def _check_limits(
             )
         )
     ]
-    main, kernel = max(used, key=lambda item: _threads(item[0].grid) * _threads(item[0].block))
+    main, kernel = max(used, key=lambda item: prod(item[0].grid) * prod(item[0].block))
     shared_bytes = kernel.shared_bytes + main.shared_bytes
     return Checked(
         config=config,
@@ -219,10 +220,6 @@ def _check_limits(
         shared_bytes=max(kernel.shared_bytes + step.shared_bytes for step, kernel in used),
         occupancy=None
         if reasons
-        else occupancy(architecture, _threads(main.block), kernel.registers, shared_bytes),
+        else occupancy(architecture, prod(main.block), kernel.registers, shared_bytes),
         cached=binary.cached,
     )
-
-
-def _threads(extent: tuple[int, int, int]) -> int:
-    return extent[0] * extent[1] * extent[2]

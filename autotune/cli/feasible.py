@@ -15,6 +15,7 @@ from autotune.analysis.compile_survey import Checked, Survey
 from autotune.cli import options as opt
 from autotune.cli._tables import table
 from autotune.cli.output import emit
+from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
 
@@ -195,7 +196,6 @@ def _kind(item: Checked) -> str:
 
 
 def _reason(item: Checked) -> str:
-    """A failure in one line: the first error of a compiler's log."""
+    """A failure in one line."""
     assert item.failure is not None
-    lines = item.failure.detail.splitlines() or [""]
-    return next((line for line in lines if "error" in line), lines[0])
+    return first_error(item.failure.detail)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli.output import emit
-from autotune.core.text import count_text
+from autotune.core.text import count_text, first_error
 from autotune.errors import AutotuneError, InputError, MissingExtra, WriteError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(parsed: argparse.Namespace) -> None:
     _write(texts)
     can_run = _can_run(made.source.dialect)
     if complaint:
-        said = f"note  the default does not compile yet: {_first_error(complaint)}"
+        said = f"note  the default does not compile yet: {first_error(complaint)}"
     else:
         said = _checked(space, can_run=can_run)
         if can_run and not said.startswith("good"):
@@ -195,21 +195,24 @@ def _scaffold(
     """
     from autotune.compilers.base import undefined_names
     from autotune.compilers.kernel_source import include_dir, read_source
+    from autotune.scaffold import scaffold
 
     header = (Path(include_dir()) / "portable.h").read_text()
     folders = [path.parent / folder for folder in include_dirs]
     source = read_source(path, folders)  # raises InputError if an include is missing
+    text, host = _texts(path, source.text)
     undefined: dict[str, None] = {}
     is_small = False
     for _ in range(_ATTEMPTS):
-        made = _read(
-            path,
+        made = scaffold(
+            path.name,
             name,
-            source.text,
+            text,
             header,
             entry,
             tuple(undefined),
-            include_dirs,
+            host=host,
+            include_dirs=include_dirs,
             is_small=is_small,
             is_roomy=is_roomy,
             generic=generic,
@@ -229,44 +232,13 @@ def _scaffold(
     return made, log
 
 
-def _read(
-    path: Path,
-    name: str,
-    whole: str,
-    header: str,
-    entry: str | None,
-    undefined: tuple[str, ...],
-    include_dirs: tuple[str, ...],
-    *,
-    is_small: bool,
-    is_roomy: bool,
-    generic: str,
-) -> Scaffold:
-    """Look at the file itself, and at what it includes if no kernel is in it."""
+def _texts(path: Path, whole: str) -> tuple[str, str]:
+    """The kernels' text, that of the file itself if it has one, and the program that launches them."""
     from autotune.compilers.host_code import device_part
-    from autotune.scaffold import scaffold
 
     own = path.read_text()
     text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
-    text = device_part(text) if "__global__" in text else text
-    return scaffold(
-        path.name,
-        name,
-        text,
-        header,
-        entry,
-        undefined,
-        host=own if "<<<" in own else "",
-        include_dirs=include_dirs,
-        is_small=is_small,
-        is_roomy=is_roomy,
-        generic=generic,
-    )
-
-
-def _first_error(log: str) -> str:
-    lines = log.splitlines()
-    return next((line for line in lines if "error" in line), lines[0]).strip()
+    return device_part(text) if "__global__" in text else text, own if "<<<" in own else ""
 
 
 def _is_called(word: str, text: str) -> bool:

@@ -49,6 +49,12 @@ def hint(name: str, known: Iterable[str]) -> str:
     return nearest(name, words) or f"; expected one of: {', '.join(words)}"
 
 
+def first_error(log: str) -> str:
+    """The first line of a compiler's log that has an error, else the first line."""
+    lines = log.splitlines() or [""]
+    return next((line for line in lines if "error" in line), lines[0]).strip()
+
+
 def bare_code(text: str, *, is_python: bool = False) -> str:
     """A source with continued lines joined, without comments, strings and attributes of C++."""
     joined = text.replace("\\\n", " ")
