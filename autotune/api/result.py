@@ -17,24 +17,13 @@ from autotune.core.text import count_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import AutotuneError, MissingExtra
 from autotune.evaluation.journal import read_journal
+from autotune.evaluation.scoring import measured_values
 from autotune.report.gather import gather_sources
 from autotune.report.page import framed, report_html
 from autotune.tuning.result import Result as Found
 
 if TYPE_CHECKING:
     import pandas
-
-_MEASURED = ("registers", "spill_bytes", "shared_bytes", "compile_ms")
-
-
-def measurements(trial: Trial) -> dict[str, Any]:
-    """What was measured of a trial, by the names that metrics and objectives read."""
-    measured = trial.measurement if trial.status is Status.OK else None
-    return {
-        "time_ms": trial.time_ms,
-        "energy_j": measured.energy_j if measured else None,
-        **{name: getattr(trial, name) for name in _MEASURED},
-    }
 
 
 class Trials(Sequence[Trial]):
@@ -68,7 +57,7 @@ class Trials(Sequence[Trial]):
             {
                 **trial.config,
                 "status": trial.status.value,
-                **measurements(trial),
+                **measured_values(trial, trial.measurement if trial.status is Status.OK else None),
                 **metrics,
                 **({"objective": trial.score} if trial.objective is Objective.OWN else {}),
                 "detail": trial.detail,

@@ -98,17 +98,9 @@ class Scoring:
 
     def _values(self, trial: Trial, measurement: Measurement | None) -> dict[str, Any]:
         """What expressions may read: everything that was measured, and metrics that this suffices for."""
-        measured = {
-            "time_ms": measurement and measurement.median_ms,
-            "energy_j": measurement and measurement.energy_j,
-            "registers": trial.registers,
-            "spill_bytes": trial.spill_bytes,
-            "shared_bytes": trial.shared_bytes,
-            "compile_ms": trial.compile_ms,
-        }
-        values = self._space.values(trial.config) | {
-            name: value for name, value in measured.items() if value is not None
-        }
+        measured = measured_values(trial, measurement).items()
+        known = {name: value for name, value in measured if value is not None}
+        values = self._space.values(trial.config) | known
         for name, expression in self._metrics.items():
             with suppress(ExpressionError):  # it reads what was not measured
                 values[name] = number(expression, values)
@@ -130,3 +122,15 @@ def _checked(text: str, space: Space) -> Expression:
 def _read(condition: Expression, values: Mapping[str, Any]) -> str:
     """The values that a condition reads."""
     return ", ".join(f"{name}={values[name]}" for name in sorted(condition.names) if name in values)
+
+
+def measured_values(trial: Trial, measurement: Measurement | None) -> dict[str, float | None]:
+    """What was measured of a trial, by the names that metrics and objectives read; None where nothing was."""
+    return {
+        "time_ms": measurement.median_ms if measurement else None,
+        "energy_j": measurement.energy_j if measurement else None,
+        "registers": trial.registers,
+        "spill_bytes": trial.spill_bytes,
+        "shared_bytes": trial.shared_bytes,
+        "compile_ms": trial.compile_ms,
+    }
