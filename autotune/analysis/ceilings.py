@@ -54,6 +54,7 @@ _CACHE_SHARES = (1 / 64, 1 / 4)  # of the last cache: array sizes to read again 
 _COPIED_BYTES = (2**24, 2**26, 2**28)
 _COPY_ROUNDS = 5  # over these sizes: in the first one the device process still compiles
 _TIMEOUT_S = 60.0
+_MAX_SEARCH_S = 30.0  # for one figure, checks included: a GPU needs a few, a slow CPU would need minutes
 _REPEATS = ("passes", "rounds")  # sizes that say how often a kernel does its work
 
 
@@ -220,7 +221,7 @@ def _options(folder: str, trials: int = 1) -> Options:
     """Those of a search that leaves nothing behind."""
     return Options(
         engine="exhaustive",
-        budget=Budget(trials=trials),
+        budget=Budget(trials=trials, seconds=_MAX_SEARCH_S),
         journal=Path(folder) / "journal.jsonl",
         cache=Path(folder) / "cache",
         transfer=False,
