@@ -147,7 +147,7 @@ def _where_it_pays(found: Sequence[Versus]) -> str:
     """From which size on a call with copies beats the host."""
     known = [one for one in found if one.pays is not None]
     if not known:
-        return "copies or times of the host are missing, so that nothing can be said of whole calls"
+        return "whole calls are not compared: that needs times of copies to a GPU, and of the host"
     first = next((one for place, one in enumerate(known) if all(later.pays for later in known[place:])), None)
     if first is None:
         return "with pageable copies the host is faster, at the largest size too"
