@@ -71,14 +71,16 @@ async def work(scheduler: str, count: int) -> None:
 def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
     """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
     from autotune.core.stages import unobserved
-    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
+    from autotune.tuning.cluster import local_devices, open_cluster, open_devices, unwatched_variables
 
     if not processes:
         with open_devices(local_devices(",".join(f"fake:{number}" for number in range(devices)))) as cluster:
             yield cluster, []
         return
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
-    scheduler = subprocess.Popen([*command, "--no-dashboard"], stderr=subprocess.PIPE, text=True)
+    variables = os.environ | unwatched_variables()  # as autotune starts its own workers
+    command.append("--no-dashboard")
+    scheduler = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
     started = [scheduler]
     try:
         assert scheduler.stderr is not None
@@ -86,9 +88,8 @@ def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int
         each = [devices // processes + (number < devices % processes) for number in range(processes)]
         own = [sys.executable, __file__, "--worker", address]
         for count in each:
-            started.append(
-                subprocess.Popen([*own, "--devices", str(count)], stderr=subprocess.DEVNULL, text=True)
-            )
+            one = [*own, "--devices", str(count)]
+            started.append(subprocess.Popen(one, stderr=subprocess.DEVNULL, text=True, env=variables))
         with open_cluster(address, "fake", unobserved) as cluster:
             cluster.client.wait_for_workers(devices, timeout=120)
             yield cluster, [process.pid for process in started]
@@ -119,10 +120,11 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
             done = self.count - warm
             if done >= 0 and done * 4 // parsed.trials == len(self.notes):
                 self.notes.append((time.process_time(), _memory_bytes()))
-                tell_quarter(self.notes, parsed.trials)
+                tell_quarter(self.notes, parsed.trials, time.perf_counter() - began)
 
-    quarters = Quarters()
+    quarters, began = Quarters(), time.perf_counter()
     with cluster_of(parsed.devices, parsed.processes) as (cluster, others):
+        print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
         task = bind_target(Target(Path("wait.yaml")), found=(cluster.address, cluster.info))
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
         with open_context(task, options, quarters, FULL_POLICY, cluster=cluster) as context:
@@ -136,15 +138,16 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     tell(parsed, trials, seconds, quarters.notes, theirs_s)
 
 
-def tell_quarter(notes: list[tuple[float, int]], trials: int) -> None:
+def tell_quarter(notes: list[tuple[float, int]], trials: int, seconds: float) -> None:
     """Print a row for the latest quarter."""
     if len(notes) == 1:
-        print("| trials | CPU per trial | memory |\n|---|---|---|", flush=True)
+        print(f"all devices have run after {seconds:.0f} s\n", flush=True)
+        print("| trials | after | CPU per trial | memory |\n|---|---|---|---|", flush=True)
         return
     (before_s, _), (after_s, memory_bytes) = notes[-2:]
     cpu_ms = (after_s - before_s) / (trials / 4) * 1e3
     share = 25 * (len(notes) - 1)
-    print(f"| {share}% | {cpu_ms:.2f} ms | {memory_bytes / 1e6:.1f} MB |", flush=True)
+    print(f"| {share}% | {seconds:.0f} s | {cpu_ms:.2f} ms | {memory_bytes / 1e6:.1f} MB |", flush=True)
 
 
 def tell(

@@ -264,7 +264,7 @@ def _worker_processes(scheduler: str, count: int) -> Iterator[None]:
     options = ["--nworkers", str(count), "--nthreads", "1", "--no-dashboard", "--death-timeout", "60"]
     process = subprocess.Popen(
         [*command, *options],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=os.environ | unwatched_variables() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -274,6 +274,12 @@ def _worker_processes(scheduler: str, count: int) -> Iterator[None]:
     finally:
         process.terminate()
         process.wait()
+
+
+def unwatched_variables() -> dict[str, str]:
+    """The environment variables for Dask's own commands, so that they measure and keep less of themselves."""
+    names = {key: "DASK_" + key.upper().replace(".", "__").replace("-", "_") for key in _UNWATCHED}
+    return {names[key]: repr(value) for key, value in _UNWATCHED.items()}
 
 
 def _be_quiet() -> None:

@@ -49,7 +49,10 @@ def test_a_killed_worker_costs_nothing_but_time(folder):
     while not journal.exists() or journal.read_text().count('{"trial"') < 3:
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
         time.sleep(0.02)
-    os.kill(max(dask_workers(mark)), signal.SIGKILL)
+    found = dask_workers(mark)
+    variables = Path(f"/proc/{found[0]}/environ").read_bytes().split(b"\0")
+    assert b"DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False" in variables  # it would disturb what is timed
+    os.kill(max(found), signal.SIGKILL)
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert "tried   9 of 17" in out
