@@ -69,8 +69,10 @@ class DeviceState:
         self._upcoming = {key: future for key, future in begun.items() if key not in self._prepared}
         self.device = backend(address.backend).open_device(address.index)
         self.device.clocks.check({name for problem in problems for name, _ in problem.settings})
-        # the same arrays for every problem, and the last one may take long
-        self.compared = frozenset(self._prepared[problems[0].data_key].result().expected if problems else ())
+        # the reference returns the same arrays for every problem, and may take long for the last one
+        first = self._prepared[problems[0].data_key].result().expected if problems else ()
+        stored = (name for problem in problems for name, _ in problem.expected or ())
+        self.compared = frozenset((*first, *stored))
 
     def place(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory and free those of all others.
@@ -279,9 +281,7 @@ def arrays_after_run(
             guarded.restore()
         buffers.run(state.program(binary), problem)
         files = {}
-        for guarded in guarded_buffers:
-            if names is not None and guarded.array.name not in names:
-                continue
+        for guarded in (one for one in guarded_buffers if names is None or one.array.name in names):
             with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
                 np.save(file, guarded.content())
             files[guarded.array.name] = file.name
