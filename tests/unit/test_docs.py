@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def described(text: str, words) -> list[str]:
     return [word for word in words if not re.search(rf"`{re.escape(word)}[`:(,]", text)]
 
 
+@cache
 def verbs() -> dict[str, argparse.ArgumentParser]:
     return next(a.choices for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
 
@@ -81,8 +83,9 @@ def commands(page: Path) -> list[str]:
 
 @pages([page for page in PAGES if commands(page)])
 def test_every_command_line_parses(page):
+    whole = parser()
     for command in commands(page):
-        parser().parse_args(shlex.split(command)[1:])
+        whole.parse_args(shlex.split(command)[1:])
 
 
 @pages(PAGES)
