@@ -23,7 +23,7 @@ settings.register_profile(  # the same examples in every run, however long the m
     "repeatable",
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")

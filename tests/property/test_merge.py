@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from itertools import permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.analysis.merge import merge_devices, merge_records, merge_rows
@@ -54,7 +54,6 @@ def everything(*found):
     }
 
 
-@settings(max_examples=40)
 @given(records(), records(), records())
 def test_records_in_any_order_and_grouping(a, b, c):
     whole = record_text(merge_records([a, b, c]))

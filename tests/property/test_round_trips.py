@@ -63,7 +63,6 @@ def through(recording, form):
 
 
 @pytest.mark.parametrize("form", WRITERS)
-@settings(max_examples=60, deadline=None)
 @given(recording=recordings())
 def test_once_through_a_format_nothing_changes_any_more(form, recording):
     once = through(recording, form)
@@ -77,7 +76,7 @@ def test_once_through_a_format_nothing_changes_any_more(form, recording):
 
 @pytest.mark.parametrize("one", WRITERS)
 @pytest.mark.parametrize("other", WRITERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(recording=recordings())
 def test_the_way_through_another_format_changes_no_outcome(one, other, recording):
     straight, detour = through(recording, other), through(through(recording, one), other)
@@ -86,7 +85,6 @@ def test_the_way_through_another_format_changes_no_outcome(one, other, recording
         assert (before.status is Status.OK) == (after.status is Status.OK)
 
 
-@settings(max_examples=60, deadline=None)
 @given(recording=recordings())
 def test_a_recorded_space_holds_the_recorded_configurations_and_no_other(recording):
     recorded = prepare(recording)
@@ -97,7 +95,6 @@ def test_a_recorded_space_holds_the_recorded_configurations_and_no_other(recordi
         assert recorded.trials[row].time_ms == times_ms[config]
 
 
-@settings(max_examples=60, deadline=None)
 @given(recording=recordings())
 def test_whatever_is_recorded_makes_valid_t4(recording):
     jsonschema.validate(json.loads(WRITERS["t4"](recording)), SCHEMA)

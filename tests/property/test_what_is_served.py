@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.core.expressions import parse
@@ -79,7 +79,6 @@ def forbidden(best, n: int) -> list[str]:
     return wrong
 
 
-@settings(deadline=None, max_examples=60)
 @given(caches(), st.integers(1, 4096), st.booleans(), st.sampled_from(Tier))
 def test_nothing_forbidden_is_served_and_nothing_closer_is_passed_over(
     tmp_path_factory, filled, n, absent, least

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.compilers.kernel_source import include_dir
@@ -419,7 +419,6 @@ MACROS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     arguments=st.dictionaries(NAMES, TYPES, min_size=1, max_size=6),
     macros=st.lists(MACROS, unique=True, max_size=5),
