@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Collection, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-from autotune.core import json_values as values
-from autotune.core.records import Config
 from autotune.errors import InputError, WriteError
 
 _GZIP = b"\x1f\x8b"
@@ -47,14 +43,3 @@ def write_text(path: Path, text: str) -> None:
 def compressed(text: str) -> bytes:
     """Compress a text by gzip, without a time stamp."""
     return gzip.compress(text.encode(), mtime=0)
-
-
-def config(value: Mapping[str, Any], names: Collection[str], place: str) -> Config:
-    """Read a configuration; raises Damaged if a parameter is missing or not a plain value."""
-    return Config({name: values.plain(value.get(name), f"{place}.{name}") for name in names})
-
-
-def names_of(path: Path) -> tuple[str, str]:
-    """Kernel and device of a path KERNEL/DEVICE.json.gz, as the hub of recorded spaces names files."""
-    device = path.name.split(".json")[0].removesuffix("_T4")
-    return path.resolve().parent.name, device

@@ -13,8 +13,14 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.records import Sizes
 from autotune.core.trials import Status
-from autotune.interop.files import config
-from autotune.interop.recording import Costs, RecordedResult, Recording, domains, recorded_number
+from autotune.interop.recording import (
+    Costs,
+    RecordedResult,
+    Recording,
+    domains,
+    recorded_config,
+    recorded_number,
+)
 
 NAME = "kernel-tuner"
 _ERROR = "__error__"
@@ -107,7 +113,7 @@ def write(recording: Recording) -> str:
 
 
 def _result(row: Mapping[str, Any], names: list[str], objective: str, place: str) -> RecordedResult:
-    tried = config(row, names, place)
+    tried = recorded_config(row, names, place)
     extras = {name: item for name, item in row.items() if name not in tried}
     failure = next((key for key in (_ERROR, objective, "time") if isinstance(row.get(key), str)), None)
     time_ms = recorded_number(row.get("time")) if failure is None else None

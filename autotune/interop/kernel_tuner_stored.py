@@ -9,9 +9,8 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.records import Sizes
 from autotune.core.trials import Status
-from autotune.interop.files import config
 from autotune.interop.kernel_tuner import SIZE_NAMES
-from autotune.interop.recording import RecordedResult, Recording, domains, recorded_number
+from autotune.interop.recording import RecordedResult, Recording, domains, recorded_config, recorded_number
 
 NAME = "kernel-tuner-stored"
 _EXTENT = re.compile("[1-9][0-9]{0,17}")
@@ -44,7 +43,7 @@ def read(data: Mapping[str, Any]) -> tuple[Recording, ...]:
         if time_ms is None:
             raise values.Damaged(f"{place}.time", "a number", entry.get("time"))
         key = str(entry.get("device_name")).replace("_", " ").strip(), str(entry.get("problem_size"))
-        result = RecordedResult(config(tried, names, place), Status.OK, time_ms)
+        result = RecordedResult(recorded_config(tried, names, place), Status.OK, time_ms)
         found.setdefault(key, []).append(result)
     return tuple(
         Recording(

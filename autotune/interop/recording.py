@@ -6,7 +6,7 @@ a file that is read and written again does not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,6 @@ from autotune.core import json_values as values
 from autotune.core.records import Config, Parameter, Sizes, Value
 from autotune.core.trials import Measurement, Rule, Status, Trial
 
-SIZES = values.nullable(values.mapping_of(values.size, values.name))  # null: the file does not say
 _UNSET = 1e19  # some tools write a huge number instead of a missing time
 
 
@@ -96,6 +95,11 @@ def trial_of(result: RecordedResult, rule: Rule) -> Trial:
         compile_ms=result.costs.compile_ms or 0.0,
         cost_s=result.cost_s,
     )
+
+
+def recorded_config(value: Mapping[str, Any], names: Collection[str], place: str) -> Config:
+    """Read a configuration; raises Damaged if a parameter is missing or not a plain value."""
+    return Config({name: values.plain(value.get(name), f"{place}.{name}") for name in names})
 
 
 def recorded_number(value: object) -> float | None:

@@ -12,8 +12,14 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.trials import Status
-from autotune.interop.files import config, names_of
-from autotune.interop.recording import SIZES, Costs, RecordedResult, Recording, domains, recorded_number
+from autotune.interop.recording import (
+    Costs,
+    RecordedResult,
+    Recording,
+    domains,
+    recorded_config,
+    recorded_number,
+)
 
 NAME = "t4"
 _VERSION = "1.0.0"
@@ -39,6 +45,7 @@ _INVALIDITY = {status: text for text, status in _STATUS.items()} | {
 _OWN = ("kernel", "device", "sizes")  # metadata that autotune adds
 _TIME = {"name": "time", "unit": "ms"}
 _MEASUREMENTS = values.list_of(values.mapping)
+_SIZES = values.nullable(values.mapping_of(values.size, values.name))  # null: the file does not say
 _PHASES = {  # names of costs in the format
     "compilation": "compile_ms",
     "benchmark": "benchmark_ms",
@@ -69,7 +76,8 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
     )
     names = values.distinct_names(list(first), "results[0].configuration")
     results = tuple(_result(row, number, names, unit_ms) for number, row in enumerate(rows))
-    kernel, device = names_of(path)
+    kernel = path.resolve().parent.name  # KERNEL/DEVICE_T4.json.gz, as the hub of recorded spaces has it
+    device = path.name.split(".json")[0].removesuffix("_T4")
     extras = {name: value for name, value in data.items() if name not in ("results", "metadata")}
     unit = metadata["timeunit"] if unit_ms == 1.0 and "timeunit" in metadata else "milliseconds"
     kept = {name: value for name, value in metadata.items() if name not in _OWN}
@@ -77,7 +85,7 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
     return Recording(
         kernel=values.text(metadata.get("kernel", kernel), "metadata.kernel"),
         device=values.text(metadata.get("device", device), "metadata.device"),
-        sizes=SIZES(metadata.get("sizes"), "metadata.sizes"),
+        sizes=_SIZES(metadata.get("sizes"), "metadata.sizes"),
         parameters=domains(first, [result.config for result in results]),
         results=results,
         format=NAME,
@@ -102,7 +110,7 @@ def write(recording: Recording) -> str:
 def _result(row: Any, number: int, names: list[str], unit_ms: float) -> RecordedResult:
     place = f"results[{number}]"
     extras = dict(values.mapping(row, place))
-    tried = config(values.mapping(extras.pop("configuration", None), place), names, place)
+    tried = recorded_config(values.mapping(extras.pop("configuration", None), place), names, place)
     times = dict(values.mapping(extras.pop("times", {}), f"{place}.times"))
     status = _STATUS[values.choice(_STATUS)(extras.pop("invalidity", "correct"), f"{place}.invalidity")]
     measurements = list(_MEASUREMENTS(extras.pop("measurements", []), f"{place}.measurements"))
