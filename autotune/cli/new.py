@@ -194,10 +194,10 @@ def _scaffold(
     A template that no floating-point type fits is tried with whole numbers.
     """
     from autotune.compilers.base import undefined_names
-    from autotune.compilers.kernel_source import include_dir, read_source
+    from autotune.compilers.kernel_source import read_source
+    from autotune.compilers.portable_words import portable_names
     from autotune.scaffold import scaffold
 
-    header = (Path(include_dir()) / "portable.h").read_text()
     folders = [path.parent / folder for folder in include_dirs]
     source = read_source(path, folders)  # raises InputError if an include is missing
     text, host = _texts(path, source.text)
@@ -208,7 +208,7 @@ def _scaffold(
             path.name,
             name,
             text,
-            header,
+            portable_names(),
             entry,
             tuple(undefined),
             host=host,

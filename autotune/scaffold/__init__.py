@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.guesses import Guess, guess
-from autotune.scaffold.macros import DEFINITION
 from autotune.scaffold.reading import FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
 
@@ -29,7 +28,7 @@ def scaffold(
     file: str,
     name: str,
     text: str,
-    header: str,
+    words: Collection[str],
     entry: str | None = None,
     undefined: Collection[str] = (),
     *,
@@ -45,7 +44,7 @@ def scaffold(
         file: Name of the source file.
         name: Name of the new space.
         text: Text of the source.
-        header: Text of portable.h.
+        words: The macros of portable.h.
         entry: Name of the kernel; by default the first one.
         undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
         host: The program that launches the kernel, where there is one.
@@ -57,7 +56,6 @@ def scaffold(
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
-    words = {match[1] for match in DEFINITION.finditer(header)}
     source = read_kernels(file, text, words, undefined, bare_code(host), generic)
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.compilers.kernel_source import include_dir
+from autotune.compilers.portable_words import portable_names
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.scaffold.outcome import Role, role_of
@@ -19,7 +19,6 @@ from autotune.space.lint import lint
 from tests.space_example import GPU
 
 ROOT = Path(__file__).parents[2]
-HEADER = (Path(include_dir()) / "portable.h").read_text()
 SAMPLES = sorted(
     [
         *(ROOT / "kernels").glob("*.cu"),
@@ -30,7 +29,7 @@ SAMPLES = sorted(
 
 
 def made(text, entry=None):
-    return scaffold("sample.cu", "sample", text, HEADER, entry)
+    return scaffold("sample.cu", "sample", text, portable_names(), entry)
 
 
 def kernel(body, arguments="const float *x, float *y, int n", before='extern "C" __global__ void'):
