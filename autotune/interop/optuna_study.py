@@ -17,7 +17,6 @@ from autotune.interop.recording import Recording
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-NAME = "optuna"
 _URL = re.compile(r"^[a-z0-9+]+://")
 _MAX_BYTES = 1000  # of the first line that are read
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # of the first trial; only durations mean something

@@ -45,7 +45,6 @@ if TYPE_CHECKING:  # these need the extra `cluster`
     from autotune.evaluation.fleet import Fleet
     from autotune.tuning.cluster import Cluster
 
-_NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 POLICY = MeasurementPolicy()
 # for times that are reported beside each other: no configuration is given up early
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
