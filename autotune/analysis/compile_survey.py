@@ -209,7 +209,7 @@ def _check_limits(
             )
         )
     ]
-    main, kernel = max(used, key=lambda item: prod(item[0].grid) * prod(item[0].block))
+    main, kernel = max(used, key=lambda item: item[0].threads)
     shared_bytes = kernel.shared_bytes + main.shared_bytes
     return Checked(
         config=config,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cached_property
-from math import hypot, inf, log2
+from math import hypot, inf, log2, prod
 
 from autotune.core.frozen import dataclass, field
 
@@ -214,6 +214,11 @@ class Launch:
     cooperative: bool = False
     cluster: Grid = (1, 1, 1)
     programmatic: bool = False
+
+    @property
+    def threads(self) -> int:
+        """The threads of all blocks."""
+        return prod(self.grid) * prod(self.block)
 
     @property
     def attributes(self) -> dict[str, int | bool | Grid]:

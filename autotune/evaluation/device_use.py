@@ -13,7 +13,7 @@ from autotune.space import Space
 
 def largest_launch(space: Space, config: Config) -> Launch:
     """The launch of a configuration with the most threads."""
-    return max(space.launches(config), key=lambda step: prod(step.grid) * prod(step.block))
+    return max(space.launches(config), key=lambda step: step.threads)
 
 
 def occupancy_of(space: Space, trial: Trial) -> Occupancy | None:

@@ -156,7 +156,7 @@ def find_host_sanitizer() -> HostSanitizer | None:
 
 
 def _threads(problem: ProblemInstance) -> int:
-    return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in problem.launches)
+    return sum(launch.threads for launch in problem.launches)
 
 
 def _with_own_words(source: str, dynamic_bytes: int) -> str:

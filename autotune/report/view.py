@@ -352,7 +352,7 @@ def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
 def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[int, int] | None:
     """Threads of a block and dynamic shared bytes of the launch with the most threads."""
     launches = plan.launches([replace(step, constants=()) for step in steps], values)
-    main = max(launches, key=lambda one: prod(one.grid) * prod(one.block), default=None)
+    main = max(launches, key=lambda one: one.threads, default=None)
     return None if main is None else (prod(main.block), main.shared_bytes)
 
 
