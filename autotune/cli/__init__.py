@@ -52,6 +52,19 @@ COMMANDS = {
     "export": "export results for other tools or as a C header",
 }
 _SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "run", "search", "versus")
+# What people type, and what it is called here.
+_MEANT = {
+    "tune": "search",
+    "optimize": "search",
+    "init": "new",
+    "create": "new",
+    "verify": "check",
+    "info": "show",
+}
+_MEANT_OPTIONS = {
+    **dict.fromkeys(("trials", "iterations", "evaluations", "max-evals", "n-trials", "b"), "budget"),
+    **{"gpu": "device", "target": "device", "type": "dtype", "sizes": "size", "n": "size"},
+}
 _QUIET = {"-q", "--quiet", "-h", "--help"}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
@@ -81,7 +94,12 @@ class _Parser(argparse.ArgumentParser):
         unknown = [flag for flag in flags if flag not in self.option_strings()]
         if message.startswith("the following arguments are required") and unknown:
             message = f"unknown option {unknown[0]}{_nearest_option(unknown[0], self.option_strings())}"
-        raise InputError(f"{message} (see `{self.prog} --help`)")
+        example = (
+            f"; for example: {self.epilog.partition('Example: ')[2]}"
+            if self.epilog and " required" in message
+            else ""
+        )
+        raise InputError(f"{message}{example} (see `{self.prog} --help`)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,19 +153,37 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; raises InputError with the nearest command or option for an unknown one."""
     command = next((word for word in words if not word.startswith("-")), None)
     if command is not None and command not in COMMANDS:
-        raise InputError(f"unknown command {command!r}{hint(command, COMMANDS)}")
+        meant = f"; did you mean {_MEANT[command]}?" if command in _MEANT else hint(command, COMMANDS)
+        raise InputError(f"unknown command {command!r}{meant}")
     parsed, unknown = parser([command] if command else ()).parse_known_args(words)
     if unknown:
         name = unknown[0].partition("=")[0]
-        near = _nearest_option(name, parsed.parser.option_strings()) if name.startswith("-") else ""
-        kind = "option" if name.startswith("-") else "argument"
-        parsed.parser.error(f"unknown {kind} {name}{near}")
+        if name.startswith("-"):
+            near = _nearest_option(name, parsed.parser.option_strings())
+            parsed.parser.error(f"unknown option {name}{near}")
+        parsed.parser.error(f"unknown argument {unknown[0]}{_joined(unknown[0], words)}")
     return parsed
+
+
+def _joined(word: str, words: Sequence[str]) -> str:
+    """How to write a word that follows the value of an option, as in `--size n 100`; empty elsewhere."""
+    option, value = ["", "", *words[: [*words].index(word)]][-2:]
+    if option not in ("--size", "--config") or value.startswith("-"):
+        return ""
+    if "=" not in value:
+        return f"; write {option} {value}={word}"
+    return (
+        f"; write {option} {value} {option} {word}"
+        if option == "--size"
+        else f"; write {option} {value},{word}"
+    )
 
 
 def _nearest_option(name: str, options: Iterable[str]) -> str:
     """As `nearest`, without the dashes, which make any two options similar."""
-    words = (option.removeprefix("--") for option in options if option.startswith("--"))
+    words = [option.removeprefix("--") for option in options if option.startswith("--")]
+    if _MEANT_OPTIONS.get(name.lstrip("-")) in words:
+        return f"; did you mean --{_MEANT_OPTIONS[name.lstrip('-')]}?"
     return nearest(name.lstrip("-"), words).replace("did you mean ", "did you mean --")
 
 

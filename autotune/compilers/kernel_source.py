@@ -171,7 +171,10 @@ def _content(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}; expected a kernel source") from None
+        near = nearest(path.name, (one.name for one in path.parent.glob("*.c[ul]")))
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}; expected a kernel source{near}"
+        ) from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file; expected a kernel source in UTF-8") from None
 

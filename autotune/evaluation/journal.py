@@ -279,7 +279,7 @@ def journal_text(path: Path) -> str:
 def _require_journal(lines: Sequence[str], path: Path) -> None:
     """Raise JournalError for a file that is not a journal; an empty file may become one."""
     if lines and not lines[0].startswith('{"journal":'):
-        raise JournalError(f"{path}:1: not a journal; choose another file")
+        raise JournalError(f"{path}:1: not a journal, which a search writes to runs/; name one of those")
 
 
 class _Rows:

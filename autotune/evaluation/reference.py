@@ -173,6 +173,10 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
         if alike:
             return f"; an input has the `shape` that the space file gives it: {', '.join(alike)}"
     names = list(values)
+    if isinstance(error, NameError) and error.name == "np":
+        return "; write `import numpy as np` at the top of the file"
+    if isinstance(error, AttributeError) and isinstance(error.obj, dict):
+        return f'; these are dictionaries: write ["{error.name}"] for .{error.name}'
     if isinstance(error, KeyError) and names and error.args and isinstance(error.args[0], str):
         key = error.args[0]
         numbers = "; numbers of the space file are not passed: write the value in the reference"

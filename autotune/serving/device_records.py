@@ -98,10 +98,11 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
         )
     known = sorted({name for place in places for name in kernels(str(place))})
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
-    others = f"there are: {', '.join(known)}" if known else "run autotune search"
+    others = f"there are: {', '.join(known)}" if known else "none of any kernel"
     return (
         f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}{nearest(kernel, known)}; "
-        "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
+        f"tune it with: autotune search {kernel}.yaml; results elsewhere are found with --cache DIR, "
+        "cache=DIR or $AUTOTUNE_CACHE"
     )
 
 

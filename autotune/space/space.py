@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autotune.core import launch_plan as plan
-from autotune.core.c_types import C_TYPES
+from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint, nearest
@@ -59,7 +59,7 @@ def problem_of(
         if dtype not in C_TYPES:
             raise InputError(
                 f"{spec.path}: unknown dtype {dtype!r}; the space's dtypes are {', '.join(spec.dtypes)}"
-                f"{nearest(dtype, C_TYPES)}"
+                f"{nearest(SCALARS.get(dtype, dtype), C_TYPES)}"
             )
         raise InputError(
             f"{spec.path}: dtype {dtype} is not among the space's dtypes: {', '.join(spec.dtypes)}; "

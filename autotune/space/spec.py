@@ -5,6 +5,7 @@ Nothing is evaluated here: which configurations are valid is decided once a devi
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
 from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, DEVICE_SETTINGS, TRITON, is_option
-from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes
+from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.core.triton_source import TritonParameter, kernels
@@ -354,7 +355,21 @@ def _constraints(
     items = top["constraints"].items() if "constraints" in top else []
     values = {parameter.name: parameter.values for parameter in parameters}
     implied = (_implied(one, conditions[one.name], names) for one in parameters if one.name in conditions)
-    return (*(Constraint(item.expression(names, values), item.line) for item in items), *implied)
+    return (*(Constraint(_condition(item, names, values), item.line) for item in items), *implied)
+
+
+def _condition(item: Element, names: Collection[str], values: Mapping[str, Sequence[Value]]) -> str:
+    """The text of a condition; several with commas between, or a number, would always hold."""
+    text = item.expression(names, values)
+    match ast.parse(text, mode="eval").body:
+        case ast.Tuple(parts):
+            mend = " and ".join(f"({ast.unparse(part)})" for part in parts)
+            raise item.error(
+                f"expected one condition, found {len(parts)}; write `{mend}`, or a line for each"
+            )
+        case ast.Constant(value) if not isinstance(value, bool):
+            raise item.error(f"expected a condition, such as BLOCK_SIZE <= 256; found {text}")
+    return text
 
 
 def _options(element: Element, names: Collection[str]) -> dict[str, dict[str, str]]:

@@ -18,15 +18,23 @@ from autotune.errors import ExpressionError
 _MAX_SHOWN = 40  # letters of a value that a message repeats
 # What other languages write, and what it is here; found outside quotes.
 _OPERATORS = (
+    (re.compile(r"=<"), "write <= for =<"),
+    (re.compile(r"=>|->"), "write >= for =>; for `if A then B`, write `not (A) or B`"),
+    (re.compile(r"\bAND\b"), "write `and` for AND"),
+    (re.compile(r"\bOR\b"), "write `or` for OR"),
+    (re.compile(r"\bNOT\b"), "write `not` for NOT"),
+    (re.compile(r";"), "remove the ;"),
+    (re.compile(r"\$"), "remove the $"),
     (re.compile(r"&&"), "write `and` for &&"),
     (re.compile(r"\|\|"), "write `or` for ||"),
     (re.compile(r"!(?!=)"), "write `not` for !"),
     (re.compile(r"\?[^:]*:"), "write `A if CONDITION else B` for CONDITION ? A : B"),
-    (re.compile(r"(?<![=!<>])=(?!=)"), "write == to compare"),
+    (re.compile(r"(?<![=!<>])=(?![=<>])"), "write == to compare"),
 )
 _CHOICE = re.compile(r"([^?]*)\?([^?:]*):([^?:]*)")  # CONDITION ? A : B
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _OPENED = re.compile(r"(?:^|[\[{,:-])\s*(['\"])")  # a quote that begins a value
+_ALIKE = 0.85  # of what is nearly a limit of the device, such as warpSize
 _IN_PYTHON = {"true": "True", "false": "False"}
 # What word processors and web pages make of plain characters.
 _PLAIN = {
@@ -84,13 +92,19 @@ def _instead_of(node: ast.AST, values: Mapping[str, Sequence[Value]]) -> str:
             is_misspelt = not hasattr(builtins, name)  # `int` is not meant to be `min`
             if is_misspelt and (near := nearest(name, FUNCTIONS)):
                 return near
+            if name == "sqrt":
+                return f"; write {argument} ** 0.5"
             listed = [f'"{one}"' if isinstance(one, str) else str(one) for one in values.get(argument, ())]
-            if not listed:
+            if not listed or not listed[0].startswith('"'):
                 return f"; expressions know no {name}"
             return (
                 f"; expressions know no {name}; compare {argument} with one of its values, "
                 f"{', '.join(listed)}, such as {argument} == {listed[0]}, or remove this constraint"
             )
+        case ast.Subscript(ast.Name(), ast.Constant(str(name))) | ast.Attribute(ast.Name(), name) if (
+            name in values
+        ):
+            return f"; write {name} for {ast.unparse(node)}"
     return ""
 
 
@@ -114,6 +128,13 @@ def colon_advice(texts: Sequence[object]) -> str:
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
         return "; quote an expression with a colon"
     whole = f"{texts[0]}: {texts[1]}"
+    key, value = map(str, texts)
+    if key.startswith("if "):
+        return f" because of the colon; write `not ({key.removeprefix('if ')}) or ({value})`"
+    if key.startswith("lambda "):
+        return " because of the colon; write the condition alone, such as BLOCK_SIZE > 32"
+    if key.isidentifier():
+        return f"; write `{key} == {value}`"
     if found := _CHOICE.fullmatch(whole):
         condition, yes, no = (part.strip() for part in found.groups())
         return f" because of the colon; write `{yes} if {condition} else {no}` for `{whole}`"
@@ -133,6 +154,9 @@ def name_advice(name: str, text: str, known: Collection[str]) -> str:
         return f"; write {_IN_PYTHON[name]}"
     if not nearest(name, known) and _is_compared(name, text):
         return f'; write "{name}" in quotes'
+    of_device = {one.partition(".")[2] for one in known if "." in one}
+    if near := nearest(name.lower(), of_device, _ALIKE):
+        return near.replace("did you mean ", "did you mean device.")
     return hint(name, [one for one in known if "." in name or "." not in one])
 
 

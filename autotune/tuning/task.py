@@ -94,14 +94,9 @@ def locate(space: Path) -> Path:
         own = space.with_suffix(".yaml")
         mend = f"did you mean {own}?" if own.is_file() else f"write one with: autotune new {space}"
         raise InputError(f"{space}: this is a kernel, not a space; {mend}")
-    if space.is_dir() or space.suffix == ".py":
-        listed = sorted((space if space.is_dir() else space.parent).glob("*.yaml"))
-        such = [one for one in listed if one.stem == space.stem] or listed
-        what = "a folder" if space.is_dir() else "a file in Python"
-        mend = f"did you mean {such[0]}?" if such else "write one with: autotune new KERNEL.cu"
-        raise InputError(f"{space}: this is {what}, not a space; {mend}")
     spaces = packaged("spaces")
     try:
+        _require_no_other(space)
         if space.exists():
             return space
         known = {file.name: file for file in space.parent.glob("*.yaml")}
@@ -113,6 +108,17 @@ def locate(space: Path) -> Path:
     full = f"{space.name}.yaml"
     near = f"; did you mean {full}?" if full in known else nearest(space.name, known)
     raise InputError(f"{space}: no such file; expected a space file{near}")
+
+
+def _require_no_other(space: Path) -> None:
+    """Raise InputError for a folder and for a file in Python, which are no spaces."""
+    is_folder = space.is_dir()
+    if is_folder or space.suffix == ".py":
+        listed = sorted((space if is_folder else space.parent).glob("*.yaml"))
+        such = [one for one in listed if one.stem == space.stem] or listed
+        what = "a folder" if is_folder else "a file in Python"
+        mend = f"did you mean {such[0]}?" if such else "write one with: autotune new KERNEL.cu"
+        raise InputError(f"{space}: this is {what}, not a space; {mend}")
 
 
 def bind_target(
