@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -58,6 +59,12 @@ def test_devices_that_are_unknown_or_that_one_process_must_see_are_refused(folde
     folder.edit("verify: {rtol: 0, atol: 0}", "verify: {rtol: 0, atol: 0, full: trusted}")
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
     assert done.returncode == 2 and "needs one device" in done.stderr
+
+
+def test_a_device_with_another_driver_is_not_claimed():
+    address, info = cluster.find_devices(("fake",))[0]
+    assert address in cluster.alike("fake", info)
+    assert cluster.alike("fake", replace(info, driver="2")) == []
 
 
 def test_a_device_that_is_off_or_noisy_is_named_and_left_out(folder):
