@@ -25,7 +25,6 @@ from tests.sampled_configurations import sampled
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("triton_*.yaml"))
 FLOAT8 = FILES[0].with_name("triton_matmul_float8.yaml")
 PAIRWISE = 1  # configurations of each space, beside its landmarks
-MAX_REFUSED = 0.25  # of configurations with every pair of values, for shared memory
 
 
 def compiled(space, config, *all_sizes):
@@ -80,17 +79,11 @@ def test_float8_needs_hardware_that_has_it():
 @pytest.mark.wide
 @places("sm_80", "sm_90", "sm_100")
 def test_landmarks_and_every_pair_of_values_compile(path, name):
-    refused, total = [], 0
     for part in sampled(load_space(path), architecture(name).device):
         for config in part.known:
             require_launchable(part.space, config)
         for config in part.pairwise:
-            try:
-                compiled(part.space, config)
-            except LaunchError as error:  # Triton stages more in shared memory than the constraints know
-                refused.append(f"{config}: {error}")
-        total += len(part.pairwise)
-    assert len(refused) <= MAX_REFUSED * total, refused
+            compiled(part.space, config)
 
 
 def softmax():
