@@ -173,6 +173,8 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
         if alike:
             return f"; an input has the `shape` that the space file gives it: {', '.join(alike)}"
     names = list(values)
+    if isinstance(error, ModuleNotFoundError):
+        return f"; install it, such as by `pip install {error.name}`, or remove the import"
     if isinstance(error, NameError) and error.name == "np":
         return "; write `import numpy as np` at the top of the file"
     if isinstance(error, AttributeError) and isinstance(error.obj, dict):

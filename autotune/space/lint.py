@@ -117,7 +117,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *_unlisted_values(space),
         *_unknown_macros(space, source, code),
         *_untried_edges(space),
-        *(() if is_python else _large_grids(space, code)),
+        *(() if is_python else (*_large_grids(space, code), *_flat_blocks(space, code))),
     )
 
 
@@ -206,15 +206,21 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
     named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
     is_c = space.spec.source.suffix != ".py"
     misspelt = set(misspelt_constants(code, defined)) if is_c else set()
-    for word in sorted(tested | named | misspelt):
-        if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word):
-            mend = nearest(word, defined) or (
-                f"; add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
-                f"{space.spec.path.name}, or write `#define {word} 1` in the source"
-            )
-            yield Finding(
-                "unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word)
-            )
+    unknown = [
+        word
+        for word in sorted(tested | named | misspelt)
+        if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word)
+    ]
+    used = set(_WORD.findall(code))
+    unused = [parameter.name for parameter in space.parameters if parameter.name not in used]
+    is_pair = len(unused) == len(unknown) == 1
+    meant = f"; did you mean {unused[0]}, which the source does not use? otherwise" if is_pair else ";"
+    for word in unknown:
+        mend = nearest(word, defined) or (
+            f"{meant} add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
+            f"{space.spec.path.name}, or write `#define {word} 1` in the source"
+        )
+        yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
 
 
 def source_place(space: Space, source: str, word: str, after: str = "") -> str:
@@ -282,6 +288,25 @@ def _large_grids(space: Space, code: str) -> Iterator[Finding]:
                     f'by its threads; write "ceil_div({grid}, {tile})"'
                 )
                 yield Finding("large_grid", place, detail, located(space.spec.path, place))
+
+
+def _flat_blocks(space: Space, code: str) -> Iterator[Finding]:
+    """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
+    kernels = re.findall(r"\b(?:KERNEL|__global__|__kernel)\b", re.sub(r"(?m)^[ \t]*#.*$", "", code))
+    for number, step in enumerate(space.spec.launch if len(kernels) == 1 else ()):
+        for axis in range(len(step.block), 3):
+            letter = "xyz"[axis]
+            words = rf"threadIdx\.{letter}|THREAD_INDEX\({letter}\)|get_local_id\(\s*{axis}\s*\)"
+            if found := re.search(words, code):
+                own = [one.name for one in space.parameters if one.name.lower().endswith(f"_{letter}")]
+                block = ", ".join((*step.block, *(own[:1] or ["NUMBER"])))
+                place = f"launch[{number}].block"
+                detail = (
+                    f"the source reads {found[0]}, which is always 0, for the block has no threads along "
+                    f"{letter}; write block: [{block}]"
+                )
+                yield Finding("flat_block", place, detail, located(space.spec.path, place))
+                break
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:

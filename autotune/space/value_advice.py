@@ -34,7 +34,9 @@ def list_advice(node: yaml.Node) -> str:
     if isinstance(node, yaml.MappingNode) and node.value:
         if all(isinstance(value, yaml.MappingNode) for _, value in node.value):
             return f"; write every entry as `- {{name: {node.value[0][0].value}, ...}}`"
-        return "; write a dash and a space before every entry"
+        key, value = node.value[0]
+        first = f"{key.value}: {value.value}" if isinstance(value, yaml.ScalarNode) else f"{key.value}: ..."
+        return f"; write `- {{{first}, ...}}`, with one dash for each entry"
     if not isinstance(node, yaml.ScalarNode) or not node.value:
         return ""
     if node.start_mark and node.start_mark.line < node.end_mark.line:

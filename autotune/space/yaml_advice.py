@@ -34,7 +34,6 @@ _OPERATORS = (
 _CHOICE = re.compile(r"([^?]*)\?([^?:]*):([^?:]*)")  # CONDITION ? A : B
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _OPENED = re.compile(r"(?:^|[\[{,:-])\s*(['\"])")  # a quote that begins a value
-_ALIKE = 0.85  # of what is nearly a limit of the device, such as warpSize
 _IN_PYTHON = {"true": "True", "false": "False"}
 # What word processors and web pages make of plain characters.
 _PLAIN = {
@@ -154,10 +153,11 @@ def name_advice(name: str, text: str, known: Collection[str]) -> str:
         return f"; write {_IN_PYTHON[name]}"
     if not nearest(name, known) and _is_compared(name, text):
         return f'; write "{name}" in quotes'
+    plain = [one for one in known if "." in name or "." not in one]
     of_device = {one.partition(".")[2] for one in known if "." in one}
-    if near := nearest(name.lower(), of_device, _ALIKE):
+    if not nearest(name, plain) and (near := nearest(name.lower(), of_device)):
         return near.replace("did you mean ", "did you mean device.")
-    return hint(name, [one for one in known if "." in name or "." not in one])
+    return hint(name, plain)
 
 
 def _is_compared(name: str, text: str) -> bool:

@@ -16,7 +16,7 @@ from autotune.errors import ExpressionError
 from autotune.space import lint_source, located, source_place
 from autotune.tuning.task import TuningTask
 
-_CAUSES = ("signature", "unknown_macro")  # findings about the source that explain a failure
+_CAUSES = ("signature", "unknown_macro", "flat_block")  # findings about the source that explain a failure
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
 _DECLARED_BLOCK = r"\b(?:KERNEL_BLOCK|reqd_work_group_size)\s*\(([^()]*)\)[\s)]*(?:void\s+)?"
 _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
