@@ -46,7 +46,9 @@ class Config(Mapping[str, Value]):
         except KeyError:
             from autotune.core.text import hint  # only for the message
 
-            raise KeyError(f"no parameter {name!r}{hint(str(name), self._values)}") from None
+            alike = [one for one in self._values if str(name) in one]
+            mend = f"; did you mean {' or '.join(alike)}?" if alike else hint(str(name), self._values)
+            raise KeyError(f"no parameter {name!r}{mend}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._values

@@ -61,6 +61,11 @@ def read_config(
                 if is_quoted
                 else f"choose one, or add {value} to parameters.{name}"
             )
+            if isinstance(domains[name][0], str) != isinstance(value, str) and not is_quoted:
+                kinds = ("names", "numbers") if isinstance(value, int | float) else ("numbers", "names")
+                mend = (
+                    f"the values in parameters.{name} are {kinds[0]}: choose one, or write {kinds[1]} there"
+                )
             raise entry.error(f"expected one of {listed}; found {value!r}; {mend}")
         values[name] = value
     if missing := [name for name in domains if name not in values]:

@@ -126,6 +126,7 @@ MISTAKES = {
     "a list of parameters": yaml(PARAMETERS, PARAMETERS.replace("  ", "  - ")),
     "a list for a default": yaml(DEFAULT, "[256, 4, contiguous]"),
     "a list for a value": yaml("{BLOCK_SIZE: 256", "{BLOCK_SIZE: [256]"),
+    "numbers with a unit": yaml("[1, 2, 4, 8]", "[1px, 4px]"),
     "a value in quotes": yaml("{BLOCK_SIZE: 256", '{BLOCK_SIZE: "256"'),
     # sizes
     "sizes without default": yaml(SIZES, "sizes: {n: 1024}"),

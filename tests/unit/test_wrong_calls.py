@@ -73,6 +73,8 @@ def test_a_misspelt_parameter_of_an_answer_is_told_with_the_one_that_is_meant():
     best = best_config("reduce", "nvidia-h200")
     with pytest.raises(KeyError, match=r"no parameter 'BLOCKSIZE'; did you mean BLOCK_SIZE\?"):
         best["BLOCKSIZE"]
+    with pytest.raises(KeyError, match=r"'BLOCK'; did you mean BLOCKS_PER_UNIT or BLOCK_SIZE\?"):
+        best["BLOCK"]
     assert "BLOCKSIZE" not in best and best.get("BLOCKSIZE", 7) == 7
 
 
