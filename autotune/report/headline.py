@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from autotune.core.text import per_second
-from autotune.core.trials import Measurement, Objective, Status
+from autotune.core.trials import Objective, Status
 from autotune.report.view import SearchView, cut
 from autotune.tuning.finals import indistinguishable
 
@@ -88,8 +88,9 @@ def _ties(view: SearchView) -> Iterable[dict[str, str]]:
         return
     if view.served:
         ties = len(view.served.ties)
-    elif view.search.finals and best.measurement:
-        ties = sum(_ties_with(best.measurement, other) for other in view.search.finals.values()) - 1
+    elif final := view.search.finals.get(best.key):
+        others = view.search.finals.values()
+        ties = sum(indistinguishable(final, other, Objective.TIME) for other in others) - 1
     else:
         return
     note = "cannot be told from the best" if ties else "no other finalist is as fast"
@@ -108,13 +109,6 @@ def _verified(view: SearchView) -> dict[str, str]:
         "in part" if uncompared else "yes",
         f"not compared: {uncompared}" if uncompared else note,
     )
-
-
-def _ties_with(best: Measurement, other: Measurement) -> bool:
-    try:
-        return indistinguishable(best, other, Objective.TIME)
-    except ValueError:  # rounds of different lengths: they do not belong together
-        return False
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:

@@ -214,7 +214,7 @@ def _address(memory: Any) -> tuple[int, PointerQuestion]:
     """The address of PyCUDA's memory and the question about it, which are kept with the memory."""
     handle = int(memory)
     known = handle, pointer_question(handle)
-    if not isinstance(memory, int):
+    with suppress(AttributeError):  # a part of an array has a mere number, of Python or of numpy
         setattr(memory, _KNOWN, known)
     return known
 

@@ -109,7 +109,6 @@ def _foreign_words(task: TuningTask, trial: Trial) -> tuple[str, str] | None:
     words = dict.fromkeys((undefined[0], *filter(_FOREIGN.fullmatch, re.findall(r"\w+", _own_code(task)))))
     mends = [mend for word in words if (mend := portable_for(word))]
     known = f"write {', '.join(mends)}" if mends else f"portable.h has no word for {undefined[0]}"
-    space = task.spec.path.name
     found = re.search(rf"{re.escape(task.spec.source.name)}(:\d+)", trial.detail)
     space = task.spec.path.name
     return f"{task.spec.source}{found[1] if found else ''}", (

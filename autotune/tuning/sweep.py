@@ -137,7 +137,7 @@ def sweep(
             own = {number: task for number, task in enumerate(tasks) if task.space.problem.dtype == dtype}
             candidates = _candidates([(task, found[number]) for number, task in own.items()], max_variants)
             group = _Group(_share(options, len(own)), observer, processes, root, candidates)
-            group.check(tasks[min(own)], checks_time_s(options.budget.seconds))
+            group.check(list(own.values()), checks_time_s(options.budget.seconds))
             for number, task in own.items():
                 group.try_candidates(task, found[number])
             results += [group.conclude(task, found[number]) for number, task in own.items()]
@@ -260,13 +260,20 @@ class _Group:
         self._observer, self._processes, self._root = observer, processes, root
         self._passed: dict[Config, Gaps] = {}  # the checks before storing, and what could not be checked
 
-    def check(self, task: TuningTask, checks_s: float) -> None:
-        """Keep the candidates that pass the checks before storing, which may take `checks_s`."""
-        with self._context(task) as context:
-            until_s = time.perf_counter() + checks_s
-            passed = check_configurations(context, self.candidates, until_s).passed
-        self.candidates = list(passed)
-        self._passed |= passed
+    def check(self, tasks: Iterable[TuningTask], checks_s: float) -> None:
+        """Keep the candidates that pass the checks before storing, which may take `checks_s`.
+
+        Each is checked once: at the first size at which it is valid.
+        """
+        until_s = time.perf_counter() + checks_s
+        left = self.candidates
+        for task in tasks:
+            here = [config for config in left if config in task.space]
+            if here:
+                with self._context(task) as context:
+                    self._passed |= check_configurations(context, here, until_s).passed
+                left = [config for config in left if config not in here]
+        self.candidates = [config for config in self.candidates if config in self._passed]
 
     def try_candidates(self, task: TuningTask, trials: Sequence[Trial]) -> None:
         """Verify and time the candidates at one size, as far as its own search has not done that."""

@@ -123,8 +123,8 @@ class Turns:
 
 
 def is_precise(series: Sequence[Series]) -> bool:
-    """Whether the median time of the fastest series is known to PRECISION."""
-    fastest = min((timed.values_ms for timed in series), key=median, default=[])
+    """Whether the median time of the fastest series is known to PRECISION; it has not left."""
+    fastest = min((timed.values_ms for timed in series if timed.leader is None), key=median, default=[])
     if not fastest:
         return True
     low, high = median_interval(fastest, len(series))

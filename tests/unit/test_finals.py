@@ -45,6 +45,7 @@ from autotune.tuning.turns import (
     Finalist,
     Series,
     Turns,
+    is_precise,
     remove_shifts,
 )
 
@@ -140,6 +141,12 @@ def test_times_of_a_series_that_has_left_compare_with_those_of_later_rounds():
     assert np.median(left.values_ms) / np.median(fastest.values_ms) == pytest.approx(1.11)
     winner, other = (entry(*one.values_ms, noise=0.05) for one in (fastest, left))
     assert not indistinguishable(winner, other, Objective.TIME)
+
+
+def test_the_time_of_a_series_that_has_left_needs_not_be_precise():
+    fastest, left = raced([1.0, 1.0, 1.0, 1.0, 1.11])[::4]
+    fastest.values_ms = [2.0] * ROUNDS  # all became slower once the other had left
+    assert is_precise([fastest, left])
 
 
 @pytest.mark.parametrize(("controls", "unsteady"), [((1.01, 0.98), False), ((1.01, 1.2), True), ((), False)])

@@ -1,9 +1,13 @@
 """Which calls of tensors PyTorch recognises, with a stand-in for its check, which needs no GPU."""
 
+import ctypes
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from autotune.hardware.cuda_driver import PointerQuestion
+from autotune.runtime import packages
 from autotune.runtime.packages import Repeat, call_key
 from autotune.runtime.torch_tensors import GuardingLook
 
@@ -52,6 +56,22 @@ def test_a_check_is_made_once_and_only_for_arrays_that_it_can_accept(arrays, loo
     found = [look(arrays, None) for _ in range(6)]
     assert found == [Tensors().look(arrays, None)] * 6
     assert (package.looks, package.checks) == (looks, checks)
+
+
+class Allocation:
+    """Memory as PyCUDA has it: a number that can have attributes."""
+
+    def __int__(self):
+        return 256
+
+
+@pytest.mark.parametrize("memory", [Allocation(), 256, np.int64(256)], ids=["whole", "part", "part by numpy"])
+def test_memory_of_pycuda_is_asked_for_whatever_kind_of_number_it_is(monkeypatch, memory):
+    answer = PointerQuestion(lambda: 0, ctypes.c_int(3))
+    monkeypatch.setattr(packages, "pointer_question", {256: answer}.__getitem__)
+    array = SimpleNamespace(gpudata=memory, shape=(4,), dtype=np.dtype("f4"), strides=(4,))
+    ((stream, look), handles) = packages.PycudaPackage().look([array], None)
+    assert (stream, look[1:], handles) == (packages.LEGACY, ((4,), array.dtype, (4,), 3), [256])
 
 
 def test_other_arrays_and_streams_are_told_apart_from_those_that_are_recognised():

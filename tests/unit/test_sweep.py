@@ -69,6 +69,13 @@ def test_candidates_that_no_time_was_left_to_check_are_checked_at_the_next_size(
     assert len(entries) == 2 and not any("no time was left" in one.provenance.checks for one in entries)
 
 
+def test_what_is_best_at_one_size_may_be_invalid_at_the_first(folder):
+    folder.edit("  - A + B <= 7\n", "  - A <= 2 or n >= 2000\n")
+    folder.edit("grid: [1]", "grid: ['1 if A <= 2 else n // (n // 2000)']")  # at n=500: division by zero
+    found = folder.search("--sweep", "n=500:2000:x4", "--budget", "18")
+    assert [one["config"]["A"] for one in found["results"]] == [2, 5]
+
+
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
