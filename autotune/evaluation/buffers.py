@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.c_types import element_bytes
+from autotune.core.launch_plan import Settings
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
 from autotune.devices.base import Arguments, Buffer, Bytes, Device, Indices, LocalMemory, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
@@ -302,7 +303,8 @@ class ProblemBuffers:
         self._expected = data.expected
         self._magnitudes = data.magnitudes
         self._guarded: dict[Array, GuardedBuffer] = {}  # in the order of their latest use
-        self.restore_j: dict[tuple[Array, ...], float | None] = {}  # energy of restoring these
+        # energy of restoring these arrays at these clocks
+        self.restore_j: dict[tuple[tuple[Array, ...], Settings], float | None] = {}
 
     def guarded_buffers(self, problem: ProblemInstance) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""

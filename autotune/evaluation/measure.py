@@ -76,14 +76,17 @@ class Stopwatch:
         return self._run(self.batch, is_second) / self.batch
 
     def _run(self, repeats: int, is_second: bool = False) -> float:
-        if self._problem.settings:
-            self._device.clocks.apply(self._problem.settings)
         launch = self._conditions.launch
         graph = launch == "graph" if launch else None
         return self._buffers.run(self._program, self._problem, repeats, graph=graph, is_second=is_second)
 
     def _put_back(self) -> None:
-        """Restore what runs change and make every output wrong, so that no kernel finds its work done."""
+        """Restore what runs change and make every output wrong, so that no kernel finds its work done.
+
+        The clocks are set first: that may take longer than the flush, after which the run begins at once.
+        """
+        if self._problem.settings:
+            self._device.clocks.apply(self._problem.settings)
         for guarded in self._to_restore:
             guarded.restore()
         self._to_restore = self._restored
@@ -109,7 +112,7 @@ class Stopwatch:
         """Energy of one run in J, idle power included, from the device's counter; None if it has none.
 
         Runs repeat for `seconds`, without flushing caches. If arrays have to be restored, the energy of
-        restoring is measured for as long, once for the same arrays, and subtracted.
+        restoring is measured for as long, once for the same arrays and clocks, and subtracted.
         """
         repeats = 1 if self._restored else max(1, min(1000, round(ENERGY_BATCH_MS / max(run_ms, 1e-3))))
         self._restore_and_run(1)  # so that the first restore has something to do
@@ -117,10 +120,11 @@ class Stopwatch:
         restore_j: float | None = 0.0
         if self._restored:
             known, arrays = self._buffers.restore_j, tuple(guarded.array for guarded in self._restored)
-            if arrays not in known:
-                known[arrays] = self._each_j(self._restore_alone, seconds)
+            key = arrays, self._problem.settings
+            if key not in known:
+                known[key] = self._each_j(self._restore_alone, seconds)
                 self._restore_and_run(1)  # the caller checks what a run leaves
-            restore_j = known[arrays]
+            restore_j = known[key]
         if whole_j is None or restore_j is None:
             return None
         return max(whole_j - restore_j, ENERGY_RESOLUTION * whole_j) / repeats

@@ -1,10 +1,13 @@
 """Energy of a run: what restoring its arrays takes is not charged to it."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Problem
-from autotune.devices import backend
+from autotune.devices import backend, fake
 from autotune.evaluation.buffers import GUARD_BYTES, ProblemBuffers
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.measure import ENERGY_RESOLUTION, Stopwatch
@@ -15,8 +18,8 @@ RESTORE_J = (4 * N + 2 * GUARD_BYTES) * 1e-9  # as the fake device counts it
 
 
 @pytest.fixture
-def used_j(tmp_path):
-    """What a run of so many ms at 1 W takes, in J, by the stopwatch."""
+def used_j(tmp_path, monkeypatch):
+    """What a run of so many ms at 1 W takes, in J, by the stopwatch. A clock multiplies that of copies."""
     reference = tmp_path / "reference.py"
     reference.write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = (Array("w", "float32", (N,), "inout", ("constant", 1)),)
@@ -24,11 +27,18 @@ def used_j(tmp_path):
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
     buffers = ProblemBuffers(device, prepare(problem, reference))
+    copy_j = fake.COPY_J_PER_BYTE
 
-    def measured(run_ms, repeatable):
+    def apply(settings):
+        monkeypatch.setattr(fake, "COPY_J_PER_BYTE", copy_j * dict(settings)["sm_clock_mhz"])
+
+    device.clocks = SimpleNamespace(apply=apply)
+
+    def measured(run_ms, repeatable, settings=()):
         source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        stopwatch = Stopwatch(device, program, problem, buffers, repeatable=repeatable)
+        timed = replace(problem, settings=settings)
+        stopwatch = Stopwatch(device, program, timed, buffers, repeatable=repeatable)
         return stopwatch.energy_j(run_ms, 0.02)
 
     return measured
@@ -37,6 +47,11 @@ def used_j(tmp_path):
 @pytest.mark.parametrize("repeatable", [True, False])
 def test_the_energy_is_that_of_the_run(used_j, repeatable):
     assert used_j(10.0, repeatable) == pytest.approx(0.01)
+
+
+def test_restoring_takes_another_energy_at_another_clock(used_j):
+    for clock in (1, 3):
+        assert used_j(10.0, False, (("sm_clock_mhz", clock),)) == pytest.approx(0.01)
 
 
 def test_a_run_that_its_restore_drowns_is_charged_what_can_be_told(used_j):
