@@ -22,9 +22,7 @@ class PyCudaDevice(CudaDeviceBase):
     def __init__(self, index: int) -> None:
         gpu = driver.Device(index)
         super().__init__(_describe(index), index, gpu.pci_bus_id())
-        self._context = (
-            gpu.retain_primary_context()
-        )  # that of other packages, for which it stays current, too
+        self._context = gpu.retain_primary_context()  # that of other packages
         self._context.push()
         atexit.register(self._context.pop)  # PyCUDA aborts if a context outlives the interpreter
         self._stream = driver.Stream()

@@ -37,7 +37,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     """Compare the devices, write their scales to the journal, and go on without those that are unlike.
 
     Raises:
-        SetupError: No configuration runs on all devices, or none of them is like another and steady.
+        SetupError: No device is left, no configuration runs on all, or none is like another and steady.
     """
     names = fleet.present()
     if len(names) < 2:
@@ -65,6 +65,8 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
 
 def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
     """The scale of every device relative to the middle one, which is the faster one of two."""
+    if not times:  # all workers were lost at the same time
+        raise SetupError("no device is left to search with; once one works, the same command goes on")
     common = [
         number
         for number in range(len(next(iter(times.values()))))

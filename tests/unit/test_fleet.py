@@ -88,6 +88,8 @@ def test_scales_are_relative_to_the_middle_device_and_a_wide_interval_is_noise()
     assert scales["b"].scale == pytest.approx(1.05) and scales["d"].scale == pytest.approx(1.0)
     with pytest.raises(SetupError, match="no configuration runs on all devices"):
         several_devices.scales_of({"a": [steady, []], "b": [[], steady]})
+    with pytest.raises(SetupError, match="no device is left"):
+        several_devices.scales_of({})
 
 
 def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
