@@ -19,9 +19,10 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 def why_unwritable(folder: Path, error: OSError) -> str:
     """Why nothing can be written into a folder: a file has its name, or what the system says."""
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            return f"{place} is a file, not a folder: move it away"
+    with suppress(OSError):  # a folder that may not be looked into
+        for place in (folder, *folder.parents):
+            if place.is_file():
+                return f"{place} is a file, not a folder: move it away"
     return str(error.strerror)
 
 

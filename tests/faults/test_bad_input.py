@@ -89,6 +89,7 @@ def test_one_line_exit_2_nothing_written(folder, case):
 LADDER = ("ladder", "double.yaml", "--device", "fake")
 UNWRITABLE = {
     "journal": (*SEARCH, "--journal", "double.py/j.jsonl"),
+    "journal in a folder of too long a name": (*SEARCH, "--journal", f"{'a' * 300}/j.jsonl"),
     "journal of a ladder": (*LADDER, "--journal", "double.py/j.jsonl"),
     "cache": (*SEARCH, "--cache", "double.py/cache"),
     "plot": (*LADDER, "--plot", "double.py/x.svg"),
