@@ -15,11 +15,14 @@ def cover(rows: Sequence[Row], limit: int) -> list[Config]:
     """Choose at most `limit` configurations that together lose least at all sizes, the most useful first.
 
     Each one is the configuration that lowers the sum of the logarithms of the slowdowns most. A configuration
-    without a time at a size counts there as the slowest one that has a time. Source: the greedy algorithm for
-    k-medians, Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
+    without a time at a size counts there as slower than the slowest one that has a time. Source: the greedy
+    algorithm for k-medians, Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
     """
     candidates = dict.fromkeys(config for row in rows for config in row.relative_times)
-    costs = {config: [row.cost(config) for row in rows] for config in candidates}
+    costs = {
+        config: [row.cost(config) + 2 * log(WORTH) * (config not in row.relative_times) for row in rows]
+        for config in candidates
+    }
     chosen: list[Config] = []
     lowest = [max(cost) for cost in zip(*costs.values(), strict=True)]
     while costs and len(chosen) < limit:

@@ -48,10 +48,11 @@ def test_each_variant_lowers_the_loss_and_none_is_kept_that_does_not():
     rows = [
         Row({"n": 1}, {a: 1.0, b: 1.2, c: 1.004}),
         Row({"n": 2}, {a: 2.0, b: 1.2, c: 1.1}),
-        Row({"n": 3}, {a: 3.0, b: 1.0}),  # c failed, and so is as slow as the slowest
+        Row({"n": 3}, {a: 3.0, b: 1.0}),  # c failed, and so is slower than the slowest
     ]
     assert cover(rows, 8) == [b, c]  # a gains 0.4% at one size
     assert cover(rows, 1) == [b]
+    assert cover([Row({"n": 1}, {a: 1.0}), Row({"n": 2}, {a: 9.0, b: 1.0})], 8) == [b, a]  # b is not for n=1
 
 
 def test_between_two_sizes_the_variant_with_the_lowest_interpolated_time_is_served():
