@@ -65,7 +65,9 @@ def test_two_spaces_of_one_kernel_would_share_a_journal(folder):
 def test_spaces_that_cannot_be_searched_on_the_device_do_not_stop_the_others(folder):
     text = (folder.path / "double.yaml").read_text()
     (folder.path / "typed.yaml").write_text(text.replace("default: {A: 1", "default: {A: 9"))
-    (folder.path / "elsewhere.yaml").write_text(text.replace("dialect: python", "dialect: opencl"))
+    (folder.path / "double.cl").write_text("__kernel void scaled() {}")
+    other = text.replace("dialect: python", "dialect: opencl")
+    (folder.path / "elsewhere.yaml").write_text(other.replace("source: double.py", "source: double.cl"))
     spaces = ("typed.yaml", "elsewhere.yaml", "double.yaml")
     done = folder.run("search", *spaces, "--device", "fake", "--budget", "3")
     assert done.returncode != 0 and "2 of 3 spaces failed: typed: typed.yaml:" in done.stderr
