@@ -36,7 +36,8 @@ def read_sizes(element: Element) -> dict[str, Sizes]:
     if not {*_SIZE_SETS} & entries.keys():
         listed = ", ".join(f"{name}: {entry.shown}" for name, entry in entries.items())
         raise element.error(
-            f"expected a set of sizes under each of {', '.join(_SIZE_SETS)}; write `default: {{{listed}}}`"
+            "expected sets of sizes by name: default, and cpu and gpu where they differ; write "
+            f"`default: {{{listed}}}`"
         )
     entries = element.record(_SIZE_SETS[:1], _SIZE_SETS[1:])
     default = _size_set(entries["default"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection
 
@@ -16,7 +17,10 @@ _MEANT = {
     **{"function": "entry", "threads": "block", "tolerance": "rtol", "conditions": "constraints"},
 }
 _FILLS_MEANT = {"zeros": "constant", "zero": "constant", "ones": "constant", "random": "uniform"}
-_ENDS = {"integers": "[0, 100]", "uniform": "[0, 1]", "normal": "[0, 1]", "sequence": "[0, 1]"}
+_FILLS = {  # what follows each
+    **{"integers": "[0, 100]", "uniform": "[0, 1]", "normal": "[0, 1]", "sequence": "[0, 1]"},
+    **{"constant": "0", "copy": "ARGUMENT", "transpose": "ARGUMENT", "file": "FILE"},
+}
 _SERIES = ("range(", "powers_of_two(")
 _LISTED = re.compile(r"[(\[{]?\s*([\w ,.-]+?)\s*[)\]}]?")
 _SPAN = re.compile(r"(\d{1,9})\s*(?:\.{2,}|-|:|to)\s*(\d{1,9})\b.*")
@@ -32,6 +36,8 @@ def key_advice(name: str, value: yaml.Node, known: Collection[str]) -> str:
 def list_advice(node: yaml.Node) -> str:
     """What to write for a value that is no list."""
     if isinstance(node, yaml.MappingNode) and node.value:
+        if all(isinstance(value, yaml.ScalarNode) and not value.value for _, value in node.value):
+            return f"; write [{', '.join(str(key.value) for key, _ in node.value)}]"
         if all(isinstance(value, yaml.MappingNode) for _, value in node.value):
             return f"; write every entry as `- {{name: {node.value[0][0].value}, ...}}`"
         key, value = node.value[0]
@@ -41,7 +47,16 @@ def list_advice(node: yaml.Node) -> str:
         return ""
     if node.start_mark and node.start_mark.line < node.end_mark.line:
         return "; write a dash and a space before every entry"
-    return f"; write [{in_quotes(node.value) if ',' in node.value else node.value}]"
+    return f"; write [{', '.join(in_quotes(part) if ',' in part else part for part in _parts(node.value))}]"
+
+
+def _parts(text: str) -> list[str]:
+    """The expressions of a text with commas between them."""
+    try:
+        whole = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
+        return [text]
+    return [ast.unparse(part) for part in whole.elts] if isinstance(whole, ast.Tuple) else [text]
 
 
 def mapping_advice(node: yaml.Node, example: str) -> str:
@@ -54,10 +69,11 @@ def mapping_advice(node: yaml.Node, example: str) -> str:
 
 def value_advice(node: yaml.Node) -> str:
     """What to write for a list where one value is expected."""
-    if not isinstance(node, yaml.SequenceNode) or not node.value:
+    entries = node.value if isinstance(node, yaml.SequenceNode) else []
+    if not entries or not isinstance(entries[0], yaml.ScalarNode):
         return ""
-    first = node.value[0].value
-    return f"; write {first}" if len(node.value) == 1 else f"; write one of its values, such as {first}"
+    first = entries[0].value
+    return f"; write {first}" if len(entries) == 1 else f"; write one of its values, such as {first}"
 
 
 def series_advice(text: str, *, is_quoted: bool) -> str:
@@ -68,8 +84,10 @@ def series_advice(text: str, *, is_quoted: bool) -> str:
         name = text.partition("(")[0]
         return f"; write whole numbers, such as {name}(32, {513 if name == 'range' else 512})"
     if span := _SPAN.fullmatch(text):
-        first, last = int(span[1]), int(span[2])
-        return f"; write powers_of_two({first}, {last}), or range({first}, {last + 1}, {first})"
+        first, last = sorted((int(span[1]), int(span[2])))
+        step = f", {first}" if first > 1 and last % first == 0 else ""
+        powers = f"powers_of_two({first}, {last}), or " if first.bit_count() == 1 else ""
+        return f"; write {powers}range({first}, {last + 1}{step})"
     if listed := _LISTED.fullmatch(text):
         return f"; write [{listed[1]}]{' without quotes' if is_quoted else ''}"
     return nearest(text.partition("(")[0], [name[:-1] for name in _SERIES])
@@ -77,12 +95,15 @@ def series_advice(text: str, *, is_quoted: bool) -> str:
 
 def fill_advice(text: str, fills: Collection[str]) -> str:
     """What to write for a text or a key that is no fill."""
-    word, _, numbers = text.partition("(")
     if re.fullmatch(r"-?[\d.]+(e-?\d+)?", text):
         return f"; write {{constant: {text}}}"
-    if word in _ENDS:
-        ends = f"[{numbers.removesuffix(')')}]" if numbers.endswith(")") else _ENDS[word]
-        return f"; write {{{word}: {ends}}}"
-    if meant := _FILLS_MEANT.get(word):
-        return f"; write {{{meant}: {_ENDS.get(meant, '1' if word == 'ones' else '0')}}}"
-    return nearest(word, fills)
+    word, _, given = text.removesuffix(")").partition("(")
+    meant = _FILLS_MEANT.get(word, word)
+    if meant not in _FILLS:
+        return nearest(word, fills)
+    content = "1" if word == "ones" else _FILLS[meant]
+    if content.startswith("["):
+        content = f"[{given}]" if "," in given else content
+    elif meant == word:
+        content = given or content
+    return f"; write {{{meant}: {content}}}"

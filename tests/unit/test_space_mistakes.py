@@ -280,6 +280,18 @@ BAD_EDITS = [
         "33: launch[1].when: unknown name 'BLOKS' in 'BLOKS > 1'; did you mean BLOCKS?",
     ),
     ("when: BLOCKS > 1", "if: BLOCKS > 1", "33: launch[1].if: unknown key"),
+    ("VECTOR: [1, 2]", "VECTOR: 0..3", "; write range(0, 4)"),
+    ("VECTOR: [1, 2]", "VECTOR: 8-1", "; write powers_of_two(1, 8), or range(1, 9)"),
+    ("VECTOR: [1, 2]", "VECTOR: 6 to 12", "; write range(6, 13, 6)"),
+    ("VECTOR: [1, 2]", "VECTOR: [[[1], 2]]", "a number, true, false or a name, found a list"),
+    ("{integers: [-100, 100]}", "constant", "; write {constant: 0}"),
+    ("{integers: [-100, 100]}", "constant(3)", "; write {constant: 3}"),
+    ("{integers: [-100, 100]}", "ones", "; write {constant: 1}"),
+    ("{integers: [-100, 100]}", "uniform(1)", "; write {uniform: [0, 1]}"),
+    ("{integers: [-100, 100]}", "copy", "; write {copy: ARGUMENT}"),
+    ("grid: [BLOCKS]", 'grid: "BLOCKS, ceil_div(n, 2)"', '; write [BLOCKS, "ceil_div(n, 2)"]'),
+    ("grid: [BLOCKS]", 'grid: "(BLOCKS, 2)"', "; write [BLOCKS, 2]"),
+    ("grid: [BLOCKS]", "grid: {BLOCKS, 2}", "; write [BLOCKS, 2]"),
     ("entry: finish", "entry: fin ish", "33: launch[1].entry: expected a name of letters"),
 ]
 
