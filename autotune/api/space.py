@@ -34,7 +34,7 @@ class Space:
         kernel: str,
         *,
         source: str | Path,
-        parameters: Mapping[str, Sequence[Any]],
+        parameters: Mapping[str, Sequence[Any] | Mapping[str, Any]],
         arguments: Sequence[Mapping[str, Any]],
         launch: Sequence[Mapping[str, Any]] | Mapping[str, Any],
         sizes: Mapping[str, Any],
@@ -50,7 +50,7 @@ class Space:
         Args:
             kernel: Name of the result in the cache.
             source: Path of the source, or the source itself, which has more than one line.
-            parameters: Values by name.
+            parameters: Values by name, beside a condition where there is one, as in a space file.
             arguments: As in a space file.
             launch: One launch or several, as in a space file.
             sizes: Sizes by name, or named sets of them as in a space file.
@@ -65,11 +65,6 @@ class Space:
         for key, value in {"parameters": parameters, "sizes": sizes}.items():
             if not isinstance(value, Mapping):
                 raise InputError(f"Space: {key}={value!r}: expected a dictionary, such as {_EXAMPLES[key]}")
-        for name, values in parameters.items():
-            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-                raise InputError(
-                    f"Space: parameters: {name}: expected a list, found {values!r}; write [{values!r}]"
-                )
         is_text = isinstance(source, str) and "\n" in source
         name = f"{kernel}{_SUFFIXES.get(dialect, '')}"
         self._source = source_of_text(str(source), name) if is_text else None
@@ -88,7 +83,7 @@ class Space:
             "sizes": {"default": sizes} if is_plain else sizes,
             "parameters": parameters,
             "constraints": [one for one in constraints if not callable(one)] or None,
-            "default": default or {name: values[0] for name, values in parameters.items()},
+            "default": default or {name: _first_value(name, values) for name, values in parameters.items()},
             "arguments": arguments,
             "launch": [launch] if isinstance(launch, Mapping) else launch,
             **others,
@@ -148,6 +143,16 @@ def with_default(task: TuningTask, row: int) -> TuningTask:
     spec = replace(task.spec, default=task.space.config(row))
     space = type(task.space)(spec, task.device, task.space.problem, task.space.rows)
     return replace(task, spec=spec, space=space)
+
+
+def _first_value(name: str, given: Any) -> Any:
+    """The first value of a parameter; its list may stand beside a condition."""
+    values = given.get("values") if isinstance(given, Mapping) else given
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
+        is_single = isinstance(values, int | float | str) and "(" not in str(values)
+        mend = f"write [{values!r}]" if is_single else "write a list of its values"
+        raise InputError(f"Space: parameters: {name}: expected a list, found {values!r}; {mend}")
+    return values[0]
 
 
 def _plain(value: Any, place: str) -> Any:

@@ -90,7 +90,7 @@ def tune(
         engine=engine,
         strategy=named,
         budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
-        seed=seed,
+        seed=int(seed),
         objective=named_objective,
         own=own,
         cache=None if cache is None else Path(cache),

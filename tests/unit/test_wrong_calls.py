@@ -48,6 +48,8 @@ def test_arguments_of_another_type_are_named_with_what_is_expected(tuned, given,
     ("given", "said"),
     [
         ({"parameters": {"A": 1}}, "Space: parameters: A: expected a list, found 1; write [1]"),
+        ({"parameters": {"A": {1, 2}}}, "A: expected a list, found {1, 2}; write a list of its values"),
+        ({"parameters": {"A": []}}, "A: expected a list, found []; write a list of its values"),
         ({"parameters": ["A"]}, """expected a dictionary, such as {"BLOCK_SIZE": [64, 128]}"""),
         ({"sizes": 8}, """Space: sizes=8: expected a dictionary, such as {"n": 1000}"""),
         (
@@ -61,6 +63,13 @@ def test_entries_of_a_space_of_another_type_are_named_with_what_is_expected(tune
     with contextlib.chdir(tuned.path), pytest.raises(InputError) as error:
         Space("double", **SPACE | given)
     assert said in str(error.value)
+
+
+def test_a_parameter_of_a_space_may_have_a_condition(tuned):
+    parameters = {"A": [1, 2], "B": {"values": [0, 1], "when": "A > 1"}}
+    with contextlib.chdir(tuned.path):
+        space = Space("double", **SPACE | {"parameters": parameters})
+    assert space.spec.conditions == {"B": "A > 1"}
 
 
 def test_types_of_numpy_are_their_names_in_a_space(tuned):
