@@ -270,10 +270,14 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
         yield Finding("invalid_default", str(space.spec.default), detail, place)
 
 
+def _has_one_kernel(code: str) -> bool:
+    return len(re.findall(r"\b(?:KERNEL|__global__|__kernel)\b", re.sub(r"(?m)^[ \t]*#.*$", "", code))) == 1
+
+
 def _large_grids(space: Space, code: str) -> Iterator[Finding]:
-    """Grids of a block for each element, where the source computes an element in each thread."""
+    """Grids of a block for each element, where each thread of the only kernel has an element."""
     names = {parameter.name for parameter in space.parameters}
-    for number, step in enumerate(space.spec.launch):
+    for number, step in enumerate(space.spec.launch if _has_one_kernel(code) else ()):
         for axis, (grid, block) in enumerate(zip(step.grid, step.block, strict=False)):
             if grid not in space.problem.sizes or block == "1":
                 continue
@@ -292,8 +296,7 @@ def _large_grids(space: Space, code: str) -> Iterator[Finding]:
 
 def _flat_blocks(space: Space, code: str) -> Iterator[Finding]:
     """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
-    kernels = re.findall(r"\b(?:KERNEL|__global__|__kernel)\b", re.sub(r"(?m)^[ \t]*#.*$", "", code))
-    for number, step in enumerate(space.spec.launch if len(kernels) == 1 else ()):
+    for number, step in enumerate(space.spec.launch if _has_one_kernel(code) else ()):
         for axis in range(len(step.block), 3):
             letter = "xyz"[axis]
             words = rf"threadIdx\.{letter}|THREAD_INDEX\({letter}\)|get_local_id\(\s*{axis}\s*\)"
