@@ -102,21 +102,29 @@ def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
     assert "fake:1 disagrees with" in done.stderr and "there the best takes 12 ms" in done.stderr
 
 
-@pytest.mark.parametrize("is_lost_before", [True, False])
-def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypatch, is_lost_before):
-    (folder.path / "lost").mkdir()
-    monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(folder.path / "lost"))
-    if is_lost_before:
-        (folder.path / "lost" / "1").touch()
-    fall = """\
-    if DEVICE == 1 and '"devices":' in open("j.jsonl").read():  # after the comparison
-        open("lost/1", "w").close()
+def search_with_a_fall(folder, device, when):
+    """Search with two devices, one of which falls off the bus once a condition on the journal holds."""
+    fall = f"""\
+    with open("j.jsonl") as file:
+        journal = file.read()
+    if DEVICE == {device} and {when}:
+        open("lost/{device}", "w").close()
         os._exit(1)
 """
     folder.write(WAITING.replace("import time", "import os, time").replace("    time.", fall + "    time."))
     options = ("--engine", "exhaustive", "--journal", "j.jsonl")
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", *options)
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("is_lost_before", [True, False])
+def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypatch, is_lost_before):
+    (folder.path / "lost").mkdir()
+    monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(folder.path / "lost"))
+    if is_lost_before:
+        (folder.path / "lost" / "1").touch()
+    done = search_with_a_fall(folder, 1, "'\"devices\":' in journal")  # after the comparison
     assert done.stderr.count("fake:1 is left out") == 1 and "has fallen off the bus" in done.stderr
     trials = read_trials(folder.path / "j.jsonl")
     assert len(trials) == 17 and {trial.status.value for trial in trials} == {"ok"}
@@ -128,14 +136,7 @@ def test_a_device_that_is_lost_is_named_and_the_search_goes_on(folder, monkeypat
 def test_a_device_that_is_lost_in_the_last_round_is_replaced_by_the_next_one(folder, monkeypatch):
     (folder.path / "lost").mkdir()
     monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(folder.path / "lost"))
-    fall = """    if DEVICE == 0 and open("j.jsonl").read().count('{"trial"') == 17:
-        open("lost/0", "w").close()
-        os._exit(1)
-"""
-    folder.write(WAITING.replace("import time", "import os, time").replace("    time.", fall + "    time."))
-    options = ("--engine", "exhaustive", "--journal", "j.jsonl")
-    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1", *options)
-    assert done.returncode == 0, done.stderr
+    done = search_with_a_fall(folder, 0, "journal.count('{\"trial\"') == 17")
     assert done.stderr.count("fake:0 is left out") == 1 and "A=5 B=0" in done.stdout
     assert len(read_trials(folder.path / "j.jsonl")) == 17
 
