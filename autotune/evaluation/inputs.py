@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from autotune.core.c_types import is_complex
 from autotune.core.records import Value
 from autotune.core.trials import Problem
-from autotune.devices.element_types import loaded, numpy_dtype, plain_dtype
+from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
 from autotune.evaluation.kept_results import KeptResults, load_results
 from autotune.evaluation.reference import run_magnitude, run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
+_PIECE = 2**16  # elements that are drawn at once, which stay in a core's cache
+_CHOICES = 2**16  # as many as a type of two bytes has values
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _fill(
             def integers(draw: Generator, count: int) -> NDArray[Any]:
                 return np.asarray(draw.integers(int(low), int(high), count, exact, endpoint=True))
 
-            return _drawn(array, seed, integers)
+            return _drawn(array, seed, integers, _PIECE if exact.itemsize >= 4 else _CHUNK)
         case "uniform", [int() | float() as low, int() | float() as high]:
             return _drawn(array, seed, lambda draw, count: low + (high - low) * draw.random(count, real))
         case "normal", [int() | float() as mean, int() | float() as deviation]:
@@ -135,18 +137,35 @@ def _fill(
     raise SetupError(f"argument {array.name}: no such fill: {fill}")
 
 
-def _drawn(array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any]]) -> NDArray[Any]:
-    """Draw an array in chunks, in parallel, each with its own generator."""
+def _drawn(
+    array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any]], piece: int = _PIECE
+) -> NDArray[Any]:
+    """Draw an array in chunks, in parallel, each with its own generator.
+
+    Args:
+        array: What to draw.
+        seed: The problem's.
+        draw: Draws that many elements.
+        piece: How many it draws at once: generators of small integers forget bits between two calls.
+    """
     values = np.empty(math.prod(array.shape), numpy_dtype(array.dtype))
     if is_complex(array.dtype):  # both parts are drawn
         values = values.view(plain_dtype(array.dtype))
+    chunks = -(-values.size // _CHUNK)
+
+    def generator(number: int) -> Generator:
+        # seeded by name, so that an array keeps its content when another one is added before it
+        return np.random.default_rng([seed, zlib.crc32(array.name.encode()), number])
+
+    if is_floating(values.dtype) and values.itemsize <= 2 and values.size > _CHOICES:
+        choices = draw(generator(chunks), _CHOICES).astype(values.dtype)
+        piece, draw = _PIECE, lambda own, count: choices[own.integers(0, _CHOICES, count, np.uint16)]
 
     def fill(chunk: int) -> None:
-        part = values[chunk * _CHUNK : (chunk + 1) * _CHUNK]
-        # seeded by name, so that an array keeps its content when another one is added before it
-        generator = np.random.default_rng([seed, zlib.crc32(array.name.encode()), chunk])
-        part[:] = draw(generator, part.size)
+        own, end = generator(chunk), min(values.size, (chunk + 1) * _CHUNK)
+        for start in range(chunk * _CHUNK, end, piece):
+            values[start : min(start + piece, end)] = draw(own, min(piece, end - start))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        list(threads.map(fill, range(-(-values.size // _CHUNK))))
+        list(threads.map(fill, range(chunks)))
     return values.view(numpy_dtype(array.dtype)).reshape(array.shape)
