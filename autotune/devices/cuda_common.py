@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.c_types import element_bytes
 from autotune.core.records import DeviceInfo, Launch, Value
@@ -72,8 +73,8 @@ class CudaDeviceBase(CudaMemory):
         thread = ThreadPoolExecutor(1)  # compiles while the context is made and memory is filled
         self._compiling: dict[tuple[Callable[[int], str], int], Future[Binary]] = {
             (source, size): thread.submit(_compiled, info.architecture, source(size))
-            for source in (cuda_source, gather_source)  # few searches gather
-            for size in (4, 8, 2, 1)
+            for size in (4, 2, 8, 1)  # every search needs the first
+            for source in (cuda_source, gather_source)
         }
         self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
@@ -312,4 +313,8 @@ def _passed(value: Buffer | np.generic) -> np.generic | int:
 
 
 def _compiled(architecture: str, source: str) -> Binary:
-    return CudaCompiler(architecture).compile(source, ())
+    """A kernel of ours, which every device process needs: one compiles it for all."""
+    compiler, folder = CudaCompiler(architecture), default_folder()
+    if folder is None:
+        return compiler.compile(source, ())
+    return CachedCompiler(compiler, BinaryCache(folder)).compile(source, ())

@@ -65,7 +65,11 @@ class CudaMemory:
         return Memory(int(buffer) + offset_bytes, buffer)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the GPU and wait."""
+        """Copy to the GPU and wait; one byte that is repeated without taking memory is set there."""
+        if data.size and data.strides == (0,):
+            self.fill(buffer, int(data[0]), data.size)
+            self._wait()
+            return
         data = np.ascontiguousarray(data)
         if data.size:
             self._queue(_TO_GPU, int(buffer), data.ctypes.data, data.size)

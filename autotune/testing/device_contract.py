@@ -64,7 +64,7 @@ class DeviceContract:
         device.write(buffer, data)
         part = device.region(buffer, 4096, 100)
         assert np.array_equal(device.read(part, 100), data[4096:4196])
-        device.write(part, np.full(100, 7, np.uint8))
+        device.write(part, np.broadcast_to(np.uint8(7), 100))
         device.copy(other, buffer, data.size)
         seen = device.read(other, data.size)
         assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
