@@ -232,7 +232,7 @@ class _LastRound:
         for timed in (*series[:1], *control):
             timed.stays = True
         turns = Turns(context, series + control, rejected)
-        _run_rounds(turns, series, rejected, until_s)
+        _run_rounds(turns, series, rejected, until_s, context.objective)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
@@ -302,13 +302,17 @@ def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
 
 
 def _run_rounds(
-    turns: Turns, series: Sequence[Series], rejected: Mapping[Config, Failure], until_s: float
+    turns: Turns,
+    series: Sequence[Series],
+    rejected: Mapping[Config, Failure],
+    until_s: float,
+    objective: Objective,
 ) -> None:
     """Run ROUNDS, and more while none is rejected and the fastest one's time is not precise."""
     turns.run(ROUNDS, until_s)
     until_s = min(until_s, time.perf_counter() + MAX_EXTRA_S)
     for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
-        if rejected or is_precise(series) or time.perf_counter() > until_s:
+        if rejected or is_precise(series, objective) or time.perf_counter() > until_s:
             return
         turns.run(ROUNDS, until_s)
 

@@ -18,6 +18,7 @@ from autotune.tuning.context import TuningContext
 
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
 PRECISION = 0.02  # width of the median's interval, relative to the median, below which a time is precise
+UNRIVALLED_PRECISION = 0.1  # the same where no other can be the fastest
 MIN_ROUNDS = 3
 SHIFT = 0.03  # relative change of a whole round's times above which it is taken out
 LEAVING_ROUNDS = 6  # after which no few bad samples can put a fast configuration behind in every round
@@ -122,13 +123,20 @@ class Turns:
             series.values_ms.append(self._summarize(answer))
 
 
-def is_precise(series: Sequence[Series]) -> bool:
-    """Whether the median time of the fastest series is known to PRECISION; it has not left."""
-    fastest = min((timed.values_ms for timed in series if timed.leader is None), key=median, default=[])
-    if not fastest:
+def is_precise(series: Sequence[Series], objective: Objective = Objective.TIME) -> bool:
+    """Whether the median time of the fastest series is known well enough; it has not left.
+
+    That is to PRECISION, or less precisely where times decide and each other one was slower.
+    """
+    left = sorted((timed.values_ms for timed in series if timed.leader is None), key=median)
+    if not left:
         return True
+    fastest, *others = left
     low, high = median_interval(fastest, len(series))
-    return high - low <= PRECISION * median(fastest)
+    ratios = ([theirs / ours for theirs, ours in zip(other, fastest, strict=True)] for other in others)
+    has_rival = any(median_interval(one, len(series))[0] <= 1 for one in ratios)
+    precision = PRECISION if has_rival or objective is not Objective.TIME else UNRIVALLED_PRECISION
+    return high - low <= precision * median(fastest)
 
 
 def remove_shifts(series: Sequence[Series]) -> None:

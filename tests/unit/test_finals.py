@@ -149,6 +149,16 @@ def test_the_time_of_a_series_that_has_left_needs_not_be_precise():
     assert is_precise([fastest, left])
 
 
+def test_a_time_needs_less_precision_where_each_other_one_is_slower():
+    fastest, other = raced([1.0, 1.0])
+    fastest.values_ms = [1.0, 1.05] * ROUNDS
+    other.values_ms = [1.2 * time_ms for time_ms in fastest.values_ms]
+    assert is_precise([fastest, other])
+    assert not is_precise([fastest, other], Objective.ENERGY)
+    other.values_ms = fastest.values_ms[::-1]
+    assert not is_precise([fastest, other])
+
+
 @pytest.mark.parametrize(("controls", "unsteady"), [((1.01, 0.98), False), ((1.01, 1.2), True), ((), False)])
 def test_controls_tell_an_unsteady_machine(controls, unsteady):
     assert is_unsteady([timed("a", 1.0), *(timed("b", 1.0, control) for control in controls)]) is unsteady
