@@ -205,7 +205,7 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
             else context.worker.run(probe.measure, binary, instance.problem, timeout_s=_TIMEOUT_S)
         )
     if isinstance(found, Failure):
-        raise SetupError(f"{probe.name}: {found.status.value}: {found.detail}")
+        raise SetupError(f"{probe.name}: {found}")
     return Ceiling(probe.name, probe.unit, found, {}, {}, nominal(device, probe.name))
 
 

@@ -34,5 +34,5 @@ def count_instructions(context: TuningContext, instance: KernelInstance) -> Coun
     binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
     found: bytes | Failure = context.run_on(instance.problem, variable_after_run, binary, VARIABLE)
     if isinstance(found, Failure):
-        raise SetupError(f"{found.status.value}: {found.detail}")
+        raise SetupError(str(found))
     return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))

@@ -134,7 +134,7 @@ def diagnose(
     """
     trial = context.evaluator([config])[0]
     if trial.status is not Status.OK:
-        raise SetupError(f"{context.task.spec.path}: {config}: {trial.status.value}: {trial.detail}")
+        raise SetupError(f"{context.task.spec.path}: {config}: {trial.failure}")
     ceilings = known_ceilings(context.task.device.slug, cache)
     return _Examination(context, trial, ceilings).diagnosis(origin, cache, with_transfers)
 
@@ -232,7 +232,7 @@ class _Examination:
         pool, instance = self._context.pool, self._instance
         compiled = pool.submit(source, instance.options, instance.names).result()
         if isinstance(compiled, Failure):
-            raise SetupError(f"{compiled.status.value}: {compiled.detail}")
+            raise SetupError(str(compiled))
         return compiled
 
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
@@ -251,7 +251,7 @@ class _Examination:
             is_checked=False,
         )
         if isinstance(found, Failure):
-            raise SetupError(f"{found.status.value}: {found.detail}")
+            raise SetupError(str(found))
         return median(found)
 
     def _counts(self) -> Counts | None:

@@ -33,7 +33,7 @@ def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned
         transfer_ms, size_bytes, timeout_s=context.timeout_s, pinned=pinned
     )
     if isinstance(found, Failure):
-        raise SetupError(f"transfers: {found.status.value}: {found.detail}")
+        raise SetupError(f"transfers: {found}")
     return found[0] * given / size_bytes + found[1] * back / size_bytes
 
 
@@ -50,7 +50,7 @@ def call_in_pieces_ms(context: TuningContext, config: Config, count: int) -> flo
         )
     )
     if isinstance(found, Failure):
-        raise SetupError(f"a call in {count} pieces: {found.status.value}: {found.detail}")
+        raise SetupError(f"a call in {count} pieces: {found}")
     return found
 
 

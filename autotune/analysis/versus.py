@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from autotune.analysis.transfers import call_in_pieces_ms, call_transfer_ms
 from autotune.core.records import Config, Sizes, Tier
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import Trial
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, baseline_times
 from autotune.processes.child import Child
@@ -180,8 +180,7 @@ def _served(task: TuningTask, options: Options) -> tuple[Config, str]:
 
 
 def _contender(name: str, trial: Trial, detail: str) -> Contender:
-    failed = "" if trial.status is Status.OK else f"{trial.status.value}: {trial.detail}"
-    return Contender(name, trial.time_ms, failed or detail, on_device=True)
+    return Contender(name, trial.time_ms, str(trial.failure or detail), on_device=True)
 
 
 def on_all_cores(target: Target, options: Options, observer: Observer) -> Contender:

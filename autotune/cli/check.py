@@ -103,9 +103,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
 def findings_text(found: Mapping[Config, Failure | None]) -> str:
     """A line for each configuration."""
     return "\n".join(
-        f"ok     {config}"
-        if failure is None
-        else f"wrong  {config}: {failure.status.value}: {failure.detail}"
+        f"ok     {config}" if failure is None else f"wrong  {config}: {failure}"
         for config, failure in found.items()
     )
 

@@ -161,4 +161,4 @@ def _row(space: Space, config: Config, time_ms: float, first_ms: float | None) -
 def _why_not(trial: Trial) -> str:
     if trial.status is Status.PRUNED:
         return f"not valid here: {trial.detail}"
-    return f"{trial.status.value}: {trial.detail}"
+    return str(trial.failure)

@@ -303,7 +303,7 @@ def _can_run(dialect: str) -> bool:
 def _checked(space: Path, *, can_run: bool) -> str:
     """Load and count the space that was written, run its default if a device is there; say how it went."""
     from autotune.cli.progress import SearchProgress, Verbosity
-    from autotune.core.trials import Budget, Status
+    from autotune.core.trials import Budget
     from autotune.processes.temporary_folder import scratch_folder
     from autotune.tuning.options import Options
     from autotune.tuning.task import Target, bind_target, count_space
@@ -319,8 +319,8 @@ def _checked(space: Path, *, can_run: bool) -> str:
             trial = run_once(task, options, progress, task.spec.default)
     except AutotuneError as error:
         return f"note  the default does not run yet: {error}"
-    if trial.status is not Status.OK:
-        return f"note  the default does not run yet: {trial.status.value}: {trial.detail}"
+    if trial.failure:
+        return f"note  the default does not run yet: {trial.failure}"
     valid_text = count_text(len(task.space), "valid configuration")
     return f"good  the space has {valid_text}; the default took {trial.time_ms:.4g} ms on {task.device.name}"
 

@@ -14,7 +14,7 @@ from autotune.cli._device_use import use_of
 from autotune.cli._tables import problem_text, rate_text
 from autotune.cli.output import emit
 from autotune.core.text import size_text
-from autotune.core.trials import Budget, Status, Trial
+from autotune.core.trials import Budget, Trial
 from autotune.errors import SetupError
 from autotune.evaluation.device_use import occupancy_of
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
@@ -56,9 +56,9 @@ def run(parsed: argparse.Namespace) -> None:
             find_profiler(parsed.profile, task.address)  # before anything runs
         trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]
     emit(run_json(task.space, trials) if parsed.json else run_text(task.space, trials, origin))
-    failed = next((trial for trial in trials if trial.status is not Status.OK), None)
+    failed = next(filter(None, (trial.failure for trial in trials)), None)
     if failed is not None:
-        raise SetupError(f"{failed.status.value}: {failed.detail}")
+        raise SetupError(str(failed))
     if parsed.profile:
         report = report_file(parsed.profile, f"{task.spec.kernel}.{task.device.slug}")
         with opt.progress(parsed) as progress:

@@ -87,6 +87,9 @@ class Failure:
     detail: str
     blame: Blame = Blame.NOTHING
 
+    def __str__(self) -> str:
+        return f"{self.status.value}: {self.detail}"
+
     @property
     def by_machine(self) -> bool:
         """Whether the machine may be the cause, so that it says nothing about the configuration."""
@@ -223,6 +226,13 @@ class Trial:
     objective: Objective = Objective.TIME
     by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
     device: str = ""  # which of several devices measured it
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it failed; None if the status is OK."""
+        if self.status is Status.OK:
+            return None
+        return Failure(self.status, self.detail, Blame.MACHINE if self.by_machine else Blame.NOTHING)
 
     @property
     def score(self) -> float | None:

@@ -63,7 +63,7 @@ class Profiler:
         finally:
             child.kill()
         if failure is not None:
-            raise SetupError(f"{self.name}: {failure.status.value}: {failure.detail}")
+            raise SetupError(f"{self.name}: {failure}")
         if code != 0 or not report.is_file():
             lines = said.strip().splitlines() or [f"exit code {code}"]
             reason = next((line for line in lines if "ERR_" in line), lines[-1])

@@ -66,8 +66,7 @@ class TrustingWorker(Worker):
         binary = self._results(spec.default, problem, first)
         if isinstance(binary, Failure):
             raise SetupError(
-                f"{spec.source}: the default configuration fails, so its results cannot be trusted: "
-                f"{binary.status.value}: {binary.detail}"
+                f"{spec.source}: the default configuration fails, so its results cannot be trusted: {binary}"
             )
         reason = "none of them is right at verify_sizes with a binary of its own"
         for config in [self._second] if self._second is not None else self._others():

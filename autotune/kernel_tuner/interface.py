@@ -194,12 +194,12 @@ def run_kernel(
             instance = context.maker.make(task.spec.default)
             compiled = context.pool.compile(instance).result()
             if isinstance(compiled, Failure):
-                raise SetupError(f"{kernel_name}: {compiled.status.value}: {compiled.detail}")
+                raise SetupError(f"{kernel_name}: {compiled}")
             left = context.worker.run(
                 arrays_after_run, compiled, instance.problem, timeout_s=options.timeout_s
             )
             if isinstance(left, Failure):
-                raise SetupError(f"{kernel_name}: {left.status.value}: {left.detail}")
+                raise SetupError(f"{kernel_name}: {left}")
             found = {name: read_and_remove(path) for name, path in left.items()}
             return request.arguments.outputs(found, dict(params))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autotune import __version__
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
-from autotune.core.trials import Budget, Failure, Measurement, Objective, Status, Trial
+from autotune.core.trials import Budget, Failure, Measurement, Objective, Trial
 from autotune.evaluation.identity import workload_sha256
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
@@ -57,7 +57,7 @@ def check(
     """
     with _opened(task, options, observer, len(configs)) as context:
         trials = context.evaluator(configs)
-        found: dict[Config, Failure | None] = {trial.config: _failure(trial) for trial in trials}
+        found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | check_configurations(context, [one for one in configs if found[one] is None]).failures
 
 
@@ -87,7 +87,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     configs = [config for config in named if config in task.space]
     with _opened(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in context.evaluator(configs)}
-        failures = {one: failure for one, trial in trials.items() if (failure := _failure(trial))}
+        failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
         measurements, stored, checks = _measured(context, trials, failures)
         return _compared(context, entry, stored, checks, measurements, failures)
 
@@ -105,10 +105,6 @@ def _opened(task: TuningTask, options: Options, observer: Observer, count: int) 
     with open_context(task, own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
         yield context
-
-
-def _failure(trial: Trial) -> Failure | None:
-    return None if trial.status is Status.OK else Failure(trial.status, trial.detail)
 
 
 def _measured(
@@ -161,7 +157,7 @@ def _compared(
     failure = failures.get(entry.config)
     if failure is not None:
         state = State.UNDECIDED if failure.by_machine else State.WRONG
-        return CheckedEntry(entry, state, f"{failure.status.value}: {failure.detail}", None, fresh)
+        return CheckedEntry(entry, state, str(failure), None, fresh)
     now = measurements[context.maker.make(entry.config).key]
     noise = max(CHANGE, entry.noise or 0.0, measurements[stored[0].key].noise or 0.0)
     ratio = now.median_ms / entry.time_ms

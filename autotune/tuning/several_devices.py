@@ -200,7 +200,7 @@ def _repeat_last_round(
     there = replace(context, worker=fleet.worker(second))
     outcome = remeasure(there, chosen, time.perf_counter() + limit_s)
     if failure := outcome.rejected.get(result.winner.config):
-        context.observer.warn(f"the best fails on {second}: {failure.status.value}: {failure.detail}")
+        context.observer.warn(f"the best fails on {second}: {failure}")
         return
     passed = [trial for trial in chosen if trial.key in outcome.measurements]
     first, *ties = winner_and_ties(passed, outcome.measurements, context.objective)

@@ -230,7 +230,7 @@ def profile_once(
         instance = context.maker.make(config)
         binary = context.pool.compile(instance).result()
         if isinstance(binary, Failure):
-            raise SetupError(f"{binary.status.value}: {binary.detail}")
+            raise SetupError(str(binary))
         context.worker.close()
         profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
         return profiler.run(binary, instance.problem, report)
@@ -285,8 +285,7 @@ def _start(context: TuningContext, options: Options, total: int | None, note: st
     if trial.status is not Status.OK:
         place, mend = failed_default(task, trial, is_dumped=options.dump_wrong is not None)
         raise SetupError(
-            f"{place}: the default configuration fails on {task.device.name}: "
-            f"{trial.status.value}: {trial.detail}{mend}"
+            f"{place}: the default configuration fails on {task.device.name}: {trial.failure}{mend}"
         )
     return trial
 

@@ -1,5 +1,7 @@
 """What a search leaves behind for other devices."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune import NoConfig, best_config
@@ -89,3 +91,10 @@ def test_uncompared_outputs_are_recorded_and_reported(folder, returned, uncompar
     else:
         with pytest.raises(NoConfig, match="never compared with a reference"):
             best_config("double", "fake-gpu", cache=cache, strict=True, **asked)
+
+
+@pytest.mark.parametrize("by_machine", [False, True])
+def test_a_trial_s_failure_says_whether_the_machine_may_be_the_cause(by_machine):
+    lost = replace(trial(1, None), detail="no answer", by_machine=by_machine)
+    assert str(lost.failure) == "timeout: no answer" and lost.failure.by_machine is by_machine
+    assert trial(1, 2.0).failure is None
