@@ -24,8 +24,8 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 _INDEXES = {  # of OpenCL, CUDA and the portable dialect
     **dict.fromkeys(("get_local_id", "threadIdx", "THREAD_INDEX"), "thread"),
     **dict.fromkeys(("get_group_id", "blockIdx", "BLOCK_INDEX"), "block"),
-    **dict.fromkeys(("get_local_size", "blockDim", "BLOCK_DIM"), "threads"),
-    **dict.fromkeys(("get_num_groups", "gridDim", "GRID_DIM"), "blocks"),
+    **dict.fromkeys(("get_local_size", "blockDim", "BLOCK_EXTENT"), "threads"),
+    **dict.fromkeys(("get_num_groups", "gridDim", "GRID_EXTENT"), "blocks"),
     **dict.fromkeys(("get_global_id",), "global thread"),
     **dict.fromkeys(("get_global_size",), "global threads"),
 }

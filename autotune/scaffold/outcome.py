@@ -15,6 +15,7 @@ _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
 _OFFSET = re.compile(r"(?i)offset|shift|start|begin|first|border|base")
 _SHIFT = re.compile(r"(?:<<|>>)\s*(\w+|\([^()]*\))")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
+_NO_AXIS = r"(?<!\.)(?<!_INDEX\()(?<!_EXTENT\()"  # threadIdx.x and THREAD_INDEX(x) read no array x
 _MEMBER = r"\.\w+(?:\[[^\[\]]*\])?"
 _CHANGED = re.compile(rf"(?:{_MEMBER})*\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:{_MEMBER})+\s*=(?!=)")
 
@@ -36,7 +37,7 @@ def role_of(argument: KernelArgument, body: str) -> Role:
     if argument.is_const:
         return Role.IN
     reads = writes = escapes = sums = 0
-    for match in re.finditer(rf"\b{argument.name}\b", body):
+    for match in re.finditer(rf"{_NO_AXIS}\b{argument.name}\b", body):
         before, after = body[: match.start()].rstrip(), body[match.end() :].lstrip()
         if re.search(r"(?i)atomic_?add\w*\s*\(\s*&?$", before):
             sums += 1

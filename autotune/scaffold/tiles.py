@@ -5,23 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
 
-_BLOCK_INDEX = {
-    axis: rf"(?:blockIdx\.{axis}\b|BLOCK_INDEX\({axis}\)|get_group_id\({number}\))"
-    for number, axis in enumerate("xyz")
-}
-_THREAD_INDEX = {
-    axis: rf"(?:threadIdx\.{axis}\b|THREAD_INDEX\({axis}\)|get_local_id\({number}\))"
-    for number, axis in enumerate("xyz")
-}
-_GLOBAL_INDEX = {axis: rf"get_global_id\({number}\)" for number, axis in enumerate("xyz")}
 INDEXED = {  # by any index along an axis
-    axis: re.compile("|".join((_BLOCK_INDEX[axis], _THREAD_INDEX[axis], _GLOBAL_INDEX[axis])))
-    for axis in "xyz"
+    axis: re.compile("|".join((BLOCK_INDEX[axis], THREAD_INDEX[axis], GLOBAL_INDEX[axis]))) for axis in "xyz"
 }
-_INDEX = "|".join((*_BLOCK_INDEX.values(), *_THREAD_INDEX.values()))
+_INDEX = "|".join((*BLOCK_INDEX.values(), *THREAD_INDEX.values()))
 _ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?({_INDEX})\s*[;,]")
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
@@ -37,7 +28,7 @@ def without_aliases(body: str) -> str:
 
 def is_blocked(axis: str, body: str) -> bool:
     """Whether a kernel reads the block's index along an axis."""
-    return re.search(f"{_BLOCK_INDEX[axis]}|{_GLOBAL_INDEX[axis]}", body) is not None
+    return re.search(f"{BLOCK_INDEX[axis]}|{GLOBAL_INDEX[axis]}", body) is not None
 
 
 def threads_along(axis: str, body: str) -> str:
@@ -48,12 +39,11 @@ def threads_along(axis: str, body: str) -> str:
     extent of its block takes any.
     """
     plain = without_aliases(body)
-    number = "xyz".index(axis)
-    if re.search(rf"blockDim\.{axis}\b|BLOCK_DIM\({axis}\)|get_local_size\({number}\)", plain):
+    if re.search(BLOCK_EXTENT[axis], plain):
         return ""
-    if not re.search(f"{_THREAD_INDEX[axis]}|{_GLOBAL_INDEX[axis]}", plain):
-        return "1" if re.search("|".join(_THREAD_INDEX.values()), plain) else ""
-    block, thread = f"(?:{'|'.join(_BLOCK_INDEX.values())})", _THREAD_INDEX[axis]
+    if not re.search(f"{THREAD_INDEX[axis]}|{GLOBAL_INDEX[axis]}", plain):
+        return "1" if re.search("|".join(THREAD_INDEX.values()), plain) else ""
+    block, thread = f"(?:{'|'.join(BLOCK_INDEX.values())})", THREAD_INDEX[axis]
     found = {
         *re.findall(rf"{block}\s*\*\s*(\w+)\s*\+\s*{thread}(?!\s*\*)", plain),
         *re.findall(rf"(?<![*\w]){thread}\s*\+\s*{block}\s*\*\s*(\w+)\b(?!\s*\*)", plain),
@@ -68,9 +58,9 @@ def rows_of_blocks(axis: str, body: str, sizes: Sequence[str]) -> str:
     The block's index then stands alone, or is multiplied by the length of a row.
     """
     plain = without_aliases(body)
-    if re.search(_GLOBAL_INDEX[axis], plain) or not re.search(_BLOCK_INDEX[axis], plain):
+    if re.search(GLOBAL_INDEX[axis], plain) or not re.search(BLOCK_INDEX[axis], plain):
         return ""
-    factors = {factor for match in re.finditer(_BLOCK_INDEX[axis], plain) for factor in _around(plain, match)}
+    factors = {factor for match in re.finditer(BLOCK_INDEX[axis], plain) for factor in _around(plain, match)}
     if not factors <= {*sizes}:
         return ""
     left = [name for name in sizes if name not in factors]
@@ -92,15 +82,15 @@ def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], 
     extents = [*block, "1", "1", "1"][:3]
     threads = extents["xyz".index(axis)]
     found = set()
-    places = [(match, _around(body, match)) for match in re.finditer(_BLOCK_INDEX[axis], body)]
-    for match in re.finditer(rf"=\s*{_GLOBAL_INDEX[axis]}", body) if size else ():
+    places = [(match, _around(body, match)) for match in re.finditer(BLOCK_INDEX[axis], body)]
+    for match in re.finditer(rf"=\s*{GLOBAL_INDEX[axis]}", body) if size else ():
         factors, end = _factors(body, match.end())
         if factors and re.match(r"\s*[;,]", body[end:]):
             places.append((match, [*([threads] if threads != "1" else []), *factors]))
     for _, factors in places:
         text = " * ".join(factors)
-        for number, (name, extent) in enumerate(zip("xyz", extents, strict=True)):
-            text = re.sub(rf"blockDim\.{name}\b|get_local_size\({number}\)", extent, text)
+        for name, extent in zip("xyz", extents, strict=True):
+            text = re.sub(BLOCK_EXTENT[name], extent, text)
         text = " ".join(text.replace("/", " // ").split())
         if text.startswith("(") and closing(text, 0) == len(text) - 1:
             text = text[1:-1]
@@ -120,7 +110,7 @@ def _around(body: str, match: re.Match[str]) -> list[str]:
 
 def size_along(axis: str, body: str, sizes: Collection[str]) -> str:
     """The size that what derives from the index along an axis is compared with; empty if not exactly one."""
-    index = rf"(?:{_BLOCK_INDEX[axis]}|{_GLOBAL_INDEX[axis]})"
+    index = rf"(?:{BLOCK_INDEX[axis]}|{GLOBAL_INDEX[axis]})"
     variables = set(re.findall(rf"\b(\w+)\s*=(?!=)[^;=]*{index}", body))
     reached = set(variables)
     for _ in range(_DERIVATIONS):
@@ -154,7 +144,7 @@ def _factors(body: str, start: int) -> tuple[list[str], int]:
     """The factors that follow a place of the text, and where they end."""
     found = []
     while match := re.compile(r"\s*\*\s*").match(body, start):
-        factor = re.compile(r"[\w.]+(?:\(\d\))?").match(body, match.end())
+        factor = re.compile(r"[\w.]+(?:\([\dxyz]\))?").match(body, match.end())
         if body[match.end() : match.end() + 1] == "(":
             end = closing(body, match.end()) + 1
         elif factor:

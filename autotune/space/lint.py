@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.core.expressions import integer, parse
+from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.records import Parameter
 from autotune.core.text import bare_code, bare_lines, nearest
@@ -28,15 +29,6 @@ _TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
-# a block's index and its threads along each axis
-_BLOCK_INDEX = [
-    rf"(?:blockIdx\.{letter}|BLOCK_INDEX\({letter}\)|get_group_id\({axis}\))"
-    for axis, letter in enumerate("xyz")
-]
-_BLOCK_EXTENT = [
-    rf"blockDim\.{letter}|BLOCK_EXTENT\({letter}\)|get_local_size\({axis}\)"
-    for axis, letter in enumerate("xyz")
-]
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
@@ -278,12 +270,13 @@ def _large_grids(space: Space, code: str) -> Iterator[Finding]:
     """Grids of a block for each element, where each thread of the only kernel has an element."""
     names = {parameter.name for parameter in space.parameters}
     for number, step in enumerate(space.spec.launch if _has_one_kernel(code) else ()):
-        for axis, (grid, block) in enumerate(zip(step.grid, step.block, strict=False)):
+        axes = zip("xyz", step.grid, step.block, strict=False)
+        for axis, (letter, grid, block) in enumerate(axes):
             if grid not in space.problem.sizes or block == "1":
                 continue
-            index, extent = _BLOCK_INDEX[axis], rf"(?:{_BLOCK_EXTENT[axis]}|{re.escape(block)})(?!\w)"
+            index, extent = BLOCK_INDEX[letter], rf"(?:{BLOCK_EXTENT[letter]}|{re.escape(block)})(?!\w)"
             found = re.search(rf"{index}\s*\*\s*{extent}((?:\s*\*\s*\w+)*)|{extent}\s*\*\s*{index}", code)
-            if found or re.search(rf"get_global_id\(\s*{axis}\s*\)", code):
+            if found or re.search(GLOBAL_INDEX[letter], code):
                 more = re.findall(r"\w+", found[1] or "") if found else []
                 tile = " * ".join((block, *(word for word in more if word in names)))
                 place = f"launch[{number}].grid[{axis}]"
@@ -299,8 +292,7 @@ def _flat_blocks(space: Space, code: str) -> Iterator[Finding]:
     for number, step in enumerate(space.spec.launch if _has_one_kernel(code) else ()):
         for axis in range(len(step.block), 3):
             letter = "xyz"[axis]
-            words = rf"threadIdx\.{letter}|THREAD_INDEX\({letter}\)|get_local_id\(\s*{axis}\s*\)"
-            if found := re.search(words, code):
+            if found := re.search(THREAD_INDEX[letter], code):
                 own = [one.name for one in space.parameters if one.name.lower().endswith(f"_{letter}")]
                 block = ", ".join((*step.block, *(own[:1] or ["NUMBER"])))
                 place = f"launch[{number}].block"

@@ -335,3 +335,33 @@ def test_only_the_launching_template_gives_defaults(before):
         """,
     )
     assert [launch.template for launch in launches] == [("BLOCK", "4")]
+
+
+IN_THREE_LANGUAGES = """
+    {kernel} void scale({array} float *x, {array} float *sums, const int n)
+    {{
+        float sum = 0;
+        for (int i = {block} * {threads} + {thread}; i < n; i += {threads} * {blocks}) sum += x[i];
+        sums[{block} * {threads} + {thread}] = sum;
+    }}
+"""
+WORDS = {
+    "cuda": {
+        **{"kernel": "__global__", "array": "", "block": "blockIdx.x", "threads": "blockDim.x"},
+        **{"thread": "threadIdx.x", "blocks": "gridDim.x"},
+    },
+    "portable": {
+        **{"kernel": "KERNEL", "array": "GLOBAL", "block": "BLOCK_INDEX(x)", "threads": "BLOCK_EXTENT(x)"},
+        **{"thread": "THREAD_INDEX(x)", "blocks": "GRID_EXTENT(x)"},
+    },
+    "opencl": {
+        **{"kernel": "__kernel", "array": "__global", "block": "get_group_id(0)"},
+        **{"threads": "get_local_size(0)", "thread": "get_local_id(0)", "blocks": "get_num_groups(0)"},
+    },
+}
+
+
+def test_a_kernel_gets_the_same_shapes_in_every_language():
+    in_cuda, *others = [arguments(IN_THREE_LANGUAGES.format(**words)) for words in WORDS.values()]
+    assert "round_up(n, BLOCK_SIZE)" in in_cuda["sums"]
+    assert others == [in_cuda, in_cuda]
