@@ -112,7 +112,7 @@ def _fill(
         case "stored", [_]:
             return loaded(np.asarray(np.load(array.path, mmap_mode="r")), array.dtype)
         case "copy", [str(name)]:
-            return earlier[name].astype(dtype, copy=True)
+            return earlier[name].astype(dtype, copy=False)  # nothing writes to inputs
         case "transpose", [str(name)]:
             return np.ascontiguousarray(earlier[name].T)
         case "alternating", _:  # of data sets, not of spaces

@@ -1,5 +1,7 @@
 """What a seed draws."""
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -26,3 +28,14 @@ def test_elements_are_distributed_as_asked_and_depend_on_seed_name_and_place(dty
         assert np.mean(values == other) < 0.01
     assert np.mean(values[:half] == values[half : 2 * half]) < 0.01
     assert set(drawn(dtype, "integers", -100, 100)) == set(range(-100, 101))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+def test_drawing_piece_by_piece_gives_what_one_call_for_each_generator_gives(dtype):
+    generators = [np.random.default_rng([7, zlib.crc32(b"x"), number]) for number in range(2)]
+    counts = (2**20, N - 2**20)
+    expected = [
+        generator.integers(0, 100, count, dtype, endpoint=True)
+        for generator, count in zip(generators, counts, strict=True)
+    ]
+    assert np.array_equal(drawn(dtype, "integers", 0, 100, seed=7), np.concatenate(expected))
