@@ -129,14 +129,19 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
     return failed + ranked[:MAX_FINALISTS]
 
 
-def remeasure(context: TuningContext, trials: Sequence[Trial], until_s: float = math.inf) -> Finals:
+def remeasure(
+    context: TuningContext,
+    trials: Sequence[Trial],
+    until_s: float = math.inf,
+    fresh_seeds: Sequence[int] = FRESH_SEEDS,
+) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
     If the objective may need energy and no configuration was rejected, their energy is measured last. After
     `until_s` on the clock of `time.perf_counter`, no fresh inputs are drawn, and no round of turns begins
     once a few are done.
     """
-    seeds = _seeds(context)
+    seeds = _seeds(context, fresh_seeds)
     context.worker.renew(*_fresh_problems(context, trials[0].config, seeds))
     last_round = _LastRound(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
@@ -175,12 +180,12 @@ def _compile(
             yield Finalist(instance, binary, trial, repeatable=False)
 
 
-def _seeds(context: TuningContext) -> tuple[int, ...]:
+def _seeds(context: TuningContext, fresh_seeds: Sequence[int]) -> tuple[int, ...]:
     """The seeds of fresh inputs, as far as inputs depend on a seed, and last that of the search."""
     problem = context.task.space.problem
     fresh = (
         seed
-        for seed in FRESH_SEEDS
+        for seed in fresh_seeds
         if not context.maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
     )
     return (*fresh, 0)

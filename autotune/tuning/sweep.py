@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
 from autotune.core.records import ADOPTION, Config, Sizes, VariantTable, distance
@@ -33,7 +33,7 @@ from autotune.tuning.context import (
     open_processes,
     scoring_of,
 )
-from autotune.tuning.finals import finalists
+from autotune.tuning.finals import FRESH_SEEDS, finalists
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
@@ -120,27 +120,33 @@ def sweep(
     root = writable_root(options.cache)
     check_writable(root, first.device, first.spec.kernel)
     found: dict[int, tuple[Trial, ...]] = {}
+    results: list[Result] = []
+    rows: list[Row] = []
+    tables = []
     with open_processes(first, options, observer) as processes:
-        searched = _searched(tasks)
-        for number in [*searched, *_between(tasks, searched)]:
-            task = tasks[number]
-            parts = (PART if found else 1) if number in searched else _count(tasks, task)
-            share = _share(options, parts)
-            sources = _sources(tasks, found, task, options)
-            searcher = _searcher(task, share, sources, number in searched)
-            note = f"sweep: {_text(task)}, {len(found) + 1} of {len(tasks)}"
-            with open_context(task, share, observer, POLICY, processes) as context:
-                explore(context, searcher, share, note, None if found else cpu_times())
-                found[number] = tuple(context.evaluator.trials.values())
-        results, rows, tables = [], [], []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
             own = {number: task for number, task in enumerate(tasks) if task.space.problem.dtype == dtype}
+            searched = _searched(tasks, list(own))
+            order = [*searched, *(number for number in own if number not in searched)]
+            for number in order:
+                task = tasks[number]
+                parts = (PART if found else 1) if number in searched else len(own)
+                share = _share(options, parts)
+                sources = _sources(tasks, found, task, options)
+                searcher = _searcher(task, share, sources, number in searched)
+                note = f"sweep: {_text(task)}, {len(found) + 1} of {len(tasks)}"
+                with open_context(task, share, observer, POLICY, processes) as context:
+                    explore(context, searcher, share, note, None if found else cpu_times())
+                    found[number] = tuple(context.evaluator.trials.values())
             candidates = _candidates([(task, found[number]) for number, task in own.items()], max_variants)
             group = _Group(_share(options, len(own)), observer, processes, root, candidates)
+            for number in reversed(order):  # the device still has the arrays of the last one
+                group.try_candidates(tasks[number], found[number])
             group.check(list(own.values()), checks_time_s(options.budget.seconds))
-            for number, task in own.items():
-                group.try_candidates(task, found[number])
-            results += [group.conclude(task, found[number]) for number, task in own.items()]
+            results += [
+                group.conclude(task, found[number], fresh)
+                for (number, task), fresh in zip(own.items(), cycle(FRESH_SEEDS), strict=False)
+            ]
             measured = [_measured_row(task, group.candidates, root) for task in own.values()]
             rows += measured
             if len(own) > 1:
@@ -152,19 +158,10 @@ def sweep(
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _searched(tasks: Sequence[TuningTask]) -> list[int]:
-    """The problems that are searched: of each element type every second one, from the middle outwards."""
-    found = []
-    for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
-        numbers = [number for number, task in enumerate(tasks) if task.space.problem.dtype == dtype]
-        middle = len(numbers) // 2
-        found += sorted(numbers[1::2] or numbers, key=partial(_apart, tasks, numbers[middle]))
-    return found
-
-
-def _between(tasks: Sequence[TuningTask], searched: Sequence[int]) -> list[int]:
-    """The other problems."""
-    return [number for number in range(len(tasks)) if number not in searched]
+def _searched(tasks: Sequence[TuningTask], numbers: Sequence[int]) -> list[int]:
+    """Of the problems of an element type, those that are searched: every second, from the middle outwards."""
+    middle = numbers[len(numbers) // 2]
+    return sorted(numbers[1::2] or numbers, key=partial(_apart, tasks, middle))
 
 
 def _apart(tasks: Sequence[TuningTask], one: int, other: int) -> float:
@@ -174,10 +171,6 @@ def _apart(tasks: Sequence[TuningTask], one: int, other: int) -> float:
 def _distance(one: TuningTask, other: TuningTask) -> float:
     a, b = one.space.problem, other.space.problem
     return distance(a.sizes, b.sizes) + OTHER_DTYPE * (a.dtype != b.dtype)
-
-
-def _count(tasks: Sequence[TuningTask], like: TuningTask) -> int:
-    return sum(task.space.problem.dtype == like.space.problem.dtype for task in tasks)
 
 
 def _share(options: Options, count: int) -> Options:
@@ -283,15 +276,19 @@ class _Group:
             self._observer.started(task, len(configs), context.journal, note)
             context.evaluator(configs)
 
-    def conclude(self, task: TuningTask, trials: Sequence[Trial]) -> Result:
-        """The last round at one size: its own best, and the candidates of all sizes."""
+    def conclude(self, task: TuningTask, trials: Sequence[Trial], fresh: int) -> Result:
+        """The last round at one size: its own best, and the candidates of all sizes.
+
+        There is one set of fresh inputs, of the seed `fresh`: the candidates see others at other sizes.
+        """
         began = cpu_times()
         needed = [config for config in self.candidates if config in task.space]
         # there may be time now for what had none at an earlier size
         self._passed = {config: gaps for config, gaps in self._passed.items() if not gaps.late}
         with self._context(task) as context:
             context.evaluator(self._configs(task, trials))  # known from the journal
-            rest = (began, Limits(self._limit_s, checks_time_s(self._limit_s)), needed, self._passed)
+            limits = Limits(self._limit_s, checks_time_s(self._limit_s), (fresh,))
+            rest = (began, limits, needed, self._passed)
             return conclude(context, self._seed, self._root, LABEL, (), *rest)
 
     def _configs(self, task: TuningTask, trials: Sequence[Trial]) -> list[Config]:

@@ -120,4 +120,5 @@ def test_every_second_size_is_searched_the_middle_first(folder, count, first, se
     folder.write(MODEL)
     sizes = [1000 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
-    assert _searched(tasks)[0] == first and sorted(_searched(tasks)) == searched
+    found = _searched(tasks, range(count))
+    assert found[0] == first and sorted(found) == searched
