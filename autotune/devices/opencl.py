@@ -15,6 +15,7 @@ from autotune.compilers.pocl_header import GUARD, pocl_header
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
+from autotune.devices.array_compare import ArrayComparison, Difference
 from autotune.devices.base import (
     Arguments,
     Buffer,
@@ -23,23 +24,12 @@ from autotune.devices.base import (
     LocalMemory,
     Offsets,
     Program,
+    host_difference,
 )
 from autotune.devices.cpu_limits import cpu_limits
+from autotune.devices.opencl_memory import CacheFlusher, ContentComparer, flush_bytes
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
-
-_MIN_GPU_FLUSH_BYTES = 256 * 2**20
-_READER = """
-__kernel void read_all(__global const uint4 *data, __global uint *found, ulong count)
-{
-    uint any = 0;
-    for (ulong i = get_global_id(0); i < count; i += get_global_size(0)) {
-        const uint4 part = data[i];
-        any |= part.x | part.y | part.z | part.w;
-    }
-    if (any) *found = any;
-}
-"""
 
 
 class OpenCLCompiler:
@@ -90,6 +80,7 @@ class OpenCLDevice(HostComparisonMixin):
         self._context = cl.Context([self._device])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self._flusher: CacheFlusher | None = None
+        self._comparer = ContentComparer(self._queue)
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve a buffer; most drivers allocate it at its first use."""
@@ -130,6 +121,13 @@ class OpenCLDevice(HostComparisonMixin):
                 dst_offset=offsets[0],
                 src_offset=offsets[1],
             )
+
+    def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
+        """Compare large arrays bit by bit on the device, and on the host those that differ."""
+        return [
+            None if self._comparer.agree(comparison) else host_difference(self.read, comparison)
+            for comparison in comparisons
+        ]
 
     def load(self, binary: Binary) -> Program:
         """Load a binary; the program is its kernels by name."""
@@ -190,35 +188,6 @@ class OpenCLDevice(HostComparisonMixin):
 
 def _passed(argument: Buffer | np.generic | LocalMemory) -> Buffer | np.generic:
     return cl.LocalMemory(argument.size_bytes) if isinstance(argument, LocalMemory) else argument
-
-
-class CacheFlusher:
-    """Flushes a cache by reading a buffer of zeros; reading leaves no lines that have to be written back."""
-
-    def __init__(self, queue: cl.CommandQueue, size_bytes: int) -> None:
-        """`size_bytes` is a multiple of 16."""
-        self._queue = queue
-        self._kernel = cl.Kernel(cl.Program(queue.context, _READER).build(), "read_all")
-        self.data, self.sink = (
-            cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size) for size in (size_bytes, 4)
-        )
-        cl.enqueue_fill_buffer(queue, self.data, np.uint32(0), 0, size_bytes)
-
-    def run(self) -> None:
-        """Read the whole buffer and wait."""
-        threads = 1024 * self._queue.device.max_compute_units
-        self._kernel(self._queue, (threads,), None, self.data, self.sink, np.uint64(self.data.size // 16))
-        self._queue.finish()
-
-
-def flush_bytes(device: DeviceInfo) -> int:
-    """How much to read to flush a device's last-level cache: four times its size.
-
-    Some GPUs report the cache of one unit, or none. So a GPU reads at least 256 MiB, and no device reads more
-    than an eighth of its memory.
-    """
-    minimum = _MIN_GPU_FLUSH_BYTES if device.kind == "gpu" else 16
-    return min(max(4 * device.cache_bytes, minimum), device.memory_bytes // 8) // 16 * 16
 
 
 def list_devices() -> list[DeviceInfo]:

@@ -1,4 +1,4 @@
-"""What pushes a GPU's cache out under OpenCL, and memory that a driver refuses, tried on the CPU."""
+"""What OpenCL devices do with large arrays, and memory that a driver refuses, tried on the CPU."""
 
 from dataclasses import replace
 
@@ -6,7 +6,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from autotune.devices.opencl import CacheFlusher, flush_bytes, open_device
+from autotune.devices.array_compare import ArrayComparison
+from autotune.devices.opencl import open_device
+from autotune.devices.opencl_memory import MIN_COMPARED_BYTES, CacheFlusher, ContentComparer, flush_bytes
 from autotune.errors import OutOfMemory
 
 MIB = 2**20
@@ -49,6 +51,45 @@ def test_all_of_the_buffer_is_read():
         found = np.empty(1, np.uint32)
         cl.enqueue_copy(queue, found, flusher.sink)
         assert found[0] == 7, place
+
+
+@pytest.mark.parametrize(
+    ("dtype", "inside"),
+    [("int8", True), ("float16", True), ("float32", True), ("float32", False), ("uint64", True)],
+)
+def test_large_arrays_are_compared_on_the_device(dtype, inside):
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
+    count, ends = MIN_COMPARED_BYTES // np.dtype(dtype).itemsize + 7, 5
+    content = (np.arange(count) % 100).astype(dtype)
+    places = [0, ends - 1, ends, 4096, count // 2, count - ends - 1, count - ends, count - 1]
+    is_checked = [inside or place < ends or place >= count - ends for place in places]
+    buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, content.nbytes) for _ in range(2)]
+    comparer = ContentComparer(queue)
+
+    def agree(found, wanted):
+        for buffer, data in zip(buffers, (found, wanted), strict=True):
+            cl.enqueue_copy(queue, buffer, data)
+        return comparer.agree(ArrayComparison(*buffers, dtype, count, ends=ends, inside=inside))
+
+    assert agree(content, content)
+    for place, checked in zip(places, is_checked, strict=True):
+        damaged = content.copy()
+        damaged[place] += 1
+        assert agree(damaged, content) is not checked, place
+    if content.dtype.kind == "f":  # NaN differs from itself in the array, and belongs into a guard zone
+        for place in places:
+            damaged = content.copy()
+            damaged[place] = np.nan
+            is_guard = place < ends or place >= count - ends
+            assert agree(damaged, damaged) is (is_guard or not inside), place
+
+
+def test_small_arrays_and_structures_are_left_to_the_host():
+    comparer = ContentComparer(cl.CommandQueue(cl.create_some_context(interactive=False)))
+    assert not comparer.agree(ArrayComparison(None, None, "float32", MIN_COMPARED_BYTES // 4 - 1))
+    assert not comparer.agree(ArrayComparison(None, None, "uint8", 2**30, struct="struct {float x; int y;}"))
+    assert not comparer.agree(ArrayComparison(None, None, "complex64", 2**30))
 
 
 def test_a_buffer_larger_than_any_memory_is_refused():
