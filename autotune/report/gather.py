@@ -7,11 +7,19 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune.analysis.compare import KernelComparison, compare, left_out, require_one_kernel, select
+from autotune.analysis.compare import (
+    DeviceResult,
+    KernelComparison,
+    compare,
+    left_out,
+    require_one_kernel,
+    select,
+)
 from autotune.analysis.external_results import imported
 from autotune.analysis.inventory import find_journal
 from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
+from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
@@ -22,8 +30,10 @@ from autotune.interop import read_recordings
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
 from autotune.interop.recording import trial_of
+from autotune.serving.cache import read_roots
+from autotune.serving.cache_reader import CacheReader
 from autotune.serving.ceilings import Ceiling, known_ceilings
-from autotune.serving.device_records import DeviceRecord, device_records
+from autotune.serving.device_records import DeviceRecord, device_records, walk
 from autotune.space import SpaceSpec, load_space
 
 _Spaces = Path | Mapping[str, Path] | None
@@ -36,7 +46,8 @@ class Search:
 
     A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
     `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
-    is of the same source; `cpu` is its fastest CPU result. `ceilings` are what `autotune ceilings` measured.
+    is of the same source; `cpu` is the fastest result of a CPU for the problem. `ceilings` are what `autotune
+    ceilings` measured.
     """
 
     kernel: str
@@ -55,7 +66,7 @@ class Search:
     record: KernelRecord | None = None
     entry: Entry | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
-    cpu: Entry | None = None
+    cpu: DeviceResult | None = None
     spec: SpaceSpec | None = None
 
 
@@ -176,14 +187,24 @@ def _of_recordings(path: Path, cache: Path | None, space: _Spaces) -> Iterable[S
 
 
 def _of_kernel(kernel: str, cache: Path | None, space: _Spaces, runs: Path | None) -> list[Search]:
-    """The newest journal of a kernel, which has failures and order, and what the cache has beside it."""
+    """The newest journal of a kernel, which has failures and order, and what the cache has beside it.
+
+    Results that come with autotune are of other machines: unless a cache is named, they are shown only if
+    there are no others.
+    """
     journal: list[Search] = []
     if runs is not None:
         with suppress(InputError):  # there is none, or it holds no trial yet
             journal = list(_of_file(find_journal(kernel, runs), cache, space))
     with suppress(NoConfig) if journal else nullcontext():
+        known = device_records(kernel, cache)
+        if len(read_roots(cache)) > 1:
+            shipped = walk(CacheReader(), [packaged_folder("cache")], kernel)
+            own = [one for one in known if one not in shipped]
+            known = own if own or journal else known
         shown = {_problem(search) for search in journal}
-        journal += [search for search in _of_cache(kernel, cache, space) if _problem(search) not in shown]
+        cached = (_of_record(one, cache, space) for one in known)
+        journal += [search for each in cached for search in each if _problem(search) not in shown]
     return journal
 
 
@@ -191,33 +212,32 @@ def _problem(search: Search) -> tuple[str, tuple[tuple[str, int], ...], str | No
     return slug(search.device_name), tuple(sorted(search.sizes.items())), search.dtype, search.data
 
 
-def _of_cache(kernel: str, cache: Path | None, space: _Spaces) -> Iterable[Search]:
-    """One search for each device and problem; the cache keeps the fastest configurations of each."""
-    for known in device_records(kernel, cache):
-        for entry in known.record.entries:
-            times = dict(entry.measured)
-            if entry.default_time_ms is not None:
-                times[known.record.default] = entry.default_time_ms
-            times.pop(entry.config, None)
-            yield _completed(
-                Search(
-                    kernel=kernel,
-                    device_name=known.device.name,
-                    sizes=entry.sizes,
-                    dtype=entry.dtype,
-                    data=entry.data,
-                    source=f"cache, {known.folder}",
-                    trials=(
-                        _timed(entry.config, entry.time_ms),
-                        *(_timed(config, time_ms) for config, time_ms in times.items()),
-                    ),
-                    finals={},
-                    source_sha256=entry.provenance.source_sha256,
-                    is_cached=True,
+def _of_record(known: DeviceRecord, cache: Path | None, space: _Spaces) -> Iterable[Search]:
+    """One search for each problem; the cache keeps the fastest configurations of each."""
+    for entry in known.record.entries:
+        times = dict(entry.measured)
+        if entry.default_time_ms is not None:
+            times[known.record.default] = entry.default_time_ms
+        times.pop(entry.config, None)
+        yield _completed(
+            Search(
+                kernel=known.record.kernel,
+                device_name=known.device.name,
+                sizes=entry.sizes,
+                dtype=entry.dtype,
+                data=entry.data,
+                source=f"cache, {known.folder}",
+                trials=(
+                    _timed(entry.config, entry.time_ms),
+                    *(_timed(config, time_ms) for config, time_ms in times.items()),
                 ),
-                cache,
-                space,
-            )
+                finals={},
+                source_sha256=entry.provenance.source_sha256,
+                is_cached=True,
+            ),
+            cache,
+            space,
+        )
 
 
 def _timed(config: Config, time_ms: float) -> Trial:
@@ -239,7 +259,7 @@ def _completed(found: Search, cache: Path | None, space: _Spaces) -> Search:
         for entry in known.record.entries
         if (entry.sizes, entry.dtype, entry.data) == (found.sizes, found.dtype, found.data)
     ]
-    cpus = [entry for known, entry in of_problem if known.device.kind == "cpu"]
+    cpus = [DeviceResult(*known[:2], entry) for known, entry in of_problem if known.device.kind == "cpu"]
     same = [
         known
         for known in records
@@ -256,7 +276,7 @@ def _completed(found: Search, cache: Path | None, space: _Spaces) -> Search:
         record=(same or records)[0].record if records else None,
         entry=entries[0] if entries else None,
         ceilings=known_ceilings(same[0].folder, cache) if same else {},
-        cpu=min(cpus, key=lambda entry: entry.time_ms, default=None),
+        cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
         spec=spec,
     )
 
@@ -291,7 +311,9 @@ def _comparison(
         return None, "The results are of several kernels; name results of one kernel to compare devices."
     kernel = kernels.pop()
     try:
-        found = device_records(kernel, cache) if with_cache else []
+        shown = {search.device_name for search in searches}
+        known = device_records(kernel, cache) if with_cache else []
+        found = [one for one in known if one.device.name in shown]
         found += imported(kernel, files, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)

@@ -79,7 +79,8 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
         yield _item("Over the first step", f"{first_ms / time_ms:.3g} x", note)
     cpu = view.search.cpu
     if cpu and not (view.search.device and view.search.device.kind == "cpu"):
-        yield _item("Over the tuned CPU", f"{cpu.time_ms / time_ms:.3g} x", f"CPU: {cpu.time_ms:.4g} ms")
+        cpu_ms = cpu.entry.time_ms
+        yield _item("Over the tuned CPU", f"{cpu_ms / time_ms:.3g} x", f"{cpu.device.name}: {cpu_ms:.4g} ms")
 
 
 def _ties(view: SearchView) -> Iterable[dict[str, str]]:

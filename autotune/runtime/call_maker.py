@@ -352,7 +352,7 @@ class CallMaker:
             and origin.compiler not in ("", compiler)
             and not (
                 compiler == driver_compiler(launcher.device)
-                and _is_driver_reported(launcher.device, best, origin)
+                and _is_driver_expected(launcher.device, best, origin)
             )
         ):
             reasons.append(change_sentence("compiler", origin.compiler, compiler))
@@ -361,8 +361,10 @@ class CallMaker:
             warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=7)
 
 
-def _is_driver_reported(now: DeviceInfo, best: Best, origin: Provenance) -> bool:
-    """Whether a reason reports the change of a driver already, of which the compiler is a part."""
+def _is_driver_expected(now: DeviceInfo, best: Best, origin: Provenance) -> bool:
+    """Whether the driver with its compiler is another device's, or a reason tells its change."""
+    if not best.match.tier.reaches(Tier.NEAREST_SIZE):
+        return True
     reported = {
         change_sentence("driver", origin.driver, now.driver),
         change_sentence("runtime", origin.runtime, now.runtime),

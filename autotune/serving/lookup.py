@@ -231,18 +231,26 @@ def _folder_by_name(
 
 
 def _is_device(known: DeviceInfo, query: Query) -> bool:
-    """Whether a device of the cache is that of the query, by slug or full name."""
+    """Whether a device of the cache is that of the query, by slug or full name.
+
+    Two CPUs of one name may differ in their number of cores: a cloud gives one name to many.
+    """
     given = query.given
-    if (
-        (known.name, known.architecture) == (given.name, given.architecture)
-        if given
-        else known.slug == query.slug
-    ):
+    if given is None:
+        is_named = known.slug == query.slug
+    elif known.architecture != given.architecture or _cores(known) != _cores(given):
+        return False
+    else:
+        is_named = known.name == given.name
+    if is_named:
         return True
     from autotune.hardware.names import is_same  # rarely needed: slugs usually agree
 
-    name = given.name if given else query.slug or ""
-    return is_same(known.name, name) and (given is None or known.architecture == given.architecture)
+    return is_same(known.name, given.name if given else query.slug or "")
+
+
+def _cores(device: DeviceInfo) -> int | None:
+    return device.compute_units if device.kind == "cpu" else None
 
 
 def _serve_tuned(

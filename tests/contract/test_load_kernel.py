@@ -300,6 +300,19 @@ def test_another_driver_that_brings_its_compiler_is_said_once(rows, queue):
         load_kernel("rows", now.slug)(x, out)
 
 
+def test_the_compiler_of_another_device_s_driver_is_not_told(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    held = json.loads(rows.read_text())
+    held["entries"][0]["provenance"] |= {"driver": "driver 7", "compiler": "another 7.1"}
+    rows.write_text(json.dumps(held))
+    other = json.loads((rows.parent / "device.json").read_text())
+    other["compute_units"] *= 2
+    (rows.parent / "device.json").write_text(json.dumps(other))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_kernel("rows")(x, out).wait()
+
+
 def test_the_source_is_found_where_it_was_tuned(rows, queue, tmp_path, monkeypatch):
     (tmp_path / "deep").mkdir()
     (tmp_path / "kernels/rows.cu").rename(tmp_path / "deep/sums.cu")

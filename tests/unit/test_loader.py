@@ -172,6 +172,16 @@ def test_another_model_under_the_same_slug_is_another_device(filled):
     assert best_config("reduce", impostor, n=64).match.tier is Tier.SAME_VENDOR
 
 
+def test_a_cpu_of_another_number_of_cores_is_another_device(root):
+    """Clouds call many processors by one name."""
+    cpu = replace(DEVICE, kind="cpu", architecture="x86_64")
+    cache.store(root, cpu, record(entry(64)))
+    assert best_config("reduce", cpu, n=64).match.tier is Tier.EXACT
+    larger = replace(cpu, compute_units=2 * cpu.compute_units)
+    assert best_config("reduce", larger, n=64).match.tier is Tier.SAME_ARCHITECTURE
+    assert best_config("reduce", cpu.slug, n=64).match.tier is Tier.EXACT
+
+
 def test_no_device_takes_the_only_one(root):
     cache.store(root, DEVICE, record(entry(64)))
     cache.store(root, OTHER, record(entry(64), kernel="scan"))

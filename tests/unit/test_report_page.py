@@ -235,7 +235,8 @@ def test_a_recorded_file_and_a_kernel_of_the_cache_make_reports(tmp_path):
     assert headline(search)["Verified"]["value"] == "no"
     done = run_in_process(ROOT, "report", "reduce", "--cache", "cache", "-o", str(tmp_path / "reduce.html"))
     assert done.returncode == 0, done.stderr
-    search, *_ = data_of((tmp_path / "reduce.html").read_text())["searches"]
+    searches = data_of((tmp_path / "reduce.html").read_text())["searches"]
+    (search,) = [one for one in searches if one["device"] == "NVIDIA H200" and "int32" in str(one["problem"])]
     assert "of the memory bandwidth" in headline(search)["Memory rate"]["note"]
     assert float(headline(search)["Over the default"]["value"].split()[0]) > 1
 
@@ -266,6 +267,23 @@ def test_a_kernel_is_shown_with_its_newest_journal(tmp_path, monkeypatch):
     head, *rows = path.read_text().splitlines(keepends=True)
     path.write_text(json.dumps(json.loads(head) | same) + "\n" + "".join(rows))
     assert [one.is_cached for one in gather([known.kernel], tmp_path / "cache").searches] == [False]
+
+
+def test_shipped_results_are_shown_where_there_are_no_own_ones_or_their_cache_is_named(tmp_path, monkeypatch):
+    def devices(cache=None):
+        return {one.device_name for one in gather(["reduce"], cache).searches}
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AUTOTUNE_CACHE", raising=False)
+    shipped = ROOT / "cache"
+    assert "NVIDIA H200" in devices() and len(devices()) > 1
+    cache.store("cache", DEVICE, cache.read_record(str(shipped / "nvidia-h200/reduce.json")))
+    assert devices() == {DEVICE.name}
+    (tmp_path / "runs").mkdir()
+    journal(tmp_path / "runs/reduce.a.jsonl", [trial(1)], kernel="reduce")
+    assert devices() == {DEVICE.name, "Fake GPU"}
+    (tmp_path / "cache").rename(tmp_path / "elsewhere")
+    assert devices() == {"Fake GPU"} and "NVIDIA H200" in devices(shipped)
 
 
 def test_the_folder_of_a_report_is_made(tmp_path):
