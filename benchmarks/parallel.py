@@ -80,16 +80,20 @@ def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     variables = os.environ | unwatched_variables()  # as autotune starts its own workers
     command.append("--no-dashboard")
-    scheduler = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+    log = Path("scheduler.log")  # not a pipe: once that is full, the scheduler waits for a reader
+    with log.open("w") as file:
+        scheduler = subprocess.Popen(command, stderr=file, env=variables)
     started = [scheduler]
     try:
-        assert scheduler.stderr is not None
-        address = next(found[0] for line in scheduler.stderr if (found := re.search(r"tcp://\S+", line)))
+        while (found := re.search(r"Scheduler at: +(tcp://\S+)\n", log.read_text())) is None:
+            assert scheduler.poll() is None, log.read_text()
+            time.sleep(0.1)
+        address = found[1]
         each = [devices // processes + (number < devices % processes) for number in range(processes)]
         own = [sys.executable, __file__, "--worker", address]
         for count in each:
             one = [*own, "--devices", str(count)]
-            started.append(subprocess.Popen(one, stderr=subprocess.DEVNULL, text=True, env=variables))
+            started.append(subprocess.Popen(one, stderr=subprocess.DEVNULL, env=variables))
         with open_cluster(address, "fake", unobserved) as cluster:
             cluster.client.wait_for_workers(devices, timeout=120)
             yield cluster, [process.pid for process in started]

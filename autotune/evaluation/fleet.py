@@ -87,7 +87,8 @@ class Fleet:
         """Cancel and return those that wait for a device that was left out."""
         keys, self._stranded = self._stranded, set()
         found = [future for future in futures if future.key in keys]
-        self._client.cancel(found)
+        if found:  # to cancel none takes Dask as long, and it would be asked to after every task
+            self._client.cancel(found)
         return found
 
     @property

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import uuid
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -159,7 +160,7 @@ def opened_fleet(folder, devices, on_lost=pytest.fail, problems=()):
 
     reference = folder.path / "reference.py"
     addresses = [Address("fake", number) for number in range(devices)]
-    name = folder.path.name  # the devices are locked for the search's name
+    name = uuid.uuid4().hex  # the devices of the machine are locked for it
     files = {str(reference): b"def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"}
     setting = HostSetting(name, "r", partial(list, addresses), reference, problems, files)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
