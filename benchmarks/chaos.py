@@ -1,33 +1,40 @@
-"""Searches of a space in which a fifth of the configurations fail, each in one of fifteen ways.
+"""Searches of a space in which a fifth of the configurations fail, each in one of sixteen ways.
 
     python benchmarks/chaos.py [--searches 40] [--budget 300] [--rate 0.2] [--at-once 1] [--limit-s 2]
         [--seed 0] [--seconds S]
 
 The device is the fake one, whose kernels are Python functions, so compilers and device processes really hang
-and crash. Honest times are noisy, and one run in twenty takes half as long again. Which configuration fails
+and crash. Other configurations are right, but throttle the device. Honest times are noisy: one run in twenty
+takes half as long again, and in one of 400 the clock jumps by an hour, on or back. Which configuration fails
 and how depends on the seed alone, so it is known what each trial should have ended as, and which valid
-configuration is the fastest. A search mostly waits for trials and compilations that hang until their limit,
-and on a busy machine, which may be to blame, for each twice: a short limit saves most of the time. The exit
-code is 1 if a search fails or if a fault ended otherwise than it should. How many searches named the fastest
-configuration or a tie with it depends on the budget.
+configuration is the fastest. A fifth of the searches also meet a full disk, and a fifth a cache that is
+read-only: each must end in one line that says so, and goes on when it is started again. A search mostly waits
+for trials and compilations that hang until their limit, and on a busy machine, which may be to blame, for
+each twice: a short limit saves most of the time. The exit code is 1 if a search fails or if a fault ended
+otherwise than it should. How many searches named the fastest configuration or a tie with it depends on the
+budget.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from autotune.core.records import Config
+from autotune.core.trials import Trial
 from autotune.evaluation.journal import read_trials
 
 SPACE = """\
@@ -55,12 +62,13 @@ REFERENCE = """\
 def reference(inputs, sizes):
     return {"y": 2 * inputs["x"]}
 """
-# What a fault does, and how its trial has to end.
+# What a fault does, and how its trial, or the search, has to end.
 FAULTS = {
     "compile_error": {"compile_error"},
     "compile_hang": {"compile_timeout"},
     "compile_crash": {"compile_error"},
-    "raise": {"crashed"},
+    "compile_bomb": {"compile_error"},
+    "sticky_error": {"crashed"},
     "hang": {"timeout"},
     "crash": {"crashed"},
     "memory_bomb": {"crashed"},
@@ -72,7 +80,9 @@ FAULTS = {
     "infinite_time": {"measurement_error"},
     "no_number": {"measurement_error"},
     "launch_failure": {"launch_error"},
+    "throttling": {"throttled"},
 }
+MACHINE_FAULTS = {"full_disk": {"cannot be written"}, "read_only_cache": {"cannot be written"}}
 SELECTION = '''\
 import hashlib
 
@@ -100,6 +110,8 @@ def compiling():
         time.sleep(600)
     if fault == "compile_crash":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if fault == "compile_bomb":
+        bytearray(2**60)
 
 def raise_compile_error():
     from autotune.errors import CompileError
@@ -109,12 +121,17 @@ def raise_launch_error():
     from autotune.errors import LaunchError
     raise LaunchError("too many resources requested for launch")
 
+def throttled_runs():
+    return 6 if fault_of(SEED, RATE, A, B) == "throttling" else 0
+
 TIMES = {"zero_time": 0.0, "infinite_time": float("inf"), "no_number": float("nan")}
 
 def chaos(grid, block, x, y, n):
     fault = fault_of(SEED, RATE, A, B)
     target = y.view("int32")
-    if fault == "raise":
+    if fault == "sticky_error":
+        os.environ["CHAOS_BROKEN"] = "of this process"
+    if "CHAOS_BROKEN" in os.environ:
         raise RuntimeError("an error that sticks")
     if fault == "hang":
         time.sleep(600)
@@ -132,8 +149,14 @@ def chaos(grid, block, x, y, n):
         raise_launch_error()
     if fault in TIMES:
         return TIMES[fault]
+    noise = random.gauss(1, 0.004)
+    if fault == "throttling":
+        return 0.8 * noise  # it would be the fastest
+    jump_ms = random.choice([-HOUR_MS, HOUR_MS]) if random.random() < 1 / 400 else 0.0
     slow = 1.5 if random.random() < 0.05 else 1.0
-    return honest_ms(A, B) * slow * random.gauss(1, 0.004)
+    return honest_ms(A, B) * slow * noise + jump_ms
+
+HOUR_MS = 3.6e6
 """
 ALL = [(a, b) for a in range(40) for b in range(12)]
 
@@ -166,7 +189,9 @@ def main() -> int:
             result, faults, seconds = outcome
             injected.update(fault for fault, _ in faults)
             surprises = [
-                f"{fault} ended as {status}" for fault, status in faults if status not in FAULTS[fault]
+                f"{fault} ended as {status}"
+                for fault, status in faults
+                if status not in (FAULTS | MACHINE_FAULTS)[fault]
             ]
             found = fastest(seed, asked.rate, result)
             named += found
@@ -210,19 +235,53 @@ def searched_in(
     workers = max(2, len(os.sched_getaffinity(0)) // asked.at_once)
     command = ["search", "chaos.yaml", "--device", "fake", "--json", "--journal", "j.jsonl"]
     command += ["--workers", str(workers)]
-    done = subprocess.run(
-        [sys.executable, "-m", "autotune", *command, *limits, "--seed", str(seed), "--cache", "cache"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    whole = [*command, *limits, "--seed", str(seed), "--cache", "cache"]
+    (folder / "cache").mkdir()
+    ended: list[tuple[str, str]] = []
+    for fault, start in machine_faults(folder, seed, rate):
+        refused = run(whole, folder, start)
+        complaint = refused.stderr.rstrip().rpartition("\n")[2]
+        ended.append((fault, "cannot be written" if "cannot be written" in complaint else complaint))
+    done = run(whole, folder)
     if done.returncode != 0:
         raise SystemExit(f"search {seed} ended with {done.returncode}: {done.stderr}")
-    trials = read_trials(folder / "j.jsonl")
-    faults = [
-        (chosen["fault_of"](seed, rate, trial.config["A"], trial.config["B"]), trial) for trial in trials
-    ]
-    return json.loads(done.stdout), [(fault, trial.status.value) for fault, trial in faults if fault]
+    for trial in read_trials(folder / "j.jsonl"):
+        fault = chosen["fault_of"](seed, rate, trial.config["A"], trial.config["B"])
+        if fault is not None:
+            ended.append((fault, end_of(trial)))
+    return json.loads(done.stdout), ended
+
+
+def run(
+    command: list[str], folder: Path, start: Callable[[], object] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run autotune in a folder; its process begins with `start`."""
+    command = [sys.executable, "-m", "autotune", *command]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, preexec_fn=start)
+
+
+def machine_faults(folder: Path, seed: int, rate: float) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The faults of the machine that a search meets, each with what makes its process meet it."""
+    share_of = rules()["share_of"]
+    if share_of(seed, "full disk") < rate:
+        size = 2**12 + int(share_of(seed, "free") * 2**15)
+        yield "full_disk", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    if share_of(seed, "read-only cache") < rate:
+        (folder / "cache").chmod(0o500)
+        yield "read_only_cache", obey_permissions
+        (folder / "cache").chmod(0o700)
+
+
+def obey_permissions() -> None:
+    """Take from root what lets it write to read-only folders."""
+    drop_from_bounding_set, cap_dac_override = 24, 1
+    ctypes.CDLL(None).prctl(drop_from_bounding_set, cap_dac_override, 0, 0, 0)
+
+
+def end_of(trial: Trial) -> str:
+    """The status of a trial, or that the device was throttled."""
+    measurement = trial.measurement
+    return "throttled" if measurement and "throttled" in measurement.conditions else trial.status.value
 
 
 def rules() -> dict[str, Any]:

@@ -18,14 +18,14 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from autotune.core.records import DeviceInfo, Launch
+from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
 from autotune.devices.clocks import Clocks
@@ -33,6 +33,7 @@ from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.processes.files import replace_file
 
 COPY_J_PER_BYTE = 1e-9
+THROTTLED = 1.5  # how many times as long a run takes
 
 _INFO = DeviceInfo(
     backend="fake",
@@ -109,6 +110,7 @@ class FakeDevice(HostComparisonMixin):
         self.info = dict(enumerate(list_devices())).get(index, _INFO)
         self._index = index
         self._energy_j = 0.0
+        self._throttled_runs = 0
         self._used_bytes = 0
         state = os.environ.get("AUTOTUNE_FAKE_CLOCKS")
         self.clocks = Clocks(FakeControl(Path(state)) if state else None)
@@ -158,12 +160,21 @@ class FakeDevice(HostComparisonMixin):
         graph: bool | None = None,
         is_second: bool = False,
     ) -> float:
-        """Call each entry in order; return the sum of the times that they return, in ms."""
+        """Call each entry in order; return the sum of the times that they return, in ms.
+
+        A kernel's `throttled_runs()` says for how many runs, this one included, the device is throttled.
+        """
         for launch in launches if is_second else ():
             _launch(program, launch, arguments)
         total_ms = sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)
+        self._throttled_runs = max(self._throttled_runs - 1, program.get("throttled_runs", int)())
+        total_ms *= THROTTLED if self._throttled_runs else 1.0
         self._energy_j += total_ms * 1e-3 * program.get("power_w", lambda: 1.0)()
         return total_ms
+
+    def conditions(self) -> Mapping[str, Value]:
+        """The reason for which it is throttled, if it is."""
+        return {"throttled": "power cap"} if self._throttled_runs else {}
 
     def energy_j(self) -> float:
         """The energy of all copies and runs; a kernel's `power_w()` gives the power of its runs, else 1 W."""

@@ -10,6 +10,7 @@ from statistics import median
 
 from autotune.core.trials import USUAL, CallConditions, Failure, Measurement, Rule, Status, median_interval
 from autotune.devices.base import Device, Program
+from autotune.errors import ImpossibleTime
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, WorkItem
 
@@ -19,6 +20,7 @@ MAX_WARMUPS = 100
 MAX_BATCH_MS = 20.0  # no batch beyond this: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
+MAX_SAMPLES_TAKEN = 2  # for one sample, where the clock jumps
 MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
 
 
@@ -67,7 +69,20 @@ class Stopwatch:
         self._to_restore: Sequence[GuardedBuffer] = self._written
 
     def sample_ms(self) -> float:
-        """Device time of one run of the plan; the mean of a batch if runs are batched."""
+        """Device time of one run of the plan; the mean of a batch if runs are batched.
+
+        If the clock was set back during a sample, another one is taken.
+
+        Raises:
+            ImpossibleTime: Its time is negative as well.
+        """
+        for _ in range(MAX_SAMPLES_TAKEN):
+            time_ms = self._sample_ms()
+            if time_ms >= 0:
+                return time_ms
+        raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
+
+    def _sample_ms(self) -> float:
         self._put_back()
         if self._is_cold:
             self._device.flush_cache()

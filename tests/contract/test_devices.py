@@ -2,6 +2,7 @@
 
 import pytest
 
+from autotune.core.records import Launch
 from autotune.devices import Address, backend, choose, list_devices
 from autotune.errors import InputError
 from autotune.testing import DeviceContract
@@ -79,3 +80,16 @@ def test_without_a_wish_a_gpu_is_preferred_and_the_fake_one_never_taken():
     assert info.kind == "gpu" or all(
         item.kind == "cpu" for address, item in devices if address.backend != "fake"
     )
+
+
+def test_the_fake_device_is_throttled_for_the_runs_that_a_kernel_says():
+    device, compiler = backend("fake").open_device(0), backend("fake").open_compiler(0)
+    source = "def one(grid, block):\n    return 1.0\n"
+    cool = device.load(compiler.compile(source, ()))
+    hot = device.load(compiler.compile(source + "def throttled_runs():\n    return 2\n", ()))
+    launches = [Launch("one", (1, 1, 1), (1, 1, 1), 0, ())]
+    runs = [
+        (device.run(program, launches, {}), dict(device.conditions())) for program in (cool, hot, cool, cool)
+    ]
+    throttled = (1.5, {"throttled": "power cap"})
+    assert runs == [(1.0, {}), throttled, throttled, (1.0, {})]

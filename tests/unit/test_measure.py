@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from autotune.core.trials import Binary, Measurement, Problem, Rule
+from autotune.errors import ImpossibleTime
 from autotune.evaluation.measure import Control, Stopwatch, measure
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, WorkItem
 
@@ -19,7 +20,7 @@ class Readings(Stopwatch):
         self._readings = itertools.chain(readings, itertools.repeat(readings[-1]))
         self.batches = []
 
-    def sample_ms(self):
+    def _sample_ms(self):
         return next(self._readings)
 
     def start_over(self):
@@ -57,6 +58,16 @@ def test_one_lucky_reading_keeps_it_in_the_race():
 def test_one_that_is_surely_slower_than_the_best_is_beaten_before_it_is_known_well():
     found = timed(Readings(1.1, 1.2, 1.1, 1.3, 1.1, 1.2), POLICY, 1.0, 1.2)
     assert found.rule == "beaten" and len(found.samples_ms) == POLICY.screen + 2
+
+
+def test_a_sample_during_which_the_clock_was_set_back_is_taken_again():
+    found = timed(Readings(1.0, 1.0, -3.6e6, 1.0), POLICY, 1.0, 1.0)
+    assert found.rule == "steady" and set(found.samples_ms) == {1.0}
+
+
+def test_a_clock_that_only_runs_back_gives_no_time():
+    with pytest.raises(ImpossibleTime, match=r"a run time of -1\.0 ms"):
+        Readings(-1.0).sample_ms()
 
 
 def test_noise_is_sampled_to_the_limit():
