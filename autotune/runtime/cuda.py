@@ -209,9 +209,10 @@ class _Prepared:
         def run() -> None:
             if status := first():
                 self._retry(*packed.first, status)
-            for queue, what in others:
-                if status := queue():
-                    self._retry(queue, what, status)
+            if others:  # as in run
+                for queue, what in others:
+                    if status := queue():
+                        self._retry(queue, what, status)
 
         return run
 

@@ -146,14 +146,16 @@ class LoadedKernel:
         current = package_of(first).current_stream(first) if stream is None else lambda: None
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
+        def prepared(now: Any) -> Callable[[], Any]:
+            launch = self._prepared(given, stream, sizes, numbers)[0].bind(handles)
+            if now != PER_THREAD:  # which is another stream in each thread
+                launches[now] = launch
+            return launch
+
         def run() -> Any:
             now = current()
             try:
-                if (launch := launches.get(now)) is None:
-                    launch = self._prepared(given, stream, sizes, numbers)[0].bind(handles)
-                    if now != PER_THREAD:  # which is another stream in each thread
-                        launches[now] = launch
-                event = launch()
+                event = launches[now]() if now in launches else prepared(now)()
             except LaunchError as error:
                 raise self._maker.refused(call.best, error) from None
             return _result(outputs, event) if outputs else event
