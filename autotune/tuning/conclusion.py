@@ -27,8 +27,8 @@ from autotune.tuning.context import (
     TuningContext,
 )
 from autotune.tuning.finals import (
-    FRESH_SEEDS,
     MAX_FINALISTS,
+    SEEDS,
     Finals,
     affordable,
     by_score,
@@ -52,11 +52,11 @@ MIN_CHECKS_S = 3.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What the last round may take: time in seconds, and sets of fresh inputs by their seeds."""
+    """What the last round may take: time in seconds, and inputs by their seeds."""
 
     round_s: float | None = None  # None: as long as the search took, or MAX_LAST_ROUND_S
     checks_s: float = math.inf  # for the checks before storing, beside what the round leaves
-    fresh_seeds: tuple[int, ...] = FRESH_SEEDS
+    seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
 
 def checks_time_s(limit_s: float | None) -> float:
@@ -267,7 +267,7 @@ def _last_round(
         if journaled is not None:
             return journaled, passed
         context.observer.last_round(len(chosen))
-        outcome = remeasure(context, chosen, until_s, limits.fresh_seeds)
+        outcome = remeasure(context, chosen, until_s, limits.seeds)
         failures = outcome.rejected
         if not failures:
             stored = winner_and_ties(chosen, outcome.measurements, context.objective)

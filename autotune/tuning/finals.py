@@ -33,6 +33,7 @@ from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_sh
 MAX_FINALISTS = 8
 MAX_SLOWER = 1.5  # times the fastest trial's time
 FRESH_SEEDS = (1, 2)
+SEEDS = (*FRESH_SEEDS, 0)  # of the inputs to verify on, that of the search last
 FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
@@ -133,15 +134,20 @@ def remeasure(
     context: TuningContext,
     trials: Sequence[Trial],
     until_s: float = math.inf,
-    fresh_seeds: Sequence[int] = FRESH_SEEDS,
+    seeds: Sequence[int] = SEEDS,
 ) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
-    If the objective may need energy and no configuration was rejected, their energy is measured last. After
-    `until_s` on the clock of `time.perf_counter`, no fresh inputs are drawn, and no round of turns begins
-    once a few are done.
+    If the objective may need energy and no configuration was rejected, their energy is measured last.
+
+    Args:
+        context: The open run.
+        trials: Those of the finalists.
+        until_s: When, on the clock of `time.perf_counter`, no more inputs are drawn, and no round of turns
+            begins once a few are done.
+        seeds: Those of the inputs to verify on; the finalists are timed on the last ones.
     """
-    seeds = _seeds(context, fresh_seeds)
+    seeds = _different(context, seeds)
     context.worker.renew(*_fresh_problems(context, trials[0].config, seeds))
     last_round = _LastRound(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
@@ -180,15 +186,15 @@ def _compile(
             yield Finalist(instance, binary, trial, repeatable=False)
 
 
-def _seeds(context: TuningContext, fresh_seeds: Sequence[int]) -> tuple[int, ...]:
-    """The seeds of fresh inputs, as far as inputs depend on a seed, and last that of the search."""
+def _different(context: TuningContext, seeds: Sequence[int]) -> tuple[int, ...]:
+    """Leave out seeds with the inputs of the search; 0, its own, stays, and is taken if none is left."""
     problem = context.task.space.problem
-    fresh = (
+    different = tuple(
         seed
-        for seed in fresh_seeds
-        if not context.maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
+        for seed in seeds
+        if not seed or not context.maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
     )
-    return (*fresh, 0)
+    return different or (0,)
 
 
 def _with_seed(context: TuningContext, config: Config, seed: int) -> ProblemInstance:
@@ -217,17 +223,19 @@ class _LastRound:
         return [one for config, one in self._finalists.items() if config not in self.rejected]
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
-        """Verify every finalist on the inputs of one of the seeds; the last seed is the one that is timed."""
+        """Verify every finalist on the inputs of one of the seeds; those of the last one are timed."""
         context, count = self._context, len(self._finalists)
         for done, (config, finalist) in enumerate(self._finalists.items(), number * count + 1):
             if config in self.rejected:
                 continue
             context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
-            repeatable = context.verify(finalist.binary, _with_seed(context, config, seeds[number]))
+            problem = _with_seed(context, config, seeds[number])
+            repeatable = context.verify(finalist.binary, problem)
             if isinstance(repeatable, Failure):
                 self.rejected[config] = repeatable
             else:
-                self._finalists[config] = replace(finalist, repeatable=repeatable)
+                instance = replace(finalist.instance, problem=problem)
+                self._finalists[config] = replace(finalist, instance=instance, repeatable=repeatable)
 
     def time(self, until_s: float) -> dict[Config, Measurement]:
         """Time the finalists that are left in turns; the first one is timed as two, which gives the noise."""

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle, product
+from itertools import product
 from pathlib import Path
 
 from autotune.core.records import ADOPTION, Config, Sizes, VariantTable, distance
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, Trial
 from autotune.errors import InputError
+from autotune.evaluation.buffers import device_bytes
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
@@ -33,7 +34,7 @@ from autotune.tuning.context import (
     open_processes,
     scoring_of,
 )
-from autotune.tuning.finals import FRESH_SEEDS, finalists
+from autotune.tuning.finals import FRESH_SEEDS, SEEDS, finalists
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
@@ -46,6 +47,9 @@ MIN_TRIALS = 6  # of each problem
 PART = 3  # of the budget, one part for each problem that is searched, but the first
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
+# Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
+# fresh set of them: trials had that of the search, and a further one says little beside so many elements.
+LARGE_BYTES = 2**29
 LABEL = "sweep"  # the engine of results, as the cache says it
 
 
@@ -143,10 +147,7 @@ def sweep(
             for number in reversed(order):  # the device still has the arrays of the last one
                 group.try_candidates(tasks[number], found[number])
             group.check(list(own.values()), checks_time_s(options.budget.seconds))
-            results += [
-                group.conclude(task, found[number], fresh)
-                for (number, task), fresh in zip(own.items(), cycle(FRESH_SEEDS), strict=False)
-            ]
+            results += [group.conclude(task, found[number]) for number, task in own.items()]
             measured = [_measured_row(task, group.candidates, root) for task in own.values()]
             rows += measured
             if len(own) > 1:
@@ -276,18 +277,17 @@ class _Group:
             self._observer.started(task, len(configs), context.journal, note)
             context.evaluator(configs)
 
-    def conclude(self, task: TuningTask, trials: Sequence[Trial], fresh: int) -> Result:
-        """The last round at one size: its own best, and the candidates of all sizes.
-
-        There is one set of fresh inputs, of the seed `fresh`: the candidates see others at other sizes.
-        """
+    def conclude(self, task: TuningTask, trials: Sequence[Trial]) -> Result:
+        """The last round at one size: its own best, and the candidates of all sizes."""
         began = cpu_times()
         needed = [config for config in self.candidates if config in task.space]
         # there may be time now for what had none at an earlier size
         self._passed = {config: gaps for config, gaps in self._passed.items() if not gaps.late}
         with self._context(task) as context:
             context.evaluator(self._configs(task, trials))  # known from the journal
-            limits = Limits(self._limit_s, checks_time_s(self._limit_s), (fresh,))
+            problem = context.maker.make(task.spec.default).problem
+            seeds = FRESH_SEEDS[:1] if device_bytes(problem) > LARGE_BYTES else SEEDS
+            limits = Limits(self._limit_s, checks_time_s(self._limit_s), seeds)
             rest = (began, limits, needed, self._passed)
             return conclude(context, self._seed, self._root, LABEL, (), *rest)
 

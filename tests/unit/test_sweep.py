@@ -7,7 +7,10 @@ import pytest
 from autotune import best_config
 from autotune.cli.options import ranges
 from autotune.core.records import Tier
+from autotune.core.trials import Problem
 from autotune.errors import InputError
+from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import conclusion, sweep
 from autotune.tuning.context import Unobserved
@@ -57,6 +60,18 @@ def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monke
     assert f"warning: {missed}\n" in done.stderr and f"checks  {missed}: autotune check" in done.stdout
     entries = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     assert len(entries) == 2 and all(entry.provenance.checks.endswith(missed) for entry in entries)
+
+
+def test_large_sizes_are_verified_on_fresh_inputs_too(folder, monkeypatch):
+    monkeypatch.setattr(sweep, "LARGE_BYTES", 0)
+    x = Array("x", "int32", (500,), "in", ("integers", -100, 100))
+    known = draw_inputs(Problem({"n": 500}, "int32"), (x,))["x"][0]
+    wrong = (
+        f"""    if A == 5 and n >= 500 and x.view("int32")[0] != {known}:\n        y[0] ^= 1\n    return"""
+    )
+    folder.write(KERNEL.replace("    return", wrong))
+    found = folder.search("--sweep", "n=500:2000:x4", "--budget", "18")
+    assert len(found["results"]) == 2 and all(one["config"]["A"] in (4, 6) for one in found["results"])
 
 
 def test_candidates_that_no_time_was_left_to_check_are_checked_at_the_next_size(folder, monkeypatch):
