@@ -5,7 +5,8 @@
 The reduction of `spaces/reduce.yaml`, in the order of the space, and the matrix product of
 `peers/matmul.yaml`, whose compilation takes most of the time. Every search is a fresh process. Each space is
 searched twice with one device and with all. First all kernels are compiled, then their binaries are cached:
-the first rate is that of cores and devices together, the second that of the devices.
+the first rate is that of cores and devices together, the second that of the devices. The CPU time is that of
+the searching process, which with several devices is also Dask's scheduler.
 
 Trials per second are those of the last nine tenths of the trials. What a search takes once, however many
 trials it has, is given apart: until the first tenth of the trials has ended, and after the last one.
@@ -33,21 +34,23 @@ from autotune.tuning.tuner import search
 ROOT = Path(__file__).parents[1]
 COLUMNS = (
     *("space", "devices", "binaries", "trials", "failed", "until a tenth, s", "trials per s", "busy"),
-    *("then, s", "best ms", "winner"),
+    *("CPU ms per trial", "then, s", "best ms", "winner"),
 )
 
 
 class Clock(Unobserved):
-    """Notes when each trial ended."""
+    """Notes when each trial ended, and the CPU time until then."""
 
     def __init__(self) -> None:
         self.trials: list[Trial] = []
         self.ends_s: list[float] = []
+        self.cpu_s: list[float] = []
 
     def tried(self, trial: Trial) -> None:
-        """Note the time."""
+        """Note the times."""
         self.trials.append(trial)
         self.ends_s.append(time.perf_counter())
+        self.cpu_s.append(time.process_time())
 
 
 def main() -> None:
@@ -82,7 +85,7 @@ def compare(space: Path, budget: int, devices: str) -> None:
                 rates.append(row["rate"])
                 cells = (space.stem, used, binaries, row["trials"], row["failed"])
                 rate = (f"{row['start_s']:.1f}", f"{row['rate']:.1f}", f"{row['busy']:.0%}")
-                last = (f"{row['end_s']:.1f}", f"{row['best_ms']:.4f}", row["winner"])
+                last = (f"{row['cpu_ms']:.2f}", f"{row['end_s']:.1f}", f"{row['best_ms']:.4f}", row["winner"])
                 print(f"| {' | '.join(map(str, (*cells, *rate, *last)))} |", flush=True)
             print(f"{space.stem}, {binaries}: {rates[1] / rates[0]:.2f} times as fast with {devices}")
 
@@ -125,6 +128,7 @@ def run(space: str, budget: str, devices: str) -> dict[str, Any]:
         "start_s": first_s - began_s,
         "rate": (len(steady) - 1) / (last_s - first_s),
         "busy": busy_s / (last_s - first_s) / (1 + len(others)),
+        "cpu_ms": (clock.cpu_s[-1] - clock.cpu_s[-len(steady)]) / (len(steady) - 1) * 1e3,
         "end_s": ended_s - last_s,
         "best_ms": result.final.median_ms,
         "winner": str(result.winner.config),

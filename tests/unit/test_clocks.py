@@ -186,11 +186,12 @@ def test_what_a_killed_search_left_is_restored_by_the_next_command(clocked_by, s
     hang = 'found()["sm_clock_mhz"] == 1500 and time.sleep(60)'
     folder = clocked_by(f"open('pid', 'w').write(str(os.getpid())) and {hang}")
     process = folder.start("search", "double.yaml", "--device", "fake", "--engine", "exhaustive")
-    wait_until(lambda: settings(state)["sm_clock_mhz"] == 1500)
+    pid = folder.path / "pid"
+    wait_until(lambda: settings(state)["sm_clock_mhz"] == 1500 and pid.exists() and pid.read_text())
     process.kill()
     process.communicate()
-    with suppress(ProcessLookupError), (folder.path / "pid").open() as file:
-        os.kill(int(file.read()), signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(int(pid.read_text()), signal.SIGKILL)
     with next(state.parent.glob("home/autotune/clocks/*")).open() as file:
         wait_until(lambda: hold(file.fileno(), wait=False))  # it has ended
     assert settings(state)["sm_clock_mhz"] == 1500
@@ -236,6 +237,21 @@ def test_nvml_sets_clock_and_power_limit_and_restores_them_by_the_next_process(w
     assert with_nvml(script.replace("CLOCK", "1200") + "clocks.restore()") == ("", changed + restored)
     assert with_nvml(script.replace("CLOCK", "1200") + kill) == ("", changed)
     assert with_nvml("restore_abandoned()\nrestore_abandoned()") == ("", restored)
+
+
+def test_conditions_are_read_again_when_the_settings_differ_or_they_are_old(with_nvml):
+    script = """
+import math
+from autotune.devices import nvml
+monitor = NvmlMonitor("0000:01:00.0")
+control = monitor.control()
+steps = (1200, -1, {}), (1500, math.inf, {}), (1500, math.inf, {"a": 1}), (1980, -1, {"a": 1})
+for clock_mhz, age_s, settings in steps:
+    control.set("sm_clock_mhz", clock_mhz)
+    nvml._MAX_AGE_S = age_s
+    print(monitor.conditions(settings)["sm_clock_mhz"])
+"""
+    assert with_nvml(script)[0].split() == ["1200", "1200", "1500", "1980"]
 
 
 def test_nvml_names_the_range_and_the_call_that_is_refused(with_nvml):
