@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from itertools import accumulate
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +19,22 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Value
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Rule, Status
-from autotune.devices import Address, backend
-from autotune.devices.base import Buffer, Program
+from autotune.devices import Address, backend, list_devices
+from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
-from autotune.evaluation.buffers import ProblemBuffers, device_bytes
-from autotune.evaluation.inputs import ProblemData, prepare
+from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
-from autotune.evaluation.rounding import is_order_free
+from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 
-_MAX_UPCOMING_BYTES = 2**31  # of arrays that are prepared before they are asked for
-
 
 class DeviceState:
-    """State of the device process: the open device, buffers by problem, and programs that stay loaded.
+    """State of the device process: the device, buffers by problem, and programs that stay loaded.
 
     The data of the first problems stay on the host. Device memory holds only the problems placed last.
     """
@@ -52,27 +48,29 @@ class DeviceState:
         kept: KeptResults | None = None,
         upcoming: tuple[ProblemInstance, ...] = (),
     ) -> None:
-        """Open the device and prepare the problems; raises SetupError when the reference is broken.
+        """Begin to prepare the problems, also `upcoming` if they are small.
 
         `wrong` saves the arrays of wrong results, `kept` the results of slow references; None saves none.
-        `upcoming`, if they are small, are prepared before the last problem, the one to be timed.
         """
-        self._reference = reference
-        self._kept, self._wrong = kept, wrong
+        self._address, self._wrong = address, wrong
         self._placed: dict[str, ProblemBuffers] = {}
         self._programs: dict[str, Program] = {}
         self._control: Control | None = None
-        self._thread = ThreadPoolExecutor(1)  # prepares data, for example while the device is opened
-        order = (*problems[:-1], *_small(upcoming), *problems[-1:])
-        begun = {problem.data_key: self._begun(problem) for problem in order}
-        self._prepared = {problem.data_key: begun[problem.data_key] for problem in problems}
-        self._upcoming = {key: future for key, future in begun.items() if key not in self._prepared}
-        self.device = backend(address.backend).open_device(address.index)
-        self.device.clocks.check({name for problem in problems for name, _ in problem.settings})
-        # the reference returns the same arrays for every problem, and may take long for the last one
-        first = self._prepared[problems[0].data_key].result().expected if problems else ()
-        stored = (name for problem in problems for name, _ in problem.expected or ())
-        self.compared = frozenset((*first, *stored))
+        self._settings = {name for problem in problems for name, _ in problem.settings}
+        self._preparation = Preparation(reference, problems, kept, upcoming)
+
+    @cached_property
+    def device(self) -> Device:
+        """The device, opened when it is first used."""
+        self._preparation.begin_last()  # while the device is opened
+        device = backend(self._address.backend).open_device(self._address.index)
+        device.clocks.check(self._settings)
+        return device
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The arrays that the reference returns; raises SetupError if it is broken."""
+        return self._preparation.compared
 
     def place(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory and free those of all others.
@@ -96,20 +94,11 @@ class DeviceState:
 
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; those of the first ones are kept."""
-        if (key := problem.data_key) in self._upcoming:
-            return self._upcoming.pop(key).result()
-        # nobody asks for the others any more, and what is prepared in the background disturbs times
-        wait([future for future in self._upcoming.values() if not future.cancel()])
-        self._upcoming.clear()
-        return self._prepared[key].result() if key in self._prepared else self._begun(problem).result()
-
-    def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
-        """Begin to prepare a problem; one at a time, because references are not made for threads."""
-        return self._thread.submit(prepare, problem, self._reference, self._kept)
+        return self._preparation.of(problem)
 
     def is_order_free(self, problem: ProblemInstance) -> bool:
         """Whether sums of a problem that are compared exactly are the same in any order."""
-        return self._thread.submit(is_order_free, problem, self._reference, self.compared).result()
+        return self._preparation.is_order_free(problem)
 
     def control(self, item: WorkItem) -> Control | None:
         """The incumbent to time beside a configuration, the same object until another one leads."""
@@ -143,14 +132,23 @@ class DeviceState:
         return program
 
 
-def _small(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
-    """The first problems whose arrays take little memory together."""
-    sizes = accumulate(device_bytes(problem) for problem in problems)
-    return [problem for problem, size in zip(problems, sizes, strict=True) if size <= _MAX_UPCOMING_BYTES]
+def stand_by(
+    address: Address,
+    reference: Path,
+    problems: tuple[ProblemInstance, ...],
+    wrong: WrongArrays | None,
+    kept: KeptResults | None,
+    upcoming: tuple[ProblemInstance, ...],
+) -> DeviceState:
+    """A state that prepares problems; the driver is loaded, and no device is opened yet."""
+    state = DeviceState(address, reference, problems, wrong, kept, upcoming)
+    list_devices(names=(address.backend,))
+    return state
 
 
 def compared_outputs(state: DeviceState) -> frozenset[str]:
-    """Wait until device, inputs and references are ready; return the arrays that the reference returns."""
+    """Open the device; return the arrays that the reference returns. Raises SetupError if it is broken."""
+    _ = state.device
     return state.compared
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD, Address, list_devices
+from autotune.devices import BACKENDS, COLD, Address
 from autotune.devices.clocks import restore_abandoned, run_and_restore
 from autotune.errors import (
     Blame,
@@ -24,7 +24,13 @@ from autotune.errors import (
     SetupError,
 )
 from autotune.evaluation import device_process
-from autotune.evaluation.device_process import DeviceState, compared_outputs, place, run_work_item
+from autotune.evaluation.device_process import (
+    DeviceState,
+    compared_outputs,
+    place,
+    run_work_item,
+    stand_by,
+)
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
@@ -78,6 +84,7 @@ class Worker:
         kept: KeptResults | None = None,
         *,
         has_standby: bool = False,
+        upcoming: tuple[ProblemInstance, ...] = (),
     ) -> None:
         """Start nothing yet.
 
@@ -91,9 +98,11 @@ class Worker:
             kept: As in DeviceState.
             has_standby: Whether another process loads the driver once the child is ready, to replace it
                 when it is gone, up to the last round. It uses no device until then.
+            upcoming: Problems of the last round that the process that stands by prepares.
         """
-        self._has_standby = has_standby
+        self._has_standby, self._upcoming = has_standby, upcoming
         self._standby: Child | None = None
+        self._standby_setting: tuple[Any, ...] = ()
         self._kept = kept
         self._address = address
         self._reference = reference
@@ -124,17 +133,22 @@ class Worker:
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
         """Start the child: in the process that stands by, if there is one."""
         preload((device_process.__name__, BACKENDS[self._address.backend].module), COLD)
-        setting = (self._address, self._reference, self._first_problems, self._wrong, self._kept, upcoming)
-        if self._standby is None:  # inputs are drawn while the driver is loaded
-            self._child = Child(DeviceState, *setting, environment=self._environment)
+        setting = self._setting()
+        if self._standby is None:
+            self._child = Child(DeviceState, *setting, upcoming, environment=self._environment)
         else:
             self._child, self._standby = self._standby, None
-            self._child.become(DeviceState, *setting)
+            if setting != self._standby_setting:
+                self._child.become(DeviceState, *setting, upcoming)
+        self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._address} is no longer used by this search")
         self._is_ready = self._has_searched = False
         self._runs = 0
+
+    def _setting(self) -> tuple[Any, ...]:
+        return self._address, self._reference, self._first_problems, self._wrong, self._kept
 
     @property
     def compared(self) -> frozenset[str]:
@@ -266,11 +280,11 @@ class Worker:
         assert self._child is not None
         if not self._is_ready:
             with self._setting_up():
-                self._compared = self._child.call(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
+                self._compared = self._child.answer()
             self._is_ready, self._placed = True, frozenset()
-            if self._has_standby and self._standby is None:  # loads the driver, and opens no device
-                loading = (list_devices, None, (self._address.backend,))
-                self._standby = Child(*loading, environment=self._environment)
+            if self._has_standby and self._standby is None:
+                self._standby_setting = setting = self._setting()
+                self._standby = Child(stand_by, *setting, self._upcoming, environment=self._environment)
         return self._child
 
     def _place(self) -> Failure | None:

@@ -28,7 +28,6 @@ from autotune.tuning.context import (
 )
 from autotune.tuning.finals import (
     MAX_FINALISTS,
-    SEEDS,
     Finals,
     affordable,
     by_score,
@@ -40,6 +39,7 @@ from autotune.tuning.finals import (
     remeasure,
     winner_and_ties,
 )
+from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.groups import compare, leaders
 from autotune.tuning.result import Result
 from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text, late_text

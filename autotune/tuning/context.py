@@ -38,6 +38,7 @@ from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.files import user_folder
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.space.spec import TRUSTED
+from autotune.tuning.fresh_inputs import drawn_early
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
@@ -205,7 +206,10 @@ class Processes:
         setting = (task.address, task.spec.reference, problems, *self._setting)
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
         has_standby = task.device.kind == "gpu"  # whose driver takes long to load
-        worker = self._worker = (make if trusts else Worker)(*setting, has_standby=has_standby)
+        upcoming = drawn_early(maker, default) if has_standby else ()
+        worker = self._worker = (make if trusts else Worker)(
+            *setting, has_standby=has_standby, upcoming=upcoming
+        )
         self._opened.callback(worker.end)
         worker.start()
         return worker

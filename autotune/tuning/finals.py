@@ -26,14 +26,12 @@ from autotune.core.trials import (
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_process import conditions, energy
 from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
-from autotune.evaluation.work_item import ProblemInstance
 from autotune.tuning.context import TuningContext
+from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
 from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_shifts
 
 MAX_FINALISTS = 8
 MAX_SLOWER = 1.5  # times the fastest trial's time
-FRESH_SEEDS = (1, 2)
-SEEDS = (*FRESH_SEEDS, 0)  # of the inputs to verify on, that of the search last
 FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
@@ -147,8 +145,8 @@ def remeasure(
             begins once a few are done.
         seeds: Those of the inputs to verify on; the finalists are timed on the last ones.
     """
-    seeds = _different(context, seeds)
-    context.worker.renew(*_fresh_problems(context, trials[0].config, seeds))
+    seeds = different(context.maker, seeds)
+    context.worker.renew(*fresh_problems(context.maker, trials[0].config, seeds))
     last_round = _LastRound(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     late: tuple[str, ...] = ()
@@ -186,29 +184,6 @@ def _compile(
             yield Finalist(instance, binary, trial, repeatable=False)
 
 
-def _different(context: TuningContext, seeds: Sequence[int]) -> tuple[int, ...]:
-    """Leave out seeds with the inputs of the search; 0, its own, stays, and is taken if none is left."""
-    problem = context.task.space.problem
-    different = tuple(
-        seed
-        for seed in seeds
-        if not seed or not context.maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
-    )
-    return different or (0,)
-
-
-def _with_seed(context: TuningContext, config: Config, seed: int) -> ProblemInstance:
-    """The problem of a configuration with inputs of another seed; 0 is that of the search."""
-    problem = context.task.space.problem
-    return context.maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
-
-
-def _fresh_problems(context: TuningContext, config: Config, seeds: Sequence[int]) -> list[ProblemInstance]:
-    """The problems to verify on that the search did not have, where the reference alone gives results."""
-    fresh = (_with_seed(context, config, seed) for seed in seeds if seed)
-    return [problem for problem in fresh if not problem.trusted]
-
-
 class _LastRound:
     """The finalists by configuration, and why some of them are rejected."""
 
@@ -229,7 +204,7 @@ class _LastRound:
             if config in self.rejected:
                 continue
             context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
-            problem = _with_seed(context, config, seeds[number])
+            problem = with_seed(context.maker, config, seeds[number])
             repeatable = context.verify(finalist.binary, problem)
             if isinstance(repeatable, Failure):
                 self.rejected[config] = repeatable

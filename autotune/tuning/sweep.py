@@ -34,7 +34,8 @@ from autotune.tuning.context import (
     open_processes,
     scoring_of,
 )
-from autotune.tuning.finals import FRESH_SEEDS, SEEDS, finalists
+from autotune.tuning.finals import finalists
+from autotune.tuning.fresh_inputs import FRESH_SEEDS, SEEDS
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name

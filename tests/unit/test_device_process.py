@@ -88,7 +88,7 @@ def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(tmp_
     state.data(problem(1))
     state.data(problem())
     prepared = log.read_text()
-    state._thread.submit(int).result()
+    state._preparation._thread.submit(int).result()
     assert log.read_text() == prepared
     assert state.data(problem(19)).expected["y"].size == N  # also one that was cancelled
 

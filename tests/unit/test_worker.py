@@ -13,6 +13,7 @@ from autotune.evaluation.device_process import run_work_item
 from autotune.evaluation.worker import Worker
 from tests.conftest import wait_until
 from tests.unit.test_child import _alive
+from tests.unit.test_device_process import problem
 
 
 @pytest.fixture
@@ -71,3 +72,24 @@ def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker
             running.result()
     with pytest.raises(SetupError, match="fake:0 is no longer used"):
         worker.run(pid, timeout_s=60)
+
+
+def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(tmp_path):
+    reference, log = tmp_path / "reference.py", tmp_path / "log"
+    reference.write_text(
+        "def reference(inputs, sizes):\n"
+        f"    with open({str(log)!r}, 'a') as log:\n"
+        "        print(len(inputs['x']), file=log)\n"
+        "    return {'y': 2 * inputs['x']}\n"
+    )
+    first, fresh = problem(), problem(1)
+    worker = Worker(Address("fake", 0), reference, (first,), has_standby=True, upcoming=(fresh,))
+    try:
+        worker.prepare(first)
+        wait_until(lambda: len(log.read_text().split()) == 2)
+        worker.run(run_work_item, None, timeout_s=60)
+        worker.renew()
+        assert worker.prepare(fresh) is None and worker.prepare(first) is None
+        assert len(log.read_text().split()) == 3
+    finally:
+        worker.end()

@@ -1,0 +1,74 @@
+"""Prepares problems on the host in the background: draws their inputs and runs the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+from autotune.evaluation.buffers import device_bytes
+from autotune.evaluation.inputs import ProblemData, prepare
+from autotune.evaluation.kept_results import KeptResults
+from autotune.evaluation.rounding import is_order_free
+from autotune.evaluation.work_item import ProblemInstance
+
+_MAX_UPCOMING_BYTES = 2**31  # of arrays that are prepared before they are asked for
+
+
+class Preparation:
+    """Problems that are being prepared, one at a time, because references are not made for threads."""
+
+    def __init__(
+        self,
+        reference: Path,
+        problems: tuple[ProblemInstance, ...],
+        kept: KeptResults | None,
+        upcoming: tuple[ProblemInstance, ...],
+    ) -> None:
+        """Begin with all problems but the last, the one to be timed, and with `upcoming`, if they are small.
+
+        The data of `problems` are kept, those of `upcoming` until they have been asked for.
+        """
+        self._reference, self._kept = reference, kept
+        self._thread = ThreadPoolExecutor(1)
+        self._problems = problems
+        self._prepared = {problem.data_key: self._begun(problem) for problem in problems[:-1]}
+        self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}
+
+    def begin_last(self) -> None:
+        """Begin with the last problem, which may take much memory."""
+        for problem in self._problems[-1:]:
+            if problem.data_key not in self._prepared:
+                self._prepared[problem.data_key] = self._begun(problem)
+
+    def of(self, problem: ProblemInstance) -> ProblemData:
+        """Wait for the inputs and expected results of a problem; raises what preparing it raises."""
+        if (key := problem.data_key) in self._upcoming:
+            return self._upcoming.pop(key).result()
+        # nobody asks for the others any more, and what is prepared in the background disturbs times
+        wait([future for future in self._upcoming.values() if not future.cancel()])
+        self._upcoming.clear()
+        return self._prepared[key].result() if key in self._prepared else self._begun(problem).result()
+
+    @cached_property
+    def compared(self) -> frozenset[str]:
+        """The arrays that the reference returns, the same for every problem; it may be slow for the last."""
+        self.begin_last()
+        first = [self._prepared[problem.data_key].result() for problem in self._problems[:1]]
+        stored = (name for problem in self._problems for name, _ in problem.expected or ())
+        return frozenset((*(name for data in first for name in data.expected), *stored))
+
+    def is_order_free(self, problem: ProblemInstance) -> bool:
+        """Whether sums of a problem that are compared exactly are the same in any order."""
+        return self._thread.submit(is_order_free, problem, self._reference, self.compared).result()
+
+    def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
+        return self._thread.submit(prepare, problem, self._reference, self._kept)
+
+
+def _small(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
+    """The first problems whose arrays take little memory together."""
+    sizes = accumulate(device_bytes(problem) for problem in problems)
+    return [problem for problem, size in zip(problems, sizes, strict=True) if size <= _MAX_UPCOMING_BYTES]

@@ -1,0 +1,43 @@
+"""The problems of the last round: that of the search, and the same with inputs of other seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autotune.core.records import Config
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.work_item import ProblemInstance
+
+FRESH_SEEDS = (1, 2)
+SEEDS = (*FRESH_SEEDS, 0)  # of the inputs to verify on, that of the search last
+
+
+def different(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
+    """Leave out seeds with the inputs of the search; 0, its own, stays, and is taken if none is left."""
+    problem = maker.space.problem
+    found = tuple(
+        seed
+        for seed in seeds
+        if not seed or not maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
+    )
+    return found or (0,)
+
+
+def with_seed(maker: InstanceMaker, config: Config, seed: int) -> ProblemInstance:
+    """The problem of a configuration with inputs of another seed; 0 is that of the search."""
+    problem = maker.space.problem
+    return maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
+
+
+def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[ProblemInstance, ...]:
+    """The problems to verify on that the search did not have, where the reference alone gives results."""
+    fresh = (with_seed(maker, config, seed) for seed in seeds if seed)
+    return tuple(problem for problem in fresh if not problem.trusted)
+
+
+def drawn_early(maker: InstanceMaker, default: KernelInstance) -> tuple[ProblemInstance, ...]:
+    """The fresh problems that need nothing but time: functions in Python have to be called for the others."""
+    problem = default.problem
+    is_stored = problem.data_sha256 or problem.expected is not None
+    return () if is_stored else fresh_problems(maker, default.config, different(maker, FRESH_SEEDS))
