@@ -85,10 +85,10 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
     """What to measure on a device."""
     for kind in ("read", "write", "copy"):
         yield Probe(f"memory {kind}", kind, BYTES)
-    for share in _CACHE_SHARES:
-        elements = max(1, int(device.cache_bytes * share) // 4 // _STEP) * _STEP
-        passes = max(1, _MOVED_BYTES[device.kind] // (4 * elements))
-        yield Probe(f"read of {4 * elements:,} bytes", "read", BYTES, {"n": elements, "passes": passes})
+        for share in _CACHE_SHARES:
+            elements = max(1, int(device.cache_bytes * share) // 4 // _STEP) * _STEP
+            passes = max(1, _MOVED_BYTES[device.kind] // (4 * elements))
+            yield Probe(f"{kind} of {4 * elements:,} bytes", kind, BYTES, {"n": elements, "passes": passes})
     yield Probe("shared memory", "shared", BYTES)
     yield Probe("shared memory, 32 words apart", "shared", BYTES, {"stride": 32})
     for dtype in ("float32", "float64", "int32"):
