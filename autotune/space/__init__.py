@@ -2,7 +2,15 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
-from autotune.space.lint import ConstraintReport, Finding, constraint_report, lint, lint_source, source_place
+from autotune.space.lint import (
+    ConstraintReport,
+    Finding,
+    constraint_report,
+    lint,
+    lint_source,
+    placed_lines,
+    source_place,
+)
 from autotune.space.space import Space, bind, problem_of
 from autotune.space.spec import Constraint, SpaceSpec, load_space
 from autotune.space.yaml_document import located
@@ -22,6 +30,7 @@ __all__ = [
     "lint_source",
     "load_space",
     "located",
+    "placed_lines",
     "problem_of",
     "source_place",
 ]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -65,6 +66,11 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.subject}: {self.detail}"
+
+    @property
+    def is_about_checks(self) -> bool:
+        """Whether it says what checks may miss, and nothing of why a configuration fails."""
+        return self.kind == "untried_edge"
 
     @property
     def placed(self) -> str:
@@ -221,21 +227,29 @@ def source_place(space: Space, source: str, word: str, after: str = "") -> str:
     The file alone where its code does not have the word. With `after`, the word counts from the line on that
     has this other word.
     """
-    own = space.spec.source
+    is_after = not after
+    for place, bare in placed_lines(space.spec.source, source):
+        is_after = is_after or re.search(rf"\b{after}\b", bare) is not None
+        if is_after and re.search(rf"\b{word}\b", bare):
+            return place
+    return str(space.spec.source)
+
+
+def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
+    """Each line of a source without comments and strings behind its place, as `FILE:LINE`.
+
+    Args:
+        own: The source file, whose name its places give in full.
+        source: Its text with includes resolved, whose `#line` directives count.
+    """
     file, line = own.name, 0
     code = bare_lines(source, is_python=own.suffix == ".py")
-    is_after = not after
     for raw, bare in zip(source.split("\n"), code, strict=True):
         line += 1
         if marked := _LINE.match(raw):
             file, line = marked[2], int(marked[1]) - 1
-            continue
-        is_after = is_after or re.search(rf"\b{after}\b", bare) is not None
-        if is_after and re.search(rf"\b{word}\b", bare):
-            break
-    else:
-        return str(own)
-    return f"{own if file == own.name else file}:{line}"
+        else:
+            yield f"{own if file == own.name else file}:{line}", bare
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:

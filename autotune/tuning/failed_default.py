@@ -1,9 +1,11 @@
-"""Why the default configuration fails: the place to look at, and what to write there."""
+"""Why the default configuration fails: the place to look at, the cause if known, and what to write there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -13,15 +15,26 @@ from autotune.core.launch_plan import arguments
 from autotune.core.text import bare_code, nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
-from autotune.space import lint_source, located, source_place
+from autotune.space import lint_source, located, placed_lines, source_place
 from autotune.tuning.task import TuningTask
 
 _CAUSES = ("signature", "unknown_macro", "flat_block")  # findings about the source that explain a failure
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
 _DECLARED_BLOCK = r"\b(?:KERNEL_BLOCK|reqd_work_group_size)\s*\(([^()]*)\)[\s)]*(?:void\s+)?"
+_ROUNDING = re.compile(r"this may be rounding; (`.*?`)")
 _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 
 
+_SIDES = re.compile(
+    r"(\w+\[[\d, ]+\]) is (.+?), expected (.+?)(?:, [\d,]+ of (?:a sample of )?[\d,]+ |; | \(at |$)"
+)
+_LOOP = re.compile(r"\bwhile\b.*|\bfor\s*\(.*")  # those of Python's `for` end
+_ENDLESS = (  # nothing changes after each round, or nothing is tested
+    re.compile(r"^for\s*\([^;]*;[^;]*;(?!.*(?:=|\+\+|--))"),
+    re.compile(r"^while\W*(?:true|True|1)\W"),
+)
+_MAX_LOOPS = 3  # that a message names
+_BARRIER = re.compile(r"\b(?:BARRIER|__syncthreads|barrier)\b(?=\s*\()")
 _REACH = re.compile(r"(\d+) of (\d+) elements differ from \w+\[(\d+)\] to \w+\[(\d+)\]")
 _FAR_OFF = ("SIGSEGV", "illegal memory access")
 _CHECK = ": correct it, or keep threads beyond the end from using it, such as by `if (i < n)`"
@@ -36,60 +49,110 @@ _FOREIGN = re.compile(
 _MARK = re.compile(r'^#line \d+ "(.*)"$', re.MULTILINE)  # of the file from which the next lines are
 
 
-def failed_default(task: TuningTask, trial: Trial, *, is_dumped: bool) -> tuple[str, str]:
-    """Where to look when the default configuration fails, and how to mend it as the end of a message.
+@dataclass(frozen=True)
+class FailedDefault:
+    """Where to look, the cause if it is known, and what can be done, each in a sentence of its own."""
+
+    place: str
+    cause: str = ""
+    helps: tuple[str, ...] = ()
+
+    def message(self, trial: Trial, device: str) -> str:
+        """What a user is told: the cause or the failure first, then a line for each thing that helps."""
+        failure = f"the default configuration fails on {device}: {trial.failure}"
+        what = f"{self.cause}\n  therefore {failure}" if self.cause else failure
+        return "\n  help: ".join((f"{self.place}: {what}", *self.helps))
+
+
+def failed_default(
+    task: TuningTask, trial: Trial, others: Sequence[Trial] = (), *, is_dumped: bool = False
+) -> FailedDefault:
+    """Find out why the default configuration fails.
 
     Args:
         task: What is tuned.
         trial: That of the default.
+        others: Those of other configurations, which tell whether only the default is wrong.
         is_dumped: Whether the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
     if foreign := _foreign_words(task, trial):
         return foreign
     if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
-        name = undefined[0]
-        if name in portable_names():
-            mend = f'{name} comes from portable.h: write #include "portable.h" at the top of {source.name}'
-        else:
-            mend = _undeclared(task, name)
-        return source_place(task.space, text, name), f"; {mend}"
+        return _undeclared(task, undefined[0])
     doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
     if cause := next(doubtful, None):
-        return cause.place, f"; {cause.subject}: {cause.detail}"
+        what, _, mend = cause.detail.rpartition("; ")
+        return FailedDefault(cause.place, f"{cause.subject}: {what}", (mend,))
     if "INVALID_WORK_GROUP_SIZE" in trial.detail and (other := _other_block(task, trial)):
         return other
     if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:
-        return str(source), f"; {log[0]}"
+        return FailedDefault(str(source), "", (log[0],))
     if trial.status is Status.WRONG_RESULT:
-        return _wrong_result(task, trial, is_dumped=is_dumped)
+        return _wrong_result(task, trial, others, is_dumped=is_dumped)
     if trial.status is Status.TIMEOUT:
-        mend = "is there a loop whose condition stays true, or a BARRIER() that some threads never reach"
-        return str(source), f"; {mend}? if it only takes longer, raise the limit: --timeout SECONDS"
+        return FailedDefault(str(source), "", _endless(task))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
-        return str(source), _unchecked_sizes(task) or f"; an index in {source.name} is too large{_CHECK}"
-    return str(source), ""
+        unchecked = _unchecked_sizes(task) or f"an index in {source.name} is too large{_CHECK}"
+        return FailedDefault(str(source), "", (unchecked,))
+    return FailedDefault(str(source))
 
 
-def _wrong_result(task: TuningTask, trial: Trial, *, is_dumped: bool) -> tuple[str, str]:
+def _wrong_result(
+    task: TuningTask, trial: Trial, others: Sequence[Trial], *, is_dumped: bool
+) -> FailedDefault:
     place = source_place(task.space, task.source.text, task.spec.launch[0].entry.partition("<")[0])
     kernel = f"the kernel at {Path(place).name}"
-    mends = list(_other_numbers(task, trial))
+    helps = list(_other_numbers(task, trial))
     if unwritten := _UNWRITTEN.search(trial.detail):
-        mends = [mend for mend in mends if "sizes[" in mend] or [
-            _left_alone(task, unwritten[1], kernel, is_end=_is_end(trial.detail))
+        helps = [one for one in helps if "sizes[" in one] or [
+            *_left_alone(task, unwritten[1], kernel, is_end=_is_end(trial.detail))
         ]
-    elif "this may be rounding" in trial.detail:
+    elif rounding := _ROUNDING.search(trial.detail):
         verify = located(task.spec.path, "verify")
-        is_there = verify != located(task.spec.path, "")
-        mends.append(f"{verify} has `verify`" if is_there else f"{task.spec.path.name} has no `verify` yet")
-    elif "expected" in trial.detail:
-        reference = f"`reference` in {task.spec.reference.name}"
-        what = f"{kernel} and {reference} compute different things: correct the one that is wrong"
-        mends.append(f"{what}{_unchecked_sizes(task)}")
+        where = verify if verify != located(task.spec.path, "") else f"in {task.spec.path.name}"
+        helps.append(f"if it is rounding, write {rounding[1]} ({where})")
+    elif sides := _SIDES.search(trial.detail):
+        where, found, expected = sides.groups()
+        helps = [
+            f"for {where}, {kernel} gave {found} and `reference` in {task.spec.reference.name} {expected}: "
+            "correct the one that is wrong",
+            *helps,
+            *filter(None, (_unchecked_sizes(task), _suspect(task, others))),
+        ]
     if not is_dumped:
-        mends.append("--dump-wrong DIR writes both arrays")
-    return place, "".join(f"; {mend}" for mend in mends)
+        helps.append("--dump-wrong DIR writes both arrays")
+    return FailedDefault(place, "", tuple(helps))
+
+
+def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
+    """Which side other configurations speak against; empty where they do not tell."""
+    if right := [one.config for one in others if one.status is Status.OK]:
+        return f"{right[0]} is right: look at what {task.source.path.name} does otherwise for the default"
+    if wrong := [str(one.config) for one in others if one.status is Status.WRONG_RESULT]:
+        place = located(task.spec.path, "launch[0].arguments")
+        return (
+            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at `reference` and "
+            f"the order of the arguments ({place}) first"
+        )
+    return ""
+
+
+def _endless(task: TuningTask) -> tuple[str, ...]:
+    """What may keep a kernel from ending: loops, those that look endless first, and barriers."""
+    source = task.spec.source
+    found = []
+    for place, line in placed_lines(source, task.source.text):
+        if place.startswith(f"{source}:") and (loop := _LOOP.search(line)):
+            is_suspect = any(pattern.search(loop[0]) for pattern in _ENDLESS)
+            found.append((not is_suspect, f"{Path(place).name} `{loop[0].strip()}`"))
+    loops = [text for _, text in sorted(found, key=itemgetter(0))][:_MAX_LOOPS]
+    barrier = _BARRIER.search(_own_code(task))
+    return (
+        *([f"make sure that each loop ends: {', '.join(loops)}"] if loops else []),
+        *([f"make sure that every thread of a block reaches each {barrier[0]}()"] if barrier else []),
+        "if the kernel only takes longer, raise the limit: --timeout SECONDS",
+    )
 
 
 def _own_code(task: TuningTask) -> str:
@@ -101,37 +164,40 @@ def _own_code(task: TuningTask) -> str:
     return bare_code(own or task.source.text)
 
 
-def _foreign_words(task: TuningTask, trial: Trial) -> tuple[str, str] | None:
+def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     """Words of CUDA or OpenCL in a portable source that does not compile, and what to write for them."""
     undefined = [name for name in undefined_names(trial.detail) if _FOREIGN.fullmatch(name)]
     if task.spec.dialect != "portable" or not undefined:
         return None
     words = dict.fromkeys((undefined[0], *filter(_FOREIGN.fullmatch, re.findall(r"\w+", _own_code(task)))))
     mends = [mend for word in words if (mend := portable_for(word))]
-    known = f"write {', '.join(mends)}" if mends else f"portable.h has no word for {undefined[0]}"
     found = re.search(rf"{re.escape(task.spec.source.name)}(:\d+)", trial.detail)
     space = task.spec.path.name
-    return f"{task.spec.source}{found[1] if found else ''}", (
-        f"; {space} says that the source is in the portable dialect: {known}; or, for NVIDIA GPUs alone, set "
-        f"`dialect: cuda` in {space}"
+    return FailedDefault(
+        f"{task.spec.source}{found[1] if found else ''}",
+        f"{undefined[0]} is no word of the portable dialect, which {space} says the source is in",
+        (
+            f"write {', '.join(mends)}" if mends else f"portable.h has no word for {undefined[0]}",
+            f"or, for NVIDIA GPUs alone, set `dialect: cuda` in {space}",
+        ),
     )
 
 
 def _unchecked_sizes(task: TuningTask) -> str:
-    """The size that a kernel gets and compares with nothing, as the end of a message; empty if none."""
+    """What to write where a kernel gets a size and compares nothing with it; empty if there is none."""
     code = "" if task.spec.source.suffix == ".py" else _own_code(task)
     for item in task.spec.arguments:
         name = re.escape(item.name)
         is_size = item.value in task.space.problem.sizes and re.search(rf"\b{name}\b", code)
         if is_size and not re.search(rf"[<>]=?[\s(]*{name}\b|\b{name}[\s)]*[<>]|\b(?:min|max)\b", code):
             return (
-                f"; {task.source.path.name} compares no index with {item.name}, but a grid of whole blocks "
+                f"{task.source.path.name} compares no index with {item.name}, but a grid of whole blocks "
                 f"has more threads: write `if (INDEX < {item.name})` before what it reads and writes"
             )
     return ""
 
 
-def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> str:
+def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> Iterator[str]:
     """How to mend a space whose kernel leaves an output, or elements of it, as they are.
 
     With `is_end`, these are all elements from one on that is not the first.
@@ -139,15 +205,17 @@ def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> st
     number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
     if is_end:
-        return (
+        yield (
             f"its last elements are left alone: {located(task.spec.path, grid)}: {grid} has too few blocks, "
             f"or a loop of {kernel} ends too early"
         )
-    return (
-        f"correct the index with which {kernel} writes {name}; or, if the kernel reads {name} before it "
-        f"writes it (`+=`), write `=`; or, if the launch is too small, {located(task.spec.path, grid)}: "
-        f"{grid}; or, if elements are added to or left alone on purpose, {located(task.spec.path, role)}: "
-        f"{role}: write inout, and `fill: {{constant: 0}}`"
+        return
+    yield f"correct the index with which {kernel} writes {name}"
+    yield f"or, if the kernel reads {name} before it writes it (`+=`), write `=`"
+    yield f"or, if the launch is too small, correct {grid} ({located(task.spec.path, grid)})"
+    yield (
+        f"or, if elements are added to or left alone on purpose, write inout for {role} "
+        f"({located(task.spec.path, role)}), and `fill: {{constant: 0}}`"
     )
 
 
@@ -160,26 +228,32 @@ def _is_end(detail: str) -> bool:
     return first > 0 and last == total - 1 and count == total - first
 
 
-def _undeclared(task: TuningTask, name: str) -> str:
-    """How to mend a source that uses a macro which the space does not define."""
+def _undeclared(task: TuningTask, name: str) -> FailedDefault:
+    """How to mend a source that uses a macro which neither the space nor the source defines."""
+    space, source = task.spec.path.name, task.spec.source.name
+    place = source_place(task.space, task.source.text, name)
+    if name in portable_names():
+        include = f'write #include "portable.h" at the top of {source}'
+        return FailedDefault(
+            place, f"{name} comes from portable.h, which the source does not include", (include,)
+        )
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
+    cause = f"nothing defines {name}; the parameters in {space} are {declared}"
     known = {*task.space.macros(task.spec.default), *portable_names()}
-    near = nearest(name, known, _SIMILAR).removeprefix("; ")
     code = bare_code(task.source.text, is_python=task.spec.source.suffix == ".py")
-    if not near and re.search(rf"\b{name}\s*\(", code):
-        return f"functions of CUDA and OpenCL have lower-case names: write {name.lower()} for {name}"
+    if near := nearest(name, known, _SIMILAR).removeprefix("; "):
+        return FailedDefault(place, cause, (near,))
+    if re.search(rf"\b{name}\s*\(", code):
+        lower = f"functions of CUDA and OpenCL have lower-case names: write {name.lower()} for {name}"
+        return FailedDefault(place, cause, (lower,))
     unused = [one.name for one in task.space.parameters if not re.search(rf"\b{one.name}\b", code)]
-    instead = (
-        f"write {unused[0]}, which the source does not use yet, for {name}, or " if len(unused) == 1 else ""
-    )
-    mend = near or (
-        f"{instead}add `{name}: [...]` to `parameters` and one of its values to `default` in "
-        f"{task.spec.path.name}, or define it in {task.spec.source.name}"
-    )
-    return f"the parameters in {task.spec.path.name} are {declared}; {mend}"
+    added = f"add `{name}: [...]` to `parameters` and one of its values to `default` in {space}"
+    helps = [f"write {unused[0]}, which the source does not use yet, for {name}"] if len(unused) == 1 else []
+    helps.append(f"{'or ' if helps else ''}{added}, or define it in {source}")
+    return FailedDefault(place, cause, tuple(helps))
 
 
-def _other_block(task: TuningTask, trial: Trial) -> tuple[str, str] | None:
+def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
     """Where the launch plan has a block other than the one that the source declares, and what to write."""
     code = bare_code(task.source.text)
     values = task.space.launch_values(task.space.values(trial.config))
@@ -196,9 +270,11 @@ def _other_block(task: TuningTask, trial: Trial) -> tuple[str, str] | None:
             while texts[1:] and texts[-1] == "1":
                 texts.pop()
             what = f"launch[{number}].block"
-            return located(task.spec.path, what), (
-                f"; {what} gives {block}, but {step.entry} is declared for blocks of {declared} in "
-                f"{task.spec.source.name}; write block: [{', '.join(texts)}]"
+            return FailedDefault(
+                located(task.spec.path, what),
+                f"{what} gives {block}, but {step.entry} is declared for blocks of {declared} in "
+                f"{task.spec.source.name}",
+                (f"write block: [{', '.join(texts)}]",),
             )
     return None
 

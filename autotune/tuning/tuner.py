@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ from autotune.serving.cache import (
     objective_root,
     writable_root,
 )
-from autotune.space import lint_source, located
+from autotune.space import Finding, lint_source, located
 from autotune.tuning.conclusion import MAX_LAST_ROUND_S, Limits, checks_time_s, conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
@@ -200,7 +200,9 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
     """
     own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
     with open_context(task, own, observer, FULL_POLICY) as context:
-        _announce(context, observer, 1)
+        observer.started(task, 1, context.journal)
+        findings = lint_source(task.space, task.source.text)
+        _warn(observer, (one for one in findings if not one.is_about_checks))
         return context.evaluator([config])[0]
 
 
@@ -279,20 +281,26 @@ def require_valid_default(task: TuningTask) -> None:
 
 def _start(context: TuningContext, options: Options, total: int | None, note: str = "") -> Trial:
     """Announce the run, and try the default: if it fails, the setup is broken."""
-    task = context.task
-    _announce(context, context.observer, total, note)
-    trial = context.evaluator.admit(task.spec.default, charged=True)
+    task, admit = context.task, context.evaluator.admit
+    findings = lint_source(task.space, task.source.text)
+    context.observer.started(task, total, context.journal, note)
+    _warn(context.observer, (one for one in findings if not one.is_about_checks))
+    trial = admit(task.spec.default, charged=True)
     if trial.status is not Status.OK:
-        place, mend = failed_default(task, trial, is_dumped=options.dump_wrong is not None)
-        raise SetupError(
-            f"{place}: the default configuration fails on {task.device.name}: {trial.failure}{mend}"
-        )
+        is_wrong = trial.status is Status.WRONG_RESULT
+        others = [admit(one, charged=False) for one in _others(task)] if is_wrong else []
+        failed = failed_default(task, trial, others, is_dumped=options.dump_wrong is not None)
+        raise SetupError(failed.message(trial, task.device.name))
+    _warn(context.observer, (one for one in findings if one.is_about_checks))
     return trial
 
 
-def _announce(context: TuningContext, observer: Observer, total: int | None, note: str = "") -> None:
-    """Tell the observer what begins, and what looks wrong in the source."""
-    task = context.task
-    observer.started(task, total, context.journal, note)
-    for finding in lint_source(task.space, task.source.text):
+def _others(task: TuningTask) -> list[Config]:
+    """The first and the last configuration besides the default."""
+    ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1))
+    return [config for config in ends if config != task.spec.default]
+
+
+def _warn(observer: Observer, findings: Iterable[Finding]) -> None:
+    for finding in findings:
         observer.warn(str(finding))

@@ -164,3 +164,13 @@ def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, mo
     said = capsys.readouterr().err
     warning = "ORDER_ROW: nothing defines it; did you mean ORDER_ROWS?"
     assert f"warning: double.py:3: {warning}" in said.splitlines()
+
+
+def test_sizes_that_checks_need_are_told_once_the_default_passes(folder):
+    folder.edit("grid: [1]", 'grid: ["ceil_div(n, 16)"]')
+    folder.write(KERNEL.replace("2 *", "3 *"))
+    wrong = folder.run("search", "double.yaml", "--device", "fake", "--budget", "1")
+    assert wrong.returncode == 1 and "verify_sizes" not in wrong.stderr
+    folder.write(KERNEL)
+    right = folder.run("search", "double.yaml", "--device", "fake", "--budget", "1", "--fresh")
+    assert right.returncode == 0 and "warning: double.yaml:8: n: verify_sizes needs" in right.stderr

@@ -1,0 +1,69 @@
+"""What is said of a default configuration that fails: the places to look at, in the order of suspicion."""
+
+import shutil
+
+import pytest
+
+from autotune.compilers.kernel_source import read_source
+from autotune.core.trials import Status, Trial
+from autotune.devices import Address
+from autotune.space import bind, load_space, problem_of
+from autotune.tuning.failed_default import failed_default
+from autotune.tuning.task import TuningTask
+from tests.conftest import ROOT
+from tests.space_example import GPU
+
+LOOPS = """\
+    for (unsigned int k = 0; k < WORK_PER_THREAD; k++) {
+        const unsigned int i = first + k * step;
+        while (i < BLOCK_INDEX(x)) {}
+        for (unsigned int j = 0; j < n; j + 1) {}
+        BARRIER();
+        while (true) {}
+"""
+
+
+@pytest.fixture
+def task(tmp_path):
+    shutil.copytree(ROOT / "tests/golden/newcomer", tmp_path, dirs_exist_ok=True)
+    source = (tmp_path / "axpy.cu").read_text().split("\n")
+    (tmp_path / "axpy.cu").write_text("\n".join([*source[:14], *LOOPS.splitlines(), *source[16:]]))
+    spec = load_space(tmp_path / "axpy.yaml")
+    space = bind(spec, GPU, problem_of(spec, GPU))
+    return TuningTask(Address("fake", 0), GPU, spec, read_source(spec.source), space)
+
+
+def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_first(task):
+    found = failed_default(task, Trial(task.spec.default, "", Status.TIMEOUT, "did not end"))
+    loops, barrier, limit = found.helps
+    assert loops == (
+        "make sure that each loop ends: axpy.cu:18 `for (unsigned int j = 0; j < n; j + 1) {}`, "
+        "axpy.cu:20 `while (true) {}`, axpy.cu:15 `for (unsigned int k = 0; k < WORK_PER_THREAD; k++) {`"
+    )
+    assert barrier.endswith("reaches each BARRIER()") and "--timeout" in limit
+
+
+@pytest.mark.parametrize(
+    ("statuses", "said"),
+    [
+        ((Status.WRONG_RESULT, Status.OK), "ORDER=contiguous is right: look at what axpy.cu does otherwise"),
+        ((Status.WRONG_RESULT, Status.CRASHED), "is wrong too: look at `reference` and the order of the"),
+        ((Status.CRASHED, Status.CRASHED), None),
+    ],
+)
+def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_speak_against(
+    task, statuses, said
+):
+    wrong = Trial(
+        task.spec.default, "", Status.WRONG_RESULT, "result[3] is 1.0, expected 2.0, 1 of 9 elements"
+    )
+    rows = zip((0, len(task.space) - 1), statuses, strict=True)
+    others = [Trial(task.space.config(row), "", status) for row, status in rows]
+    sides, number, *more, dump = failed_default(task, wrong, others).helps
+    assert sides == (
+        "for result[3], the kernel at axpy.cu:5 gave 1.0 and `reference` in axpy.py 2.0: correct the one "
+        "that is wrong"
+    )
+    assert number.endswith("the kernel gets a=2.5: axpy.py has to compute with the same number")
+    assert [said in one for one in more] == [True] if said else not more
+    assert dump == "--dump-wrong DIR writes both arrays"
