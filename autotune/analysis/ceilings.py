@@ -179,7 +179,7 @@ def nominal(device: DeviceInfo, name: str, dtype: str = "") -> float | None:
         return device.memory_bandwidth_bytes_per_s
     if device.kind != "gpu":
         return None
-    if name.startswith("copy"):
+    if name.startswith(("copy to", "copy from")):
         return host_bytes_per_s(device.architecture)
     if name == TENSOR:
         return tensor_operations_per_s(device)
