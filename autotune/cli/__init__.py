@@ -65,7 +65,8 @@ _MEANT_OPTIONS = {
     **dict.fromkeys(("trials", "iterations", "evaluations", "max-evals", "n-trials", "b"), "budget"),
     **{"gpu": "device", "target": "device", "type": "dtype", "sizes": "size", "n": "size"},
 }
-_QUIET = {"-q", "--quiet", "-h", "--help"}
+_HELP = {"-h", "--help"}
+_QUIET = {"-q", "--quiet", *_HELP}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
 
@@ -121,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser(()).print_help()
             return 0
         _say_starting(words)
+        _start_early(words)
         parsed = _parse(words)
         parsed.run(parsed)
         sys.stdout.flush()
@@ -147,6 +149,14 @@ def _say_starting(words: Sequence[str]) -> None:
     is_shown = words[0] in _SHOWING_PROGRESS and not _QUIET.intersection(words)
     if is_shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         print("starting", end="\r", file=sys.stderr, flush=True)
+
+
+def _start_early(words: Sequence[str]) -> None:
+    """For a command with processes, start what forks them, while this process still imports the command."""
+    if words[0] in _SHOWING_PROGRESS and not _HELP.intersection(words):
+        from autotune.processes.fork_server import preload
+
+        preload(("autotune.devices",))  # the first that every process needs
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:

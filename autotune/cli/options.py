@@ -16,7 +16,6 @@ from autotune.core.records import Config, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.errors import InputError, WriteError
-from autotune.processes.fork_server import preload
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import MAX_PROBLEMS, Options
 
@@ -40,7 +39,6 @@ def target(parsed: argparse.Namespace) -> Target:
 @contextmanager
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress is shown from before it is read until this is closed."""
-    preload(("autotune.devices",))  # the first that every process needs
     from autotune.devices.listing import listing_for
     from autotune.evaluation.get_ready import get_ready
 

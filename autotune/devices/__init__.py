@@ -6,15 +6,17 @@ import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
-from autotune.devices.base import Backend
 from autotune.devices.clocks import restore_abandoned
 from autotune.errors import AutotuneError, InputError, MissingExtra
 from autotune.hardware.names import known_gpu
+
+if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
+    from autotune.devices.base import Backend
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def backend(name: str) -> Backend:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
     entry = BACKENDS[name]
     try:
-        return cast(Backend, importlib.import_module(entry.module))
+        return cast("Backend", importlib.import_module(entry.module))
     except ImportError as error:
         if _is_installed(entry.package):  # a library that it needs is missing
             broken = f"is installed, but cannot be imported ({error})"
