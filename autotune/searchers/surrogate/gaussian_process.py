@@ -23,6 +23,7 @@ from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
 MIN_NOISE = 1e-6
 MIN_VARIANCE = 1e-6
 MAX_ITERATIONS = 25  # of the optimiser, which starts from the previous fit
+CACHED_ELEMENTS = 2**16  # of a matrix that stay in a core's cache
 ROOT_5 = math.sqrt(5.0)
 
 
@@ -73,9 +74,16 @@ class Kernel:
 
     def covariance(self, left: Positions, right: Positions) -> Floats:
         """Covariance without the basis functions: (left, axes) and (right, axes) give (left, right)."""
+        if len(left) < len(right):
+            return np.ascontiguousarray(self.covariance(right, left).T)
         covariance = np.full((len(left), len(right)), self.variance)
-        for correlation, rows, columns in zip(self.correlations(), left.T, right.T, strict=True):
-            covariance *= correlation[rows][:, columns]
+        # whole rows of these are looked up, which is faster than single elements
+        tables = [table[:, column] for table, column in zip(self.correlations(), right.T, strict=True)]
+        step = max(1, CACHED_ELEMENTS // max(1, len(right)))
+        for start in range(0, len(left), step):
+            block = covariance[start : start + step]
+            for table, column in zip(tables, left[start : start + step].T, strict=True):
+                block *= table[column]
         return covariance
 
     def correlations_with_gradients(self) -> list[tuple[Floats, Floats, Floats]]:
