@@ -46,7 +46,8 @@ def read_config(
     domains = {parameter.name: parameter.values for parameter in parameters}
     values = dict(base)
     shown = ", ".join(f"{parameter.name}: {parameter.values[0]}" for parameter in parameters)
-    entries = element.mapping(may_be_empty=bool(base), example=f"{{{shown}}}")
+    expected = () if base else domains
+    entries = element.mapping(may_be_empty=bool(base), example=f"{{{shown}}}", expected=expected)
     for name, entry in entries.items():
         if name in ignored:
             continue

@@ -113,6 +113,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *_signatures(space, source, source if is_python else code),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
+        *(() if is_python else _redefined_parameters(space, source, code)),
         *_unknown_macros(space, source, code),
         *_untried_edges(space),
         *(() if is_python else (*_large_grids(space, code), *_flat_blocks(space, code))),
@@ -168,6 +169,23 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
             detail = f"declared, but not used in {places}; {mend}"
             place = located(space.spec.path, f"parameters.{parameter.name}")
             yield Finding("unused_parameter", parameter.name, detail, place)
+
+
+def _redefined_parameters(space: Space, source: str, code: str) -> Iterator[Finding]:
+    """Parameters that the source defines again, so that it never sees the values of the space."""
+    for name in (parameter.name for parameter in space.parameters):
+        definition = re.compile(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b", re.MULTILINE)
+        if definition.search(code) and not re.search(rf"\b(?:ifn?def|defined|undef)\b[ \t(]*{name}\b", code):
+            lines = placed_lines(space.spec.source, source)
+            place = next(place for place, line in lines if definition.search(line))
+            is_own = place.startswith(f"{space.spec.source}:")
+            mend = (
+                f"put it between `#ifndef {name}` and `#endif`, or remove it"
+                if is_own
+                else "rename the parameter"
+            )
+            detail = f"this `#define` replaces the values of the parameter; {mend}"
+            yield Finding("redefined_parameter", name, detail, place)
 
 
 def _also_named(spec: SpaceSpec, name: str) -> str:

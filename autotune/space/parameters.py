@@ -28,9 +28,14 @@ def new_name(entry: Element, name: str, taken: Collection[str]) -> str:
     return name
 
 
-def read_parameters(element: Element, taken: Collection[str]) -> tuple[Parameter, ...]:
-    """The parameters in the order of the file; none may have a name that is in `taken`."""
-    entries = element.mapping()
+def read_parameters(
+    element: Element, taken: Collection[str], expected: Iterable[str] = ()
+) -> tuple[Parameter, ...]:
+    """The parameters in the order of the file; none may have a name that is in `taken`.
+
+    `expected` are those that the default names.
+    """
+    entries = element.mapping(expected=expected)
     entries = {name: entry if entry.is_list else _values(entry) for name, entry in entries.items()}
     parameters = tuple(
         Parameter(new_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()

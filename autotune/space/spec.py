@@ -137,7 +137,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     sizes = read_sizes(top["sizes"])
     dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
-    parameters = read_parameters(top["parameters"], names)
+    parameters = read_parameters(top["parameters"], names, top["default"].keys)
     names |= {parameter.name for parameter in parameters}
     derived = _derived(top["derived"], names) if "derived" in top else {}
     names |= set(derived)

@@ -75,10 +75,21 @@ class Element:
         length = self.node.end_mark.index - self.node.start_mark.index
         return " ".join(self._written()[:length].split())
 
-    def mapping(self, *, may_be_empty: bool = False, example: str = EXAMPLE) -> dict[str, Element]:
+    @property
+    def keys(self) -> list[str]:
+        """The keys of a mapping as they are written, repeated ones too; none of anything else."""
+        pairs = self.node.value if isinstance(self.node, yaml.MappingNode) else []
+        return [str(key.value) for key, _ in pairs]
+
+    def mapping(
+        self, *, may_be_empty: bool = False, example: str = EXAMPLE, expected: Iterable[str] = ()
+    ) -> dict[str, Element]:
         """The entries by name, in the order of the file; a repeated name is an error.
 
-        `example` is for the message about anything else.
+        Args:
+            may_be_empty: Whether there need not be an entry.
+            example: What to write, for the message about anything but a mapping.
+            expected: Names that other parts of the file use; a repeated name may be meant for one of them.
         """
         if not isinstance(self.node, yaml.MappingNode):
             mend = mapping_advice(self.node, example)
@@ -88,7 +99,10 @@ class Element:
             entry = self._key(key)
             name = entry.text()
             if name in entries:
-                raise entry.error(f"this key appears twice (first on line {entries[name].line}); remove one")
+                missing = [one for one in expected if one not in self.keys]
+                meant = f", or write {missing[0]}, which is missing, for one of them" if missing else ""
+                where = f"first on line {entries[name].line}"
+                raise entry.error(f"this key appears twice ({where}); remove one{meant}")
             entries[name] = Element(node, self.path, entry.line, entry.place)
         if not entries and not may_be_empty:
             raise self.error("expected at least one entry, found none")

@@ -18,7 +18,12 @@ from autotune.errors import ExpressionError
 from autotune.space import lint_source, located, placed_lines, source_place
 from autotune.tuning.task import TuningTask
 
-_CAUSES = ("signature", "unknown_macro", "flat_block")  # findings about the source that explain a failure
+_CAUSES = (
+    "signature",
+    "unknown_macro",
+    "redefined_parameter",
+    "flat_block",
+)  # findings about the source that explain a failure
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
 _DECLARED_BLOCK = r"\b(?:KERNEL_BLOCK|reqd_work_group_size)\s*\(([^()]*)\)[\s)]*(?:void\s+)?"
 _ROUNDING = re.compile(r"this may be rounding; (`.*?`)")

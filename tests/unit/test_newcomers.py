@@ -56,6 +56,8 @@ MISTAKES = {
     "a space that does not break": yaml("  BLOCK_SIZE: [", "\u00a0 BLOCK_SIZE: ["),
     "an empty file": yaml(None, ""),
     "a key twice": yaml("kernel: axpy", "kernel: axpy\nkernel: axpy"),
+    "a parameter twice": yaml("  WORK_PER_THREAD: [", "  BLOCK_SIZE: ["),
+    "a parameter twice in the default": yaml("WORK_PER_THREAD: 4", "BLOCK_SIZE: 4"),
     "a misspelt key": yaml("verify:", "verfy:"),
     "a quote that is not closed in a line": yaml("kernel: axpy", 'kernel: "axpy'),
     "a quote that is not closed in a list": yaml(f"[{GRID}]", f"[{GRID[:-1]}]"),
@@ -201,6 +203,10 @@ MISTAKES = {
     "a block without a second dimension": ("axpy.cu", "first + k * step", "first + THREAD_INDEX(y)", SPACE),
     "a parameter that the source lacks": ("axpy.cu", "#if ORDER == ORDER_INTERLEAVED", "#if 1", SPACE),
     "a macro of another name": ("double.py", "+ B +", "+ BLOCK +", SEARCH),
+    "a parameter that the source defines": (
+        *("axpy.cu", "KERNEL KERNEL_BLOCK", "#define BLOCK_SIZE 64\nKERNEL KERNEL_BLOCK"),
+        SPACE,
+    ),
     "a misspelt constant": ("axpy.cu", "ORDER_INTERLEAVED", "ORDER_INTERLEAVD", SPACE),
     # the reference
     "a reference without return": reference('y = 2 * inputs["x"]'),
