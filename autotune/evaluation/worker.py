@@ -113,6 +113,7 @@ class Worker:
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
+        self._is_early = False  # whether the child may have begun before the one before it had ended
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # whether configurations that had not passed before ran in this child
         self._repeat: Callable[[], None] = self.start  # begins the latest run once more
@@ -144,7 +145,7 @@ class Worker:
         if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._address} is no longer used by this search")
-        self._is_ready = self._has_searched = False
+        self._is_ready = self._has_searched = self._is_early = False
         self._runs = 0
 
     def _setting(self) -> tuple[Any, ...]:
@@ -250,16 +251,26 @@ class Worker:
         The fresh one begins to prepare problems for later.
         """
         if self._has_searched:
-            self.close()
+            old = self._child
+            if old is not None:
+                old.kill(waits=False)  # its end takes a tenth of a second: the device is opened meanwhile
             self._begin(upcoming)
-            self._has_standby = False
+            self._is_early, self._has_standby = True, False
+            if old is not None:
+                old.kill()
+                restore_abandoned()
 
-    def end(self) -> None:
-        """Kill all processes for good: a run of another thread raises SetupError and starts no other."""
+    def end(self, *, waits: bool = True) -> None:
+        """Kill all processes for good: a run of another thread raises SetupError and starts no other.
+
+        Without `waits`, the processes may hold device memory until another call has waited.
+        """
         self._has_ended = True
-        # waits: they may hold device memory until then
-        kill_all([child for child in (self._child, self._standby) if child is not None])
-        restore_abandoned()
+        for child in filter(None, (self._child, self._standby)):
+            child.kill(waits=False)
+        if waits:
+            kill_all([child for child in (self._child, self._standby) if child is not None])
+            restore_abandoned()
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""
@@ -279,8 +290,13 @@ class Worker:
         self.start()
         assert self._child is not None
         if not self._is_ready:
-            with self._setting_up():
-                self._compared = self._child.answer()
+            try:
+                with self._setting_up():
+                    self._compared = self._child.answer()
+            except ChildFailed:
+                if not self._is_early:
+                    raise
+                return self._opened()  # some GPUs serve one process at a time, and memory may have been short
             self._is_ready, self._placed = True, frozenset()
             if self._has_standby and self._standby is None:
                 self._standby_setting = setting = self._setting()

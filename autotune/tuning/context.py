@@ -167,6 +167,7 @@ class Processes:
         """Start nothing yet; what is started later is closed with `opened`."""
         self._task, self._options, self._opened = task, options, opened
         self.scratch = opened.enter_context(scratch_folder())
+        self._ended = opened.enter_context(ExitStack())  # last, when all is being killed already
         self.variables = cold_environment(self.scratch)
         wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         kept = _kept_results(self.scratch if options.fresh else "")
@@ -210,7 +211,8 @@ class Processes:
         worker = self._worker = (make if trusts else Worker)(
             *setting, has_standby=has_standby, upcoming=upcoming
         )
-        self._opened.callback(worker.end)
+        self._ended.callback(worker.end)
+        self._opened.callback(worker.end, waits=False)
         worker.start()
         return worker
 

@@ -93,3 +93,25 @@ def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(tmp_pa
         assert len(log.read_text().split()) == 3
     finally:
         worker.end()
+
+
+def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old_one_has_ended(tmp_path):
+    reference, log = tmp_path / "reference.py", tmp_path / "log"
+    log.touch()
+    reference.write_text(
+        "def reference(inputs, sizes):\n"
+        f"    with open({str(log)!r}, 'a+') as log:\n"
+        "        print('one', file=log)\n"
+        "        log.seek(0)\n"
+        "        assert len(log.readlines()) != 2\n"
+        "    return {'y': 2 * inputs['x']}\n"
+    )
+    worker = Worker(Address("fake", 0), reference, (problem(),))
+    try:
+        worker.prepare(problem())
+        worker.run(run_work_item, None, timeout_s=60)
+        worker.renew()
+        assert worker.prepare(problem()) is None and len(log.read_text().split()) == 3
+        assert worker.compared == {"y"}
+    finally:
+        worker.end()
