@@ -174,6 +174,7 @@ class Processes:
         self._setting = (self.variables, observer.stage, wrong, kept)
         self._worker: Worker | None = None
         self._stored: tuple[Problem, StoredInputs] | None = None  # of the latest problem
+        self._makers: dict[int, tuple[TuningTask, InstanceMaker]] = {}  # by identity of the task
 
     @cached_property
     def pool(self) -> CompilerPool:
@@ -196,6 +197,13 @@ class Processes:
         if self._stored is None or self._stored[0] != problem:
             self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
         return self._stored[1]
+
+    def maker(self, task: TuningTask) -> InstanceMaker:
+        """Return what makes the instances of a task, which remembers much of what it has evaluated."""
+        if id(task) not in self._makers:
+            maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, self.stored(task))
+            self._makers[id(task)] = task, maker
+        return self._makers[id(task)][1]
 
     def worker(self, task: TuningTask, default: KernelInstance, maker: InstanceMaker) -> Worker:
         """Return the device process: that of earlier problems, except for trusted kernels."""
@@ -290,7 +298,7 @@ def open_context(
     with ExitStack() as opened:
         policy = replace(policy, conditions=task.spec.measure)
         processes = processes or opened.enter_context(open_processes(task, options, observer))
-        maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, processes.stored(task))
+        maker = processes.maker(task)
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         journal = Journal(

@@ -35,7 +35,7 @@ from autotune.tuning.context import (
     scoring_of,
 )
 from autotune.tuning.finals import finalists
-from autotune.tuning.fresh_inputs import FRESH_SEEDS, SEEDS
+from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather, source_name
@@ -49,7 +49,7 @@ PART = 3  # of the budget, one part for each problem that is searched, but the f
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 # Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
-# fresh set of them: trials had that of the search, and a further one says little beside so many elements.
+# fresh set of them, as a further one says little beside so many elements.
 LARGE_BYTES = 2**29
 LABEL = "sweep"  # the engine of results, as the cache says it
 
@@ -287,7 +287,8 @@ class _Group:
         with self._context(task) as context:
             context.evaluator(self._configs(task, trials))  # known from the journal
             problem = context.maker.make(task.spec.default).problem
-            seeds = FRESH_SEEDS[:1] if device_bytes(problem) > LARGE_BYTES else SEEDS
+            is_large = device_bytes(problem) > LARGE_BYTES
+            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
             limits = Limits(self._limit_s, checks_time_s(self._limit_s), seeds)
             rest = (began, limits, needed, self._passed)
             return conclude(context, self._seed, self._root, LABEL, (), *rest)
