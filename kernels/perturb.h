@@ -16,13 +16,13 @@
 #define AUTOTUNE_FUNCTION static __device__ __forceinline__
 #endif
 
-/* The place of one of `count` in another order: from the end for odd seeds, else scattered. A prime has no factor
- * in common with a smaller count, so no two come to the same place. */
+/* The place of one of `count` in another order: from the end for odd seeds, else from both ends in turn. Without a
+ * remainder of 64 bits, with which PoCL 5.0 mixes up the blocks of some kernels. */
 AUTOTUNE_FUNCTION unsigned int autotune_place(unsigned int i, unsigned int count, unsigned int seed)
 {
     if (seed % 2 == 1)
         return count - 1 - i;
-    return (unsigned int)((i * 2654435761ul + seed * 40503ul) % count);
+    return i % 2 == 0 ? i / 2 : count - 1 - i / 2;
 }
 
 #ifdef __OPENCL_VERSION__ /* ------------------------------------------------------------ OpenCL C */

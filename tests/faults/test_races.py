@@ -1,6 +1,12 @@
 """Kernels that race: right by luck on the CPU, and found with other schedules before they are stored."""
 
+import shutil
+import subprocess
+
+import pytest
+
 from autotune.cli.progress import SearchProgress
+from autotune.compilers.kernel_source import perturbed
 from autotune.core.trials import Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.host_sanitizer import find_host_sanitizer
@@ -63,3 +69,30 @@ def test_a_race_is_not_stored_and_what_could_not_be_checked_is(tmp_path, monkeyp
     done = "data zeros, ones, alternating, smallest, largest; up to 200 runs; 2 schedules, no sanitizer"
     assert entry.provenance.checks == (f"{done}, {gap}" if find_host_sanitizer() else done)
     assert (gap in capsys.readouterr().err) == bool(find_host_sanitizer())
+
+
+OPENCL_NAMES = """
+#define __OPENCL_VERSION__ 120
+unsigned long get_num_groups(unsigned int), get_group_id(unsigned int);
+unsigned long get_local_size(unsigned int), get_local_id(unsigned int);
+"""
+PLACES = """
+#include <stdio.h>
+int main(void)
+{
+    for (unsigned int seed = 1; seed <= 2; seed++)
+        for (unsigned int count = 1; count <= 9; count++, puts(""))
+            for (unsigned int i = 0; i < count; i++)
+                printf("%u ", autotune_place(i, count, seed));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_each_thread_has_its_own_place_in_every_schedule(tmp_path):
+    (tmp_path / "places.c").write_text(OPENCL_NAMES + perturbed(PLACES, 1))
+    subprocess.run(["gcc", "-w", "places.c", "-o", "places"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "places"], capture_output=True, text=True, check=True).stdout
+    rows = [list(map(int, line.split())) for line in printed.splitlines()]
+    assert [sorted(row) for row in rows] == 2 * [list(range(count)) for count in range(1, 10)]
+    assert rows[4] == [4, 3, 2, 1, 0] and rows[13] == [0, 4, 1, 3, 2]
