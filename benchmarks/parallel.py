@@ -32,7 +32,7 @@ from waiting_kernel import write_waiting_kernel
 if TYPE_CHECKING:
     from autotune.tuning.cluster import Cluster
 
-RUNS_PER_TRIAL = 8  # of the kernel: three to verify it, one to warm up, four samples
+RUNS_PER_TRIAL = 12  # of the kernel: three for each of two sizes to verify, six with warm-up and samples
 
 
 def main() -> None:

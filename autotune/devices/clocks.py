@@ -49,7 +49,7 @@ class Clocks:
         self._control = control
         self._record: int | None = None  # the open and locked file, while settings may be changed
         self._original: dict[str, float] = {}
-        self.applied: dict[str, int] = {}  # what differs from the original
+        self._applied: dict[str, int] = {}
 
     def check(self, names: Iterable[str]) -> None:
         """Raise CannotSet unless these settings can be changed: set each to what it is."""
@@ -65,7 +65,7 @@ class Clocks:
     def apply(self, settings: Settings) -> None:
         """Set what differs; raises LaunchError for a value that the device does not take."""
         for name, value in settings:
-            if value == self.applied.get(name, 0):
+            if value == self._applied.get(name, 0):
                 continue
             control = self._opened()
             if value:
@@ -73,7 +73,7 @@ class Clocks:
             if name not in self._original:
                 self._original[name] = control.read(name)
                 self._write(control)
-            self.applied[name] = value  # before: what fails half-way is restored, too
+            self._applied[name] = value  # before: what fails half-way is restored, too
             control.set(name, value or self._original[name])
 
     def restore(self) -> None:
@@ -81,9 +81,9 @@ class Clocks:
         if self._record is None:
             return
         assert self._control is not None
-        for name in list(self.applied):
+        for name in list(self._applied):
             self._control.set(name, self._original[name])
-            del self.applied[name]
+            del self._applied[name]
         self._original.clear()
         os.truncate(self._record, 0)
         os.close(self._record)

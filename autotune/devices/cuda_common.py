@@ -210,8 +210,7 @@ class CudaDeviceBase(CudaMemory):
         """What NVML reports, and the ratio of read times with flushed and with warm caches."""
         if not self._flush_ratio:
             self._flush_ratio = self._measure_flush()
-        found = self._monitor.conditions(self.clocks.applied)
-        return {**found, "flush_ratio": round(self._flush_ratio, 2)}
+        return self._monitor.conditions() | {"flush_ratio": round(self._flush_ratio, 2)}
 
     def energy_j(self) -> float | None:
         """Energy since the driver was loaded, in J; None if the GPU does not count it."""

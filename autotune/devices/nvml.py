@@ -6,9 +6,8 @@ limit are set through the same library.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,6 @@ _THROTTLE_REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
-_MAX_AGE_S = 0.1  # of conditions: reading them takes the driver long beside short trials
 _CLOCK_STEP_MHZ = 15
 _MAX_SETTLING_S = 0.5  # an idle GPU may never show the clock that it was given
 
@@ -33,9 +31,6 @@ class NvmlMonitor:
 
     def __init__(self, pci_bus_id: str) -> None:
         self._nvml: Any = None
-        self._conditions: dict[str, Value] = {}
-        self._settings: Mapping[str, int] = {}  # under which they were read, and when
-        self._read_s = -math.inf
         try:
             import pynvml
 
@@ -48,19 +43,10 @@ class NvmlMonitor:
         self._nvml = pynvml
         self._first_count = self._processes()  # before this process uses the GPU
 
-    def conditions(self, settings: Mapping[str, int]) -> Mapping[str, Value]:
-        """Clock in MHz, temperature, throttle reasons and the number of other processes, as far as known.
-
-        Under the same settings of the device, they are read ten times a second at most.
-        """
-        if self._nvml is not None and (
-            settings != self._settings or time.monotonic() - self._read_s > _MAX_AGE_S
-        ):
-            self._conditions, self._settings = self._read_conditions(), dict(settings)
-            self._read_s = time.monotonic()
-        return self._conditions
-
-    def _read_conditions(self) -> dict[str, Value]:
+    def conditions(self) -> dict[str, Value]:
+        """Clock in MHz, temperature, throttle reasons and the number of other processes, as far as known."""
+        if self._nvml is None:
+            return {}
         nvml, gpu = self._nvml, self._gpu
         reasons = self._read(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
         found: dict[str, Value | None] = {

@@ -239,21 +239,6 @@ def test_nvml_sets_clock_and_power_limit_and_restores_them_by_the_next_process(w
     assert with_nvml("restore_abandoned()\nrestore_abandoned()") == ("", restored)
 
 
-def test_conditions_are_read_again_when_the_settings_differ_or_they_are_old(with_nvml):
-    script = """
-import math
-from autotune.devices import nvml
-monitor = NvmlMonitor("0000:01:00.0")
-control = monitor.control()
-steps = (1200, -1, {}), (1500, math.inf, {}), (1500, math.inf, {"a": 1}), (1980, -1, {"a": 1})
-for clock_mhz, age_s, settings in steps:
-    control.set("sm_clock_mhz", clock_mhz)
-    nvml._MAX_AGE_S = age_s
-    print(monitor.conditions(settings)["sm_clock_mhz"])
-"""
-    assert with_nvml(script)[0].split() == ["1200", "1200", "1500", "1980"]
-
-
 def test_nvml_names_the_range_and_the_call_that_is_refused(with_nvml):
     script = """
 for settings in (("sm_clock_mhz", 1300), ("power_limit_w", 199)):
