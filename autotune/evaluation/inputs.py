@@ -159,7 +159,11 @@ def _drawn(
 
     if is_floating(values.dtype) and values.itemsize <= 2 and values.size > _CHOICES:
         choices = draw(generator(chunks), _CHOICES).astype(values.dtype)
-        piece, draw = _PIECE, lambda own, count: choices[own.integers(0, _CHOICES, count, np.uint16)]
+        piece = _PIECE
+
+        def draw(own: Generator, count: int) -> NDArray[Any]:
+            # `take` lets other threads run, an index in brackets does not
+            return choices.take(own.integers(0, _CHOICES, count, np.uint16), mode="wrap")
 
     def fill(chunk: int) -> None:
         own, end = generator(chunk), min(values.size, (chunk + 1) * _CHUNK)
