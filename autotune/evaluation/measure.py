@@ -86,9 +86,15 @@ class Stopwatch:
         self._put_back()
         if self._is_cold:
             self._device.flush_cache()
-        # restoring outputs has displaced what the run before left in the caches, and the GPU is idle
-        is_second = self._on_gpu and not self._is_cold and not self._restored
-        return self._run(self.batch, is_second) / self.batch
+        return self._run(self.batch, is_second=self.warms_up) / self.batch
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the same runs go before those of each sample.
+
+        Restoring outputs displaces what the run before left in the caches, and the GPU is idle then.
+        """
+        return self._on_gpu and not self._is_cold and not self._restored
 
     def _run(self, repeats: int, is_second: bool = False) -> float:
         launch = self._conditions.launch

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.core.records import Launch
-from autotune.core.trials import Failure, Measurement, Problem, Rule, Status
+from autotune.core.trials import CallConditions, Failure, Measurement, Problem, Rule, Status
 from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
@@ -59,6 +59,14 @@ def test_seeds_take_turns_in_a_memory_that_holds_one(open_state):
     state = open_state(device_bytes(problem()), problem())
     for seed in (0, 1, 2, 0):
         assert not isinstance(verify_once(state, BINARY, problem(seed)), Failure)
+
+
+@pytest.mark.parametrize(("cache", "times_ms"), [("cold", (2.0, 3.0)), ("warm", (2.0, 4.0))])
+def test_one_run_warms_up_before_cold_samples_and_one_before_each_warm_sample(open_state, cache, times_ms):
+    counted = KERNEL.replace("def", "runs = []\ndef") + "    runs.append(n)\n    return len(runs)\n"
+    binary, state = backend("fake").open_compiler(0).compile(counted, ()), open_state(2**30, problem())
+    conditions = CallConditions(cache)
+    assert sample(state, binary, problem(), conditions, count=2, batch=1, repeatable=True) == times_ms
 
 
 def test_a_scratch_array_makes_room_for_the_next_one(open_state):
