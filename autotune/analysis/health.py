@@ -14,6 +14,7 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo
+from autotune.core.text import count_text
 from autotune.devices import BACKENDS, Address, backend
 from autotune.errors import AutotuneError, MissingExtra, WriteError
 from autotune.evaluation.sanitizer import find_sanitizer
@@ -149,7 +150,8 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
     for reason in found.unreadable:
         yield HealthFinding("stored results", State.PROBLEM, reason, "move the file away, or restore it")
     stale = sum(bool(result.stale) for result in found.results)
-    detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {len(found.journals)} journals"
+    journals = count_text(len(found.journals), "journal")
+    detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {journals}"
     if stale:
         advice = "autotune list says why; search again"
         yield HealthFinding("stored results", State.WARNING, f"{detail}, {stale} stale", advice)

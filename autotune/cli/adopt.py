@@ -9,6 +9,7 @@ from autotune.cli import options as opt
 from autotune.cli._tables import problem_text
 from autotune.cli.output import emit, wrapped
 from autotune.core.records import Entry
+from autotune.core.text import count_text
 from autotune.core.trials import Budget
 from autotune.tuning.task import TuningTask
 
@@ -51,7 +52,7 @@ def known_text(task: TuningTask, entry: Entry) -> str:
     origin = entry.provenance
     return (
         f"{task.spec.kernel} on {task.device.name}, {problem_text(task.space)}: tuned already, with "
-        f"{origin.trials} trials of {origin.engine}{entry.caveat}; nothing was run\n"
+        f"{count_text(origin.trials, 'trial')} of {origin.engine}{entry.caveat}; nothing was run\n"
         f"best    {entry.time_ms:.4g} ms: {entry.config}"
     )
 

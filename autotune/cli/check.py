@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.records import Config
-from autotune.core.text import table_sizes
+from autotune.core.text import count_text, table_sizes
 from autotune.core.trials import Failure
 from autotune.errors import InputError, SetupError
 
@@ -63,7 +63,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
     emit(findings_json(found) if parsed.json else findings_text(found))
     wrong = sum(failure is not None for failure in found.values())
     if wrong:
-        raise SetupError(f"{wrong} of {len(found)} configurations are wrong")
+        raise SetupError(f"wrong: {wrong} of {count_text(len(found), 'configuration')}")
 
 
 def _check_cache(parsed: argparse.Namespace) -> None:
@@ -97,7 +97,9 @@ def _check_cache(parsed: argparse.Namespace) -> None:
     emit(entries_json(checked) if parsed.json else entries_text(checked, parsed.refresh))
     wrong = sum(one.state is State.WRONG for one in checked)
     if wrong and not parsed.refresh:
-        raise SetupError(f"{wrong} of {len(checked)} results are wrong; add --refresh, or search again")
+        raise SetupError(
+            f"wrong: {wrong} of {count_text(len(checked), 'result')}; add --refresh, or search again"
+        )
 
 
 def findings_text(found: Mapping[Config, Failure | None]) -> str:

@@ -85,7 +85,9 @@ def _contested(merged: Merged) -> Iterator[tuple[str, Entry]]:
 
 def _result_text(entry: Entry) -> str:
     origin = entry.provenance
-    return f"{entry.time_ms:.4g} ms ({origin.trials:,} trials of {origin.engine}, {origin.tuned_at})"
+    return (
+        f"{entry.time_ms:.4g} ms ({count_text(origin.trials, 'trial')} of {origin.engine}, {origin.tuned_at})"
+    )
 
 
 def _result_json(entry: Entry) -> dict[str, Any]:

@@ -78,6 +78,8 @@ def run(parsed: argparse.Namespace) -> None:
             else:
                 _write(texts, "w")
     emit(findings(made, space, reference))
+    if made.source.dialect == "cuda" and _has_host_code(path):
+        emit("note  main() and other code for the host stays: it is left out where the kernels are compiled")
     if not complaint and made.source.dialect == "cuda" and _has_nvrtc():
         emit(f"good  the default compiles for {_ARCHITECTURE}")
     emit(said)
@@ -239,6 +241,13 @@ def _texts(path: Path, whole: str) -> tuple[str, str]:
     own = path.read_text()
     text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
     return device_part(text) if "__global__" in text else text, own if "<<<" in own else ""
+
+
+def _has_host_code(path: Path) -> bool:
+    from autotune.compilers.host_code import device_part
+
+    text = path.read_text()
+    return device_part(text) != text
 
 
 def _is_called(word: str, text: str) -> bool:

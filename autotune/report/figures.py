@@ -172,6 +172,7 @@ def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
     axes.set_yscale("log")
     _log(axes.yaxis)
     axes.set_xlabel("evaluation")
+    axes.locator_params(axis="x", integer=True)
     axes.set_ylabel("ms, logarithmic")
     _grid(axes, "y")
     _legend(axes)

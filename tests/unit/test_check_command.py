@@ -19,7 +19,7 @@ def test_configurations_are_verified_and_the_wrong_one_is_named(folder, check):
     source = (folder.path / "double.py").read_text()
     folder.write(source.replace("2 * x", "(2 + (A == 5)) * x"))
     done = check("--config", "A=5", "--config", "A=2", "--json")
-    assert done.returncode == 1 and "1 of 2 configurations are wrong" in done.stderr
+    assert done.returncode == 1 and "wrong: 1 of 2 configurations" in done.stderr
     assert [row["status"] for row in json.loads(done.stdout)] == ["wrong_result", "ok"]
 
 

@@ -88,10 +88,11 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text,
 def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     text = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N; }\n"
-    (folder.path / "zero.cu").write_text(text)
+    (folder.path / "zero.cu").write_text(f"#include <vector>\n{text}int main() {{ return 0; }}\n")
     done = folder.run("new", "zero.cu")
     assert done.stdout.splitlines()[0] == "zero: dialect cuda"
     assert ("good  the default compiles for sm_90" in done.stdout) is _has_nvrtc()
+    assert "\nnote  main() and other code for the host stays: it is left out where" in done.stdout
     space, _ = count_space(Target(folder.path / "zero.yaml", "sm_90"))
     assert not constraint_report(space)
     two = scaffold("two.cu", "two", text + text.replace("zero", "other"), "")
