@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Value
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Rule, Status
-from autotune.devices import Address, backend, list_devices
+from autotune.devices import Address, list_devices, open_device
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
@@ -63,7 +63,7 @@ class DeviceState:
     def device(self) -> Device:
         """The device, opened when it is first used."""
         self._preparation.begin_last()  # while the device is opened
-        device = backend(self._address.backend).open_device(self._address.index)
+        device = open_device(self._address)
         device.clocks.check(self._settings)
         return device
 
