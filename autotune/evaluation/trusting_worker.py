@@ -107,7 +107,8 @@ class TrustingWorker(Worker):
         if isinstance(binary, Failure) or binary.sha256 == unlike:
             return binary if isinstance(binary, Failure) else unlike
         bare = replace(full, trusted="", expected=())
-        failure = super().prepare(*instance.checks, bare)
+        failure = super().prepare(*instance.checks)  # raises SetupError if the reference is broken
+        failure = failure or super().prepare(*instance.checks, bare)
         if failure is None:
             failure = self.run(
                 run_for_results,

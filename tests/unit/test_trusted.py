@@ -60,6 +60,14 @@ def test_a_default_that_the_reference_contradicts_is_refused(trusting):
     assert "the default configuration fails, so its results cannot be trusted: wrong_result" in done.stderr
 
 
+def test_a_broken_reference_is_not_blamed_on_the_kernel(trusting):
+    reference = trusting.path / "reference.py"
+    reference.write_text('def reference(inputs, sizes):\n    return {"y": 2 * inputs["x"][:1]}\n')
+    done = trusting.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1 and "reference.py:2: `return" in done.stderr.splitlines()[-1]
+    assert "default configuration" not in done.stderr
+
+
 def test_one_binary_confirms_nothing(trusting):
     trusting.write(KERNEL.replace("WRONG", "False").replace("(A - 5) ** 2 + B + 1.0", "1.0"))
     done = trusting.run("search", "double.yaml", "--device", "fake")
