@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -88,7 +88,7 @@ def make_searcher(
     engine: str,
     strategy: str | None = None,
     *,
-    sources: Sequence[SourceResults] = (),
+    sources: Iterable[SourceResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
     """Make a searcher; raises InputError as `check_searcher` does.

@@ -9,7 +9,7 @@ sources' local optima and the neighbours of the best so far.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -42,7 +42,7 @@ PRIOR_SUCCESSES = 0.5  # successful runs of similar configurations that are assu
 class AdoptionSearch:
     """Starts from the best of other devices and corrects on what it measures; ignores the seed."""
 
-    def __init__(self, sources: Sequence[SourceResults] = ()) -> None:
+    def __init__(self, sources: Iterable[SourceResults] = ()) -> None:
         self._sources = tuple(sources)
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:

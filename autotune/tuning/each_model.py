@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
-from typing import overload
 
 from autotune.core.records import Config
 from autotune.core.stages import Stage
@@ -160,7 +159,7 @@ class _Run:
         self.stage(Stage(f"last round of {count}"))
 
 
-class _GrowingSources(Sequence[SourceResults]):
+class _GrowingSources(Iterable[SourceResults]):
     """What is known from earlier searches, and what the other searches have found so far."""
 
     def __init__(self, known: Sequence[SourceResults], others: Sequence[_Run]) -> None:
@@ -169,15 +168,3 @@ class _GrowingSources(Sequence[SourceResults]):
     def __iter__(self) -> Iterator[SourceResults]:
         found = [run.so_far() for run in self._others]
         return iter([*self._known, *(one for one in found if one.results)])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    @overload
-    def __getitem__(self, place: int) -> SourceResults: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[SourceResults]: ...
-
-    def __getitem__(self, place: int | slice) -> SourceResults | Sequence[SourceResults]:
-        return list(iter(self))[place]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -64,7 +64,7 @@ def search(
     task: TuningTask,
     options: Options,
     observer: Observer,
-    sources: Sequence[SourceResults] | None = None,
+    sources: Iterable[SourceResults] | None = None,
     cluster: Cluster | None = None,
     processes: Processes | None = None,
 ) -> Result:
@@ -100,7 +100,8 @@ def search(
     with open_context(task, own, observer, policy, processes, cluster) as context:
         context.evaluator.compile_ahead.begin_early([task.spec.default])  # while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
-        explore(context, searcher, options, f"started from {summary(sources)}" if sources else "", began)
+        first = tuple(sources)  # more may come
+        explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         limits = _limits(options, context.evaluator.spent_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -33,7 +33,7 @@ class SurrogateSearch:
 
     def __init__(
         self,
-        sources: Sequence[SourceResults] = (),
+        sources: Iterable[SourceResults] = (),
         *,
         batch: int = BATCH,
         stop_when_unlikely: bool = False,
@@ -63,7 +63,7 @@ class _Run:
         self,
         space: Space,
         evaluate: Evaluate,
-        sources: Sequence[SourceResults],
+        sources: Iterable[SourceResults],
         batch: int,
         rng: np.random.Generator,
     ) -> None:
