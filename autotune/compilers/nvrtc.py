@@ -28,6 +28,7 @@ _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
 _KERNEL = re.compile(
     r"__global__\s+(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
+_CUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cub/', re.MULTILINE)  # names the host's cudaError_t
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
@@ -37,7 +38,7 @@ class CudaCompiler:
 
     A source is first compiled with `--minimal`, which omits textures, surfaces and launches from kernels: it
     is faster and gives the same binary. If that fails, it is compiled again without its host code, with all
-    headers.
+    headers, and so are those with CUB at once.
     """
 
     def __init__(self, architecture: str) -> None:
@@ -79,7 +80,7 @@ class CudaCompiler:
         read: _Read = nvrtc.nvrtcGetCUBIN,
     ) -> tuple[bytes, str, dict[str, str]]:
         flags = (*self._options, *options)
-        if self._is_plain:
+        if self._is_plain and not _CUB.search(source):
             with suppress(CompileError):
                 return _run(source, (*flags, "--minimal"), names, size_of, read)
         prelude = f"--pre-include={cuda_headers.PRELUDE}"

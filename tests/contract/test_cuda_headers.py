@@ -48,3 +48,21 @@ def test_a_missing_header_says_what_to_do(header, advice):
     with pytest.raises(CompileError) as error:
         cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{}}\n", ())
     assert str(error.value).startswith(f"the header {header} is not found: {advice}")
+
+
+def test_a_source_with_cub_is_compiled_once(monkeypatch):
+    if find_header("cub/warp/warp_reduce.cuh") is None:
+        pytest.skip("CUB is not installed")
+    from autotune.compilers import nvrtc
+
+    flags = []
+    run = nvrtc._run
+
+    def noted(source, own, *rest):
+        flags.append(own)
+        return run(source, own, *rest)
+
+    monkeypatch.setattr(nvrtc, "_run", noted)
+    source = "#include <cub/warp/warp_reduce.cuh>\n__global__ void kernel(int *x) { *x = 1; }\n"
+    cuda_compiler("sm_90").compile(source, (), ("kernel",))
+    assert len(flags) == 1 and "--minimal" not in flags[0]
