@@ -1,16 +1,16 @@
-"""Searches of a space in which a fifth of the configurations fail, each in one of sixteen ways.
+"""Searches of a space in which a fifth of the configurations fail, each in one of seventeen ways.
 
     python benchmarks/chaos.py [--searches 40] [--budget 300] [--rate 0.2] [--at-once 1] [--limit-s 2]
         [--seed 0] [--seconds S]
 
 The device is the fake one, whose kernels are Python functions, so compilers and device processes really hang
-and crash. Other configurations are right, but throttle the device. Honest times are noisy: one run in twenty
-takes half as long again, and in one of 400 the clock jumps by an hour, on or back. Which configuration fails
-and how depends on the seed alone, so it is known what each trial should have ended as, and which valid
-configuration is the fastest. A fifth of the searches also meet a full disk, and a fifth a cache that is
-read-only: each must end in one line that says so, and goes on when it is started again. A search mostly waits
-for trials and compilations that hang until their limit, and on a busy machine, which may be to blame, for
-each twice: a short limit saves most of the time. The exit code is 1 if a search fails or if a fault ended
+and crash. One of the faults is a right kernel that throttles the device. Honest times are noisy: one run in
+twenty takes half as long again, and in one of 400 the clock jumps by an hour, on or back. Which configuration
+fails and how depends on the seed alone, so it is known what each trial should have ended as, and which valid
+configuration is the fastest. A fifth of the searches also meet a full disk, and a fifth a cache that is read-
+only: each must end in one line that says so, and goes on when it is started again. A search mostly waits for
+trials and compilations that hang until their limit, and on a busy machine, which may be to blame, for each
+twice: a short limit saves most of the time. The exit code is 1 if a search fails or if a fault ended
 otherwise than it should. How many searches named the fastest configuration or a tie with it depends on the
 budget.
 """
