@@ -9,7 +9,7 @@ import math
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -224,19 +224,22 @@ class Processes:
         worker.start()
         return worker
 
-    @contextmanager
     def fleet(
         self,
         task: TuningTask,
         default: KernelInstance,
         cluster: Cluster,
         on_lost: Callable[[str, str], None],
-    ) -> Iterator[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` is as for `Fleet`."""
+    ) -> AbstractContextManager[Fleet]:
+        """Let the workers of a cluster claim their devices; `on_lost` is as for `Fleet`.
+
+        Raises InputError for a task that needs one device.
+        """
         from autotune.evaluation.device_host import HostSetting
         from autotune.evaluation.fleet import open_fleet
         from autotune.evaluation.travelling_files import paths_of
 
+        _require_parallel(task)
         _, _, wrong, kept = self._setting
         problems, reference = (*default.checks, default.problem), task.spec.reference.absolute()
         setting = HostSetting(
@@ -249,8 +252,7 @@ class Processes:
             wrong=wrong,
             kept=kept,
         )
-        with open_fleet(cluster.client, setting, on_lost) as fleet:
-            yield fleet
+        return open_fleet(cluster.client, setting, on_lost)
 
 
 def _require_parallel(task: TuningTask) -> None:
@@ -261,12 +263,6 @@ def _require_parallel(task: TuningTask) -> None:
         )
     if task.spec.functions.verify is not None:
         raise InputError(f"{task.spec.path}: results that a Python function verifies need one device")
-
-
-def _parallel_evaluator(fleet: Fleet, *arguments: Any, **options: Any) -> Evaluator:
-    from autotune.evaluation.parallel_evaluator import ParallelEvaluator
-
-    return ParallelEvaluator(fleet, *arguments, **options)
 
 
 @contextmanager
@@ -318,14 +314,14 @@ def open_context(
         if cluster is None:
             worker, make = processes.worker(task, default, maker), Evaluator
         else:
-            _require_parallel(task)
+            from autotune.evaluation.parallel_evaluator import ParallelEvaluator
 
             def tell(device: str, reason: str) -> None:
                 observer.warn(f"{device} is left out: {reason}")
                 journal.append_lost(device, reason)
 
             fleet = opened.enter_context(processes.fleet(task, default, cluster, tell))
-            worker, make = fleet.worker(next(iter(fleet.devices))), partial(_parallel_evaluator, fleet)
+            worker, make = fleet.worker(next(iter(fleet.devices))), partial(ParallelEvaluator, fleet)
         evaluator = make(
             maker,
             pool,
