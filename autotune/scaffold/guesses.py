@@ -179,7 +179,9 @@ def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, .
 
 def _placeholder(kernel: FoundKernel, source: Source) -> GuessedParameter:
     """The parameter of a source that has none, with what to do about it."""
-    fixed = [name for name in WORD.findall(kernel.body) if source.definitions.get(name, "").isdigit()]
+    tests = " ".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if\b(.*)$", source.text, re.MULTILINE))
+    used = WORD.findall(f"{tests} {kernel.body}")
+    fixed = [name for name in used if source.definitions.get(name, "").isdigit()]
     remark = "the source leaves nothing open: use a macro in it, and list its values"
     if fixed:
         remark = f"to tune {', '.join(dict.fromkeys(fixed))}, put #ifndef and #endif around each #define"

@@ -28,6 +28,7 @@ from autotune.serving.cache import folders, read_roots
 from autotune.serving.lookup import best_config
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
+_ARCHITECTURE = "sm_90"  # whose limits a space for NVIDIA GPUs is counted with where none is here
 _KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
 
 
@@ -193,7 +194,8 @@ def count_space(target: Target) -> tuple[Space, SourceText]:
     """
     spec = load_space(locate(target.space))
     source = read_source(spec.source, spec.include_dirs)
-    known = known_gpu(target.device) if target.device is not None else None
+    named = target.device or (_ARCHITECTURE if spec.dialect in ("cuda", TRITON) else "")
+    known = known_gpu(named)
     try:
         address, device = find_device(target.device)
         _require_dialect(spec, address)

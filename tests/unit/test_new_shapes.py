@@ -151,8 +151,9 @@ def test_an_axis_without_blocks_is_not_in_the_grid():
 
 def test_what_the_source_defines_for_good_is_named():
     text = STENCIL.replace("#ifndef", "//").replace("#endif", "//")
-    (variant,) = made(text).parameters
-    assert variant.remark == "to tune BX, BY, Z_PER_ITEM, put #ifndef and #endif around each #define"
+    switch = "#define PADDED 0\n#if PADDED\n#endif\n"
+    (variant,) = made(switch + text).parameters
+    assert variant.remark == "to tune PADDED, BX, BY, Z_PER_ITEM, put #ifndef and #endif around each #define"
 
 
 def test_an_array_without_bounds_checks_holds_whole_tiles():

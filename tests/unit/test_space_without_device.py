@@ -33,6 +33,13 @@ def test_a_gpu_that_is_not_here_is_counted_with_its_known_limits(folder, device)
     assert counted["valid"] == 17
 
 
+def test_a_space_for_nvidia_gpus_needs_no_name_where_none_is_here(folder, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    cuda_space(folder)
+    done = folder.run("space", "double.yaml")
+    assert done.returncode == 0 and "counted with the known limits of sm_90" in done.stdout
+
+
 def test_without_a_device_the_error_says_that_a_name_is_enough(folder):
     cuda_space(folder)
     done = folder.run("space", "double.yaml", "--device", "fake")
