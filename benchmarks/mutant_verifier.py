@@ -44,7 +44,7 @@ from tests.sampled_configurations import Sample, sampled
 
 WAYS = ("results", "size", "data", "schedules", "runs", "host", "sanitizer")
 MAX_OFTEN = 4  # configurations that run often
-MAX_ON_HOST = 12  # configurations of a mutant that no run on the device catches
+MAX_ON_HOST = 40  # configurations of a mutant that no run on the device catches
 MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
 UNREACHED = "unreached"
 TIMEOUT_S = 20.0
