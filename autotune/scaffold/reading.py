@@ -158,6 +158,7 @@ def read_kernels(
             taken |= templates
             taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
             taken |= {word for kernel in kernels for word in kernel.types} | types.structures.keys()
+            taken |= types.declared
             taken.update(dialect_words if dialect == "portable" else ())
             macros = tuple(find_macros(text, code, plain, taken, SCALARS, undefined))
             return Source(dialect, kernels, macros, code, plain, definitions)
@@ -190,7 +191,7 @@ def _kernel(
     body = plain[end.end() : closing(plain, end.start())]
     arguments = [_argument(f"{name}: {called}", text, types) for text in listed]
     refuse_functions(f"{name}: {called}", template, listed, body)
-    unknown = {argument.type_name: "" for argument in arguments if argument.dtype == UNKNOWN}
+    kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     if dialect == "cuda":
         arguments += [item for item in _variables(plain, types) if _is_used(item.name, body, plain)]
         called = "::".join((*_namespaces(plain, start), called))
@@ -204,7 +205,8 @@ def _kernel(
         block or (launches[0].block if launches and "blockDim" not in body else ()),
         body,
         tuple(item for item in template if item.kind != "type"),
-        {word: types.stand_in(word) for word in unknown} | _replaced_types(dialect, arguments),
+        {kind: types.stand_in(kind) for kind in kinds if kind not in types.declared}
+        | _replaced_types(dialect, arguments),
         launch=launches[0] if launches else None,
     )
 

@@ -21,6 +21,10 @@ _VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
+_DECLARED = re.compile(  # types that a source declares anywhere, also those whose layout is not read
+    r"\busing\s+(\w+)\s*=|\btypedef\b[^;{}]*?(\w+)\s*(?:\[[^;]*)?;|\b(?:typename|class)\s+(\w+)|"
+    r"\b(?:struct|class|union)\b[^;{}]*?(\w+)\s*(?:final\s*)?(?:[:<][^;{}]*)?\{"
+)
 _STRUCTURE = re.compile(r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{")
 _BODY = re.compile(r"\{[^{}]*\}")
 _METHOD = re.compile(r"[^;@]*\([^;@]*\)[^;@]*[;@]")  # with @ for its body
@@ -43,7 +47,8 @@ _VECTORS = {
 class KnownTypes:
     """Aliases and structures of a source, and the numbers that its macros define.
 
-    `fields` has the names and types of the structures that hold only numbers, `code` the source itself.
+    `fields` has the names and types of the structures that hold only numbers, `code` the source itself, and
+    `declared` the names of types that it declares, whether or not their layout is known.
     `generic` is given for the types that templates take, and a vector of three takes `of_three` elements.
     """
 
@@ -52,6 +57,7 @@ class KnownTypes:
     definitions: Mapping[str, str]
     fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     code: str = ""
+    declared: frozenset[str] = frozenset()
     generic: str = "DTYPE"
     of_three: int = 3
 
@@ -100,7 +106,9 @@ class KnownTypes:
         return text if re.fullmatch(r"[A-Za-z_]\w*|\d+", text) else f"({text})"
 
     def is_unknown(self, name: str) -> bool:
-        """Whether a word is used as a type that is not known."""
+        """Whether a word is used as a type that the source leaves to its user."""
+        if name in self.declared:
+            return False
         used = (
             rf"\bconst\s+{name}\b\s*[*\w]|\b{name}\s*\*\s*\)|\bsizeof\s*\(\s*{name}\s*\)|"
             rf"\b{name}\s+\w+\s*[=;,)\[]"
@@ -141,7 +149,10 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
         meanings.setdefault(name, []).append(" ".join(words))
     aliases = {name: chosen(texts) for name, texts in meanings.items()}
     aliases = {"dim3": "uint3", **aliases, **definitions}
-    known = KnownTypes(aliases, {}, definitions, code=plain, of_three=4 if is_opencl else 3)
+    declared = frozenset(name for names in _DECLARED.findall(plain) for name in names if name)
+    known = KnownTypes(
+        aliases, {}, definitions, code=plain, declared=declared, of_three=4 if is_opencl else 3
+    )
     structures: dict[str, tuple[str, int]] = {}
     fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):

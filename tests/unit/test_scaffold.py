@@ -291,6 +291,23 @@ def test_the_parameter_of_a_template_is_no_type_that_the_source_lacks():
     assert made(helper + kernel("y[threadIdx.x] = first(x);")).kernel.types == {}
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "using P = Pack<float, 4>;",
+        "typedef Pack<float, 4> P;",
+        "struct alignas(sizeof(float) * 4) P { float v[4]; };",
+        "struct P : Pack<float, 4> {};",
+        "union P { float v[4]; int bits[4]; };",
+    ],
+)
+def test_a_type_that_the_source_declares_also_in_a_body_is_neither_an_option_nor_a_macro(declaration):
+    pack = "template <typename T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };\n"
+    used = "const P *p = reinterpret_cast<const P *>(x); P one = p[threadIdx.x]; y[0] = one.v[0] * sizeof(P);"
+    found = made(pack + kernel(f"{declaration} {used}"))
+    assert found.kernel.types == {} and set(values(found)) == {"BLOCK_SIZE"}
+
+
 def test_a_number_by_which_to_shift_is_no_size_and_a_number_that_bounds_an_index_is_one():
     found = made(
         kernel("if (threadIdx.x < reach) y[threadIdx.x >> bits] = 1;", "float *y, int bits, int reach")
