@@ -238,7 +238,7 @@ def searched_in(
     whole = [*command, *limits, "--seed", str(seed), "--cache", "cache"]
     (folder / "cache").mkdir()
     ended: list[tuple[str, str]] = []
-    for fault, start in machine_faults(folder, seed, rate):
+    for fault, start in machine_faults(folder, seed, asked):
         refused = run(whole, folder, start)
         complaint = refused.stderr.rstrip().rpartition("\n")[2]
         ended.append((fault, "cannot be written" if "cannot be written" in complaint else complaint))
@@ -260,13 +260,15 @@ def run(
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, preexec_fn=start)
 
 
-def machine_faults(folder: Path, seed: int, rate: float) -> Iterator[tuple[str, Callable[[], object]]]:
+def machine_faults(
+    folder: Path, seed: int, asked: argparse.Namespace
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """The faults of the machine that a search meets, each with what makes its process meet it."""
     share_of = rules()["share_of"]
-    if share_of(seed, "full disk") < rate:
-        size = 2**12 + int(share_of(seed, "free") * 2**15)
+    if share_of(seed, "full disk") < asked.rate:
+        size = 2**12 + int(share_of(seed, "free") * 200 * asked.budget)  # a trial takes twice as much
         yield "full_disk", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    if share_of(seed, "read-only cache") < rate:
+    if share_of(seed, "read-only cache") < asked.rate:
         (folder / "cache").chmod(0o500)
         yield "read_only_cache", obey_permissions
         (folder / "cache").chmod(0o700)
