@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -271,10 +271,19 @@ def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
-    for report in constraints:
-        if report.never_removes:
+    for number, report in enumerate(constraints):
+        if report.never_removes and not _removes_at_checks(space, number):
             detail = f"this constraint removes nothing on {space.device.name}"
             yield Finding("idle_constraint", report.text, detail, f"{space.spec.path}:{report.line}")
+
+
+def _removes_at_checks(space: Space, constraint: int) -> bool:
+    """Whether a constraint removes combinations at one of `verify_sizes`, such as `n % VECTOR == 0`."""
+    problems = (
+        replace(space.problem, sizes={**space.problem.sizes, **sizes}) for sizes in space.spec.verify_sizes
+    )
+    rules = (Rules(space.spec, space.device, problem) for problem in problems)
+    return any(one.violating(constraint) != 0 for one in rules)
 
 
 def _unreachable_values(space: Space) -> Iterator[Finding]:

@@ -40,6 +40,12 @@ def test_an_invalid_default_is_found(tmp_path):
     assert len(found) == 1 and "BLOCK_SIZE <= device.max_threads_per_block" in found[0].detail
 
 
+def test_a_constraint_that_removes_something_at_a_size_to_verify_is_not_idle(tmp_path):
+    space = bound(tmp_path, YAML.replace("constraints:\n", "constraints:\n  - n % VECTOR == 0\n", 1))
+    assert constraint_report(space)[0].never_removes
+    assert findings(space, SOURCE) == EXPECTED
+
+
 def with_parameters(names, parameters, constraints):
     defaults = ", ".join(f"{name}: 0" for name in names)
     text = YAML.replace("derived:\n", f"{parameters}derived:\n", 1)
