@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main
 from autotune.devices import listing
+from autotune.tuning import finals
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
@@ -200,6 +201,13 @@ def wait_until(holds, timeout_s=120):
 def folder(tmp_path):
     """A fresh folder with the doubling kernel."""
     return Folder(tmp_path)
+
+
+@pytest.fixture
+def short_last_round(monkeypatch):
+    """A last round of few rounds, for tests of something else: on a real CPU, each flushes the caches."""
+    monkeypatch.setattr(finals, "ROUNDS", 3)
+    monkeypatch.setattr(finals, "MAX_EXTRA_S", 0.0)
 
 
 @pytest.fixture(scope="session")

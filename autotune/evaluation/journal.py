@@ -159,14 +159,13 @@ class Journal:
         _require_journal(lines, self.path)
         if fresh:
             lines.clear()
-            self._file.truncate(0)
         if lines and not _is_whole(lines[-1]):
             self.warning = f"{self.path}: the last line was cut off and is dropped"
             torn = lines.pop()
             whole_bytes = os.fstat(self._file.fileno()).st_size - len(torn.encode(errors="surrogateescape"))
             self._file.truncate(whole_bytes)
         if not lines:
-            self._write({"journal": VERSION, **self._header, **self._notes})
+            self._begin()
             return
         rows = _Rows()
         rows.add(lines, self.path)
@@ -176,10 +175,14 @@ class Journal:
             if self.trials:
                 self.warning = f"{self.path}: none of its trials succeeded; it is started over"
             self.trials.clear()
-            self._file.truncate(0)
-            self._write({"journal": VERSION, **self._header, **self._notes})
+            self._begin()
         elif edit := edit_of(rows.header, self._header, self._notes, self.trials.values(), key_of):
             self._continue_after(edit, keep)
+
+    def _begin(self) -> None:
+        """Empty the file but for the first line."""
+        self._file.truncate(0)
+        self._write({"journal": VERSION, **self._header, **self._notes})
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError with what has changed and what to do."""
@@ -197,8 +200,7 @@ class Journal:
             self.warning = f"{what} {held} of {every} are kept"
             self.finals.clear()
         self.trials = {trial.key: trial for trial in edit.kept}
-        self._file.truncate(0)
-        self._write({"journal": VERSION, **self._header, **self._notes})
+        self._begin()
         self.append(*edit.kept)
         for found in list(self.finals.values()):
             self.append_finals(found)

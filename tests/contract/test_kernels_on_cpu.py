@@ -2,10 +2,12 @@
 
 They are compiled without optimisation, which would take several times as long and checks the compiler rather
 than the kernel. The sizes are the spaces' own awkward ones: the default runs on each of them, a landmark on
-two and everything else on one, taken in turns.
+two and everything else on one. All are used equally often, each by configurations that need few threads.
 """
 
+from collections import Counter
 from contextlib import ExitStack
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -33,13 +35,20 @@ def instances(spec, device, folder):
     stored = StoredInputs(spec, folder)
     for space, known, pairwise in sampled(spec, device, MAX_PAIRWISE):
         maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, "", stored)
+        used = Counter()
         for number, config in enumerate((*known, *pairwise)):
             instance = maker.make(config)
             problems = instance.checks or (instance.problem,)  # some are right for the main size only
             if config != spec.default:
-                count = 2 if number < len(known) else 1
-                problems = tuple(problems[(number + turn) % len(problems)] for turn in range(count))
+                by_use = sorted(problems, key=lambda problem: (used[problem.data_key], threads(problem)))
+                problems = tuple(by_use[: 2 if number < len(known) else 1])
+                used.update(problem.data_key for problem in problems)
             yield instance, problems
+
+
+def threads(problem):
+    """How many threads the launches of a problem have; one that is out of range costs as much as any."""
+    return sum(prod(launch.grid) * prod(launch.block) for launch in problem.launches)
 
 
 def what_is_wrong(worker, binary, problems):

@@ -41,7 +41,7 @@ __kernel void shift(__global const float *x, __global float *y)
     ],
     ids=["compared", "not compared"],
 )
-def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says, dialect):
+def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says, dialect, short_last_round):
     (folder.path / name).write_text(text)
     done = folder.run("new", name)
     assert done.returncode == 0, done.stderr

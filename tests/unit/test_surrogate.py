@@ -12,7 +12,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.searchers.base import SourceResults, StoppingEstimate
-from autotune.searchers.surrogate import SurrogateSearch, stopping_estimate
+from autotune.searchers.surrogate import SurrogateSearch, search, stopping_estimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import axes_of, positions_of
@@ -167,10 +167,10 @@ def test_a_large_space_is_looked_at_around_the_best_of_it():
     assert np.isin(np.flatnonzero(apart == 1), rows).all()
 
 
-def test_it_finds_the_best_soon_one_at_a_time_and_in_batches(space):
-    outcome = valley(128, 4)
-    assert best_after(space, SurrogateSearch(batch=1), outcome, 60) < 1.05
-    assert best_after(space, SurrogateSearch(batch=8), outcome, 60) < 1.05
+@pytest.mark.parametrize("batch", [1, 8])
+def test_it_finds_the_best_soon_one_at_a_time_and_in_batches(space, monkeypatch, batch):
+    monkeypatch.setattr(search, "BATCH", batch)
+    assert best_after(space, SurrogateSearch(), valley(128, 4), 60) < 1.05
 
 
 def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):

@@ -35,12 +35,10 @@ class SurrogateSearch:
         self,
         sources: Iterable[SourceResults] = (),
         *,
-        batch: int = BATCH,
         stop_when_unlikely: bool = False,
     ) -> None:
-        """Propose at most `batch` configurations at once; sources may grow during the search."""
+        """Propose at most BATCH configurations at once; sources may grow during the search."""
         self._sources = sources
-        self._batch = batch
         self._stop_when_unlikely = stop_when_unlikely
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
@@ -52,7 +50,7 @@ class SurrogateSearch:
             RandomSearch().search(space, evaluate, seed=seed)
             return
         with one_blas_thread():
-            run = _Run(space, evaluate, self._sources, self._batch, np.random.default_rng(seed))
+            run = _Run(space, evaluate, self._sources, np.random.default_rng(seed))
             run.search(stop_when_unlikely=self._stop_when_unlikely)
 
 
@@ -64,12 +62,10 @@ class _Run:
         space: Space,
         evaluate: Evaluate,
         sources: Iterable[SourceResults],
-        batch: int,
         rng: np.random.Generator,
     ) -> None:
         self._space = space
         self._stream = stream(evaluate)
-        self._batch = batch
         self._pending: dict[Config, int] = {}  # rows under way
         self._rng = rng
         self._axes = axes_of(space.parameters)
@@ -86,7 +82,7 @@ class _Run:
         unlikely = 0  # models in a row
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._try(self._design(self._room(self._batch)))
+                self._try(self._design(self._room(BATCH)))
                 continue
             if self._learn():
                 hyperparameters = replace(hyperparameters, time=None)  # of other sources
@@ -121,7 +117,7 @@ class _Run:
     def _room(self, wanted: int) -> int:
         """How many more configurations to try at once; one device tries `wanted`, but at most a batch."""
         parallel = self._stream.parallel
-        most = parallel if parallel > 1 else min(self._batch, max(1, wanted))
+        most = parallel if parallel > 1 else min(BATCH, max(1, wanted))
         return max(0, most - len(self._pending))
 
     def _try(self, rows: Sequence[int]) -> int:
