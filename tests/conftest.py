@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from functools import cache
@@ -184,8 +185,16 @@ def own_cache_home(tmp_path_factory):
 @pytest.fixture(scope="session", autouse=True)
 def devices_listed_once():
     """Commands in this process share one look at the devices: each look starts a process."""
+    begin, one_thread = cache(listing.begin_listing), threading.Lock()
+
+    def begin_once(names):
+        with one_thread:  # the others find it finished, as two cannot wait for one process
+            found = begin(names)
+            found.devices()
+        return found
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "begin_listing", cache(listing.begin_listing))
+        patch.setattr(listing, "begin_listing", begin_once)
         yield
 
 
