@@ -118,10 +118,10 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def teardown(self, worker: distributed.Worker) -> None:
         """End the device process and give the device back."""
-        if self.device is not None:
-            self.device = None
-            await worker.set_resources(**{self._setting.name: 0})
-        self._opened.close()
+        with self._opened:  # closed even if the scheduler no longer knows this worker
+            if self.device is not None:
+                self.device = None
+                await worker.set_resources(**{self._setting.name: 0})
 
     def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
         """Verify and time one configuration; raises DeviceGone."""

@@ -91,6 +91,19 @@ class Fleet:
             self._client.cancel(found)
         return found
 
+    def unplaced(self, futures: Iterable[distributed.Future]) -> list[distributed.Future]:
+        """Cancel and return those that wait for a worker though there are some.
+
+        Dask gives waiting tasks to a worker that joins, and that is before it offers its device.
+        """
+        if not self.devices:
+            return []
+        placed = set(itertools.chain.from_iterable(self._client.processing().values()))
+        found = [future for future in futures if not future.done() and future.key not in placed]
+        if found:
+            self._client.cancel(found)
+        return found
+
     @property
     def slots(self) -> int:
         """How many tasks keep all devices busy."""

@@ -166,6 +166,7 @@ class ParallelEvaluator(Evaluator):
             events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
             self._fleet.check()
+            self._send_again(self._fleet.unplaced(self._running))
             return
         while not self._events.empty():
             events.append(self._events.get())
@@ -187,7 +188,10 @@ class ParallelEvaluator(Evaluator):
                 self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
                 self._compiled.extendleft(self._twins.pop(running.key))
                 self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
-        for future in self._fleet.stranded(self._running):
+        self._send_again(self._fleet.stranded(self._running))
+
+    def _send_again(self, futures: Sequence[distributed.Future]) -> None:
+        for future in futures:
             self._send(self._running.pop(future))
 
     def _stop(self) -> None:

@@ -14,6 +14,7 @@ from autotune.devices import Address, listing
 from autotune.errors import NoMemory, SetupError
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
+from tests.conftest import wait_until
 from tests.unit.test_device_process import BINARY, problem
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -186,6 +187,21 @@ def test_a_task_that_waited_for_a_device_that_was_given_back_does_not_open_it_ag
         task = client.submit(evaluate, setting.name, pickle.dumps([None]), 60.0)
         with pytest.raises(DeviceGone, match="it was given back"):
             task.result()
+
+
+def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_device(folder):
+    with opened_fleet(folder, 1) as (client, _, fleet):
+        (lost,) = fleet.devices.values()
+        client.retire_workers([lost])
+        item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)
+        waiting = fleet.submit([item], 60.0)
+        fleet.check()
+        assert not fleet.devices and not fleet.unplaced([waiting])
+        client.cluster.scale(2)  # one more than there was
+        wait_until(lambda: fleet.check() or fleet.devices)
+        assert fleet.unplaced([waiting]) == [waiting]
+        (evaluated,) = fleet.submit([item], 60.0).result()
+        assert evaluated.outcome.failure is None
 
 
 def test_a_device_is_left_out_though_its_worker_is_gone_too_and_the_last_one_is_named(folder):
