@@ -114,8 +114,7 @@ class Journal:
         """Write a last round; raises WriteError when that fails."""
         _put_last(self.finals, found)
         rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-        checks = {"checked": sorted(found.checked), "sanitizers": found.has_sanitizers}
-        self._write({"finals": rows, **checks})
+        self._write({"finals": rows, "checked": sorted(found.checked), "sanitizers": found.has_sanitizers})
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write how the devices of a search compare; raises WriteError when that fails."""
@@ -165,7 +164,7 @@ class Journal:
             whole_bytes = os.fstat(self._file.fileno()).st_size - len(torn.encode(errors="surrogateescape"))
             self._file.truncate(whole_bytes)
         if not lines:
-            self._begin()
+            self.start_over()
             return
         rows = _Rows()
         rows.add(lines, self.path)
@@ -174,13 +173,13 @@ class Journal:
             # the default runs first, and it failed: nothing is lost, and the cause may be mended by now
             if self.trials:
                 self.warning = f"{self.path}: none of its trials succeeded; it is started over"
-            self.trials.clear()
-            self._begin()
+            self.start_over()
         elif edit := edit_of(rows.header, self._header, self._notes, self.trials.values(), key_of):
             self._continue_after(edit, keep)
 
-    def _begin(self) -> None:
-        """Empty the file but for the first line."""
+    def start_over(self) -> None:
+        """Forget all trials, and empty the file but for the first line."""
+        self.trials.clear()
         self._file.truncate(0)
         self._write({"journal": VERSION, **self._header, **self._notes})
 
@@ -199,8 +198,7 @@ class Journal:
         if not edit.is_harmless:
             self.warning = f"{what} {held} of {every} are kept"
             self.finals.clear()
-        self.trials = {trial.key: trial for trial in edit.kept}
-        self._begin()
+        self.start_over()
         self.append(*edit.kept)
         for found in list(self.finals.values()):
             self.append_finals(found)

@@ -290,6 +290,8 @@ def _start(context: TuningContext, options: Options, total: int | None, note: st
     if trial.status is not Status.OK:
         is_wrong = trial.status is Status.WRONG_RESULT
         others = [admit(one, charged=False) for one in _others(task)] if is_wrong else []
+        if any(one.status is Status.OK for one in others):
+            context.journal.start_over()  # once the kernel is mended, nothing asks for --fresh
         failed = failed_default(task, trial, others, is_dumped=options.dump_wrong is not None)
         raise SetupError(failed.message(trial, task.device.name))
     _warn(context.observer, (one for one in findings if one.is_about_checks))

@@ -172,6 +172,14 @@ def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, mo
     assert f"warning: double.py:3: {warning}" in said.splitlines()
 
 
+def test_a_default_that_alone_is_wrong_can_be_mended_and_searched_again(folder):
+    folder.write(KERNEL.replace("2 *", "(3 if A == 1 else 2) *"))
+    done = folder.run("search", "double.yaml", "--device", "fake", "--budget", "1")
+    assert done.returncode == 1 and "A=6 B=1 is right: look at what double.py does otherwise" in done.stderr
+    folder.write(KERNEL)
+    assert folder.run("search", "double.yaml", "--device", "fake", "--budget", "1").returncode == 0
+
+
 def test_sizes_that_checks_need_are_told_once_the_default_passes(folder):
     folder.edit("grid: [1]", 'grid: ["ceil_div(n, 16)"]')
     folder.write(KERNEL.replace("2 *", "3 *"))
