@@ -173,11 +173,11 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
 
 def _redefined_parameters(space: Space, source: str, code: str) -> Iterator[Finding]:
     """Parameters that the source defines again, so that it never sees the values of the space."""
+    lines = list(placed_lines(space.spec.source, source))
     for name in (parameter.name for parameter in space.parameters):
-        definition = re.compile(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b", re.MULTILINE)
-        if definition.search(code) and not re.search(rf"\b(?:ifn?def|defined|undef)\b[ \t(]*{name}\b", code):
-            lines = placed_lines(space.spec.source, source)
-            place = next(place for place, line in lines if definition.search(line))
+        definition = re.compile(rf"[ \t]*#[ \t]*define[ \t]+{name}\b")
+        place = next((place for place, line in lines if definition.match(line)), "")
+        if place and not re.search(rf"\b(?:ifn?def|defined|undef)\b[ \t(]*{name}\b", code):
             is_own = place.startswith(f"{space.spec.source}:")
             mend = (
                 f"put it between `#ifndef {name}` and `#endif`, or remove it"

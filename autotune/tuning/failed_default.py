@@ -87,8 +87,8 @@ def failed_default(
         return _undeclared(task, undefined[0])
     doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
     if cause := next(doubtful, None):
-        what, _, mend = cause.detail.rpartition("; ")
-        return FailedDefault(cause.place, f"{cause.subject}: {what}", (mend,))
+        what, *mend = cause.detail.split("; ", 1)
+        return FailedDefault(cause.place, f"{cause.subject}: {what}", tuple(mend))
     if "INVALID_WORK_GROUP_SIZE" in trial.detail and (other := _other_block(task, trial)):
         return other
     if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:

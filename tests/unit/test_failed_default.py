@@ -1,6 +1,7 @@
 """What is said of a default configuration that fails: the places to look at, in the order of suspicion."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -67,3 +68,10 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
     assert number.endswith("the kernel gets a=2.5: axpy.py has to compute with the same number")
     assert [said in one for one in more] == [True] if said else not more
     assert dump == "--dump-wrong DIR writes both arrays"
+
+
+def test_a_cause_without_advice_is_told_as_the_cause(task):
+    text = task.source.text.replace("const unsigned int n", "GLOBAL const unsigned int *n")
+    changed = replace(task, source=replace(task.source, text=text))
+    found = failed_default(changed, Trial(task.spec.default, "", Status.LAUNCH_ERROR, "refused"))
+    assert found.cause.startswith("arguments[4].dtype: parameter 5 of axpy is") and not found.helps
