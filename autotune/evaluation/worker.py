@@ -113,7 +113,7 @@ class Worker:
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
-        self._is_early = False  # whether the child may have begun before the one before it had ended
+        self._is_early = False  # whether the child began before the one before it had ended
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # whether configurations that had not passed before ran in this child
         self._repeat: Callable[[], None] = self.start  # begins the latest run once more
@@ -134,7 +134,7 @@ class Worker:
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
         """Start the child: in the process that stands by, if there is one."""
         preload((device_process.__name__,), COLD)
-        setting = self._setting()
+        setting, self._is_early = self._setting(), self._standby is not None
         if self._standby is None:
             self._child = Child(DeviceState, *setting, upcoming, environment=self._environment)
         else:
@@ -147,7 +147,7 @@ class Worker:
         if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._address} is no longer used by this search")
-        self._is_ready = self._has_searched = self._is_early = False
+        self._is_ready = self._has_searched = False
         self._runs = 0
 
     def _setting(self) -> tuple[Any, ...]:
@@ -298,11 +298,14 @@ class Worker:
             except ChildFailed:
                 if not self._is_early:
                     raise
-                return self._opened()  # some GPUs serve one process at a time, and memory may have been short
+                # some GPUs serve one process at a time, memory may have been short, or it died standing by
+                return self._opened()
             self._is_ready, self._placed = True, frozenset()
             if self._has_standby and self._standby is None:
                 self._standby_setting = setting = self._setting()
                 self._standby = Child(stand_by, *setting, self._upcoming, environment=self._environment)
+                if self._has_ended:  # as in _begin: nobody else would end it
+                    self._standby.kill()
         return self._child
 
     def _place(self) -> Failure | None:

@@ -51,8 +51,9 @@ def test_the_last_round_starts_in_it_and_nothing_stands_by_after_that(worker):
     assert worker._standby is None
 
 
-def test_a_process_that_died_while_it_stood_by_is_made_good(worker):
-    os.kill(worker._standby.pid, signal.SIGKILL)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_process_that_died_while_it_stood_by_is_made_good(worker, number):
+    os.kill(worker._standby.pid, number)
     worker.close()
     assert worker.run(pid, timeout_s=60) > 0
 
@@ -61,6 +62,19 @@ def test_both_processes_have_ended_when_the_worker_has(worker):
     found = [worker.run(pid, timeout_s=60), worker._standby.pid]
     worker.end()
     assert not any(_alive(number) for number in found)
+
+
+def test_no_process_stands_by_for_a_worker_that_ends_while_it_is_started(tmp_path):
+    class EndedMeanwhile(Worker):
+        def _setting(self):
+            if self._child is not None:
+                self.end()
+            return super()._setting()
+
+    (tmp_path / "reference.py").write_text("")
+    worker = EndedMeanwhile(Address("fake", 0), tmp_path / "reference.py", (), has_standby=True)
+    worker.prepare()
+    assert not _alive(worker._standby.pid)
 
 
 def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker, tmp_path):
