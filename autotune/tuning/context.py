@@ -212,6 +212,8 @@ class Processes:
         if self._worker is not None and not trusts:
             self._worker.turn_to(problems)
             return self._worker
+        if self._worker is not None:
+            self._worker.end()  # or each problem's would hold device memory to the end
         setting = (task.address, task.spec.reference, problems, *self._setting)
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
         has_standby = task.device.kind == "gpu"  # whose driver takes long to load

@@ -2,6 +2,12 @@
 
 import pytest
 
+from autotune.tuning.context import POLICY, Unobserved, open_context, open_processes
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+from tests.unit.test_child import _alive
+from tests.unit.test_worker import pid
+
 REFERENCE = """\
 def reference(inputs, sizes):
     assert sizes["n"] < 1000, "the full size is too slow"
@@ -78,3 +84,13 @@ def test_it_needs_sizes_at_which_the_reference_runs(trusting):
     trusting.edit("verify_sizes: [{n: 1}, {n: 17}]\n", "")
     done = trusting.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 2 and "verify.full: trusted configurations need verify_sizes" in done.stderr
+
+
+def test_the_device_process_of_one_problem_ends_before_that_of_the_next(trusting):
+    task = bind_target(Target(trusting.path / "double.yaml", "fake"))
+    options, observer, pids = Options(journal=trusting.path / "j.jsonl"), Unobserved(), []
+    with open_processes(task, options, observer) as processes:
+        for _ in range(2):
+            with open_context(task, options, observer, POLICY, processes) as context:
+                pids.append(context.worker.run(pid, timeout_s=60))
+        assert [_alive(one) for one in pids] == [False, True]
