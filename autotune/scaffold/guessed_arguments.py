@@ -11,7 +11,7 @@ from autotune.scaffold.extents import IndexBounds
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.outcome import Role, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, steers
+from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, steers, vectors_of
 from autotune.scaffold.tiles import bounded_shape, bounds_of
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
@@ -74,6 +74,7 @@ def array_shape(
     is_histogram = is_scattered(array, body)
     bound = bins(array, body, source.constants, {*names, *values}) if is_histogram else ""
     bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
+    bound = bound or vectors_of(array, body, names)
     if not bound:
         reached, is_complete = bounds.of_array(array)
         words = {word for index in indices_of(array, body) for word in WORD.findall(index)}
@@ -81,6 +82,8 @@ def array_shape(
         is_size = is_complete and len(reached) == 1 and reached[0] in names
         bound = reached[0] if is_size and not is_compared and not is_histogram else ""
     extents = (bound,) if bound else _elements(names, axes, is_one_layout=not layouts)
+    if not bound and not layouts and not any(indices_of(array, body)):
+        return extents, "no index was found: how many elements?"
     return extents, "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
 
 

@@ -144,6 +144,21 @@ def questioned(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedPa
     return replace(parameter, remark=f"nothing defines it: is it {near[0]}, misspelt?")
 
 
+def divided_sizes(
+    body: str, sizes: Sequence[str], parameters: Sequence[GuessedParameter]
+) -> tuple[tuple[str, str], ...]:
+    """Each size that a kernel divides by a parameter, `cols / VEC`, with nothing in sight for the remainder.
+
+    A remainder, a difference, a sum before the division or a comparison with the size itself would take it.
+    """
+    found = []
+    for size in sizes:
+        if not re.search(rf"\b{size}\s*[-%&]|\(\s*{size}\s*\+|[<>=]\s*{size}\b(?!\s*/)", body):
+            divisors = set(re.findall(rf"\b{size}\s*/\s*(\w+)", body))
+            found += [(size, item.name) for item in parameters if item.name in divisors and 1 in item.values]
+    return tuple(found)
+
+
 def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
     """Threads of a block without the values that no block has; the largest left replaces such a default."""
     fitting = tuple(value for value in parameter.values if int(value) <= _MAX_THREADS)

@@ -28,6 +28,7 @@ from autotune.scaffold.guessed_parameters import (
     GuessedParameter,
     axis_of,
     choice_of_constants,
+    divided_sizes,
     least_value,
     parameter_of,
     questioned,
@@ -60,12 +61,14 @@ class Guess:
 
     `sizes` has the extents for a GPU and a CPU, `verify_sizes` those of each check.
     `reference` holds the lines of a function's body, none where
-    no formula was found. `fixed_macros` have defaults other than numbers.
+    no formula was found. `fixed_macros` have defaults other than numbers. `divided` has the sizes that should
+    be multiples of parameters, each with that parameter's name.
     """
 
     sizes: Mapping[str, tuple[int, int]]
     verify_sizes: tuple[tuple[int, ...], ...]
     parameters: tuple[GuessedParameter, ...]
+    divided: tuple[tuple[str, str], ...]
     fixed_macros: tuple[Macro, ...]
     arguments: tuple[GuessedArgument, ...]
     grid: tuple[str, ...]
@@ -85,18 +88,13 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
     axes = _axes(kernel, source.code)
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
     tuned += [template_macro(item) for item in kernel.template if not item.choices]
-    known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
-    parameters = _parameters(kernel, source, tuned, axes)
-    block = _block(kernel, source, tuned, axes)
-    if not block:
-        block = _invented_block(axes, known | set(WORD.findall(source.code)))
-        parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
-    if not parameters:
-        parameters.append(_placeholder(kernel, source))
+    parameters, block = _parameters_and_block(kernel, source, tuned, axes)
     if is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     names = _size_names(kernel, {parameter.name for parameter in parameters})
+    divided = divided_sizes(kernel.body, names, parameters)
+    divisors = {name for _, name in divided}
+    parameters = [replace(item, default=1) if item.name in divisors else item for item in parameters]
     roles = {item.name: role_of(item, kernel.body) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(kernel, roles, names)
     grid = _grid(kernel, source, block, axes, names, parameters)
@@ -119,6 +117,7 @@ def guess(kernel: FoundKernel, source: Source, *, is_small: bool = False, is_roo
         sizes=dict.fromkeys(names, extents),
         verify_sizes=checks,
         parameters=tuple(parameters),
+        divided=divided,
         fixed_macros=tuple(macro for macro in macros if macro not in tuned),
         arguments=tuple(
             variable_argument(item, [*names, *(parameter.name for parameter in parameters)])
@@ -155,6 +154,20 @@ def _checks(
     is_safe = is_checked(kernel.body) and not is_roomy
     strided = strided_sizes(kernel.body, block)
     return verify_sizes(names, grid, block, values, checked=is_safe, strided=strided)
+
+
+def _parameters_and_block(
+    kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
+) -> tuple[list[GuessedParameter], tuple[str, ...]]:
+    """At least one parameter, and the block, whose extents become parameters where the source has none."""
+    parameters = _parameters(kernel, source, tuned, axes)
+    block = _block(kernel, source, tuned, axes)
+    if not block:
+        known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
+        block = _invented_block(axes, known | set(WORD.findall(source.code)))
+        parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
+    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
+    return parameters or [_placeholder(kernel, source)], block
 
 
 def _parameters(

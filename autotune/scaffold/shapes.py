@@ -26,8 +26,26 @@ Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sor
 
 def indexed_shapes(array: str, body: str, sizes: Sequence[str]) -> list[tuple[str, ...]]:
     """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
-    shown = (*indices_of(array, body), *re.findall(rf"[=(,]\s*{array}\s*\+\s*([^;,]+)", body))
+    moved = re.findall(rf"[=(,]\s*{array}\s*\+\s*([^;,]+)", body)
+    shown = (*indices_of(array, body), *map(_value_part, moved))
     return list(dict.fromkeys(shape for index in shown if (shape := _extents(index, body, sizes))))
+
+
+def vectors_of(array: str, body: str, sizes: Sequence[str]) -> str:
+    """The size whose elements are all that a kernel reads of an array as vectors; empty if there is none.
+
+    The array is cast, `v = reinterpret_cast<const float4 *>(x)`, and each `v[i]` has `i < n / 4`.
+    """
+    cast = r"(?:reinterpret_cast\s*<[^;()]*>|\([^;()]*\*\s*\))"
+    views = re.findall(rf"(\w+)\s*=\s*{cast}\s*\(?\s*{array}\s*\)?\s*;", body)
+    indices = [index.strip() for view in views for index in indices_of(view, body)]
+    below = {
+        bound
+        for index in indices
+        for bound in re.findall(rf"(?<![\w.]){re.escape(index)}\s*<\s*\(?\s*(\w+)\s*/\s*\w+", body) or [""]
+    }
+    uses = len(re.findall(rf"(?<!\.)\b{array}\b", body))
+    return below.pop() if len(views) == uses and len(below) == 1 and below <= {*sizes} else ""
 
 
 def bins(array: str, body: str, definitions: Mapping[str, str], known: Collection[str]) -> str:

@@ -133,6 +133,10 @@ def _parameters(guess: Guess) -> list[str]:
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.fixed_macros:
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; list values to tune it")
+    if guess.divided:
+        lines.append("constraints:")
+    for size, name in guess.divided:
+        lines.append(f"  - {size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?")
     return [*lines, *_flow("default: {", (_chosen(item) for item in guess.parameters), "}")]
 
 

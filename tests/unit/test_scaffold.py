@@ -110,6 +110,40 @@ def test_a_shape_follows_from_the_index(body, arguments, shape):
     assert ", ".join(found.shape) == shape and "shape guessed" in found.remark
 
 
+VECTOR_LOADS = """
+    const int row = blockIdx.x;
+    const float4 *row_of_a = reinterpret_cast<const float4 *>(a + (size_t)row * cols);
+    const float4 *p = (const float4 *)x;
+    if (row < rows)
+        for (int i = threadIdx.x; i < cols / VEC; i += BLOCK_SIZE) y[row] += dot(row_of_a[i], p[i]);
+"""
+LOADED_ARGUMENTS = "const float *a, const float *x, const float *z, float *y, int rows, int cols"
+
+
+def test_an_array_that_is_read_as_vectors_is_as_long_as_the_vectors_are_or_a_question():
+    found = {
+        item.argument.name: item for item in made(kernel(VECTOR_LOADS, LOADED_ARGUMENTS)).guess.arguments
+    }
+    assert found["a"].shape == ("rows", "cols") and found["x"].shape == ("cols",)
+    assert "no index was found" in found["z"].remark and "no index was found" not in found["x"].remark
+
+
+@pytest.mark.parametrize(
+    ("more", "constraints"),
+    [
+        ("", ["cols % VEC == 0"]),
+        ("int rest = cols % VEC;", []),
+        ("for (int i = cols / VEC * VEC; i < cols; i++) y[row] += x[i];", []),
+        ("int steps = (cols + VEC - 1) / VEC;", []),
+    ],
+)
+def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more, constraints):
+    text = "#ifndef VEC\n#define VEC 4\n#endif\n" + kernel(VECTOR_LOADS + more, LOADED_ARGUMENTS)
+    spec = load_space(write(tmp_path, made(text), text))
+    assert [one.text for one in spec.constraints] == constraints
+    assert spec.default["VEC"] == (1 if constraints else 4)
+
+
 @pytest.mark.parametrize(
     ("body", "arguments", "grid"),
     [
