@@ -310,7 +310,12 @@ class _Rows:
     def add(self, lines: Sequence[str], path: Path) -> None:
         """Add rows; raises JournalError for one that is damaged."""
         for line in lines:
-            row = _decode(line, self._count + 1, path)
+            row = _object(line)
+            if row is None:
+                place = f"{path}:{self._count + 1}"
+                raise JournalError(
+                    f"{place}: the line is damaged; rows after it cannot be trusted. Use --fresh"
+                )
             if self._count:
                 self._add(row, path)
             else:
@@ -380,21 +385,13 @@ def open_journal(path: Path) -> FileIO:
 
 
 def _is_whole(line: str) -> bool:
-    if not line.endswith("\n"):
-        return False
-    try:
-        return isinstance(values.load(line), dict)
-    except ValueError:
-        return False
+    return line.endswith("\n") and _object(line) is not None
 
 
-def _decode(line: str, number: int, path: Path) -> dict[str, Any]:
+def _object(line: str) -> dict[str, Any] | None:
+    """What a line says; None if it is damaged."""
     try:
         row = values.load(line)
     except ValueError:
-        row = None
-    if not isinstance(row, dict):
-        raise JournalError(
-            f"{path}:{number}: the line is damaged; rows after it cannot be trusted. Use --fresh"
-        )
-    return row
+        return None
+    return row if isinstance(row, dict) else None
