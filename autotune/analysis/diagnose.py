@@ -33,7 +33,7 @@ from autotune.core.records import Config, Launch, Sizes
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Status, Trial
 from autotune.errors import CompileError, InputError, SetupError
-from autotune.evaluation.device_process import sample
+from autotune.evaluation.device_samples import sample
 from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance, work
 from autotune.evaluation.work_item import ProblemInstance

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import Value
-from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Rule, Status
+from autotune.core.trials import Binary, Failure, Rule, Status
 from autotune.devices import Address, list_devices, open_device
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
@@ -181,7 +179,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         return Outcome(failure and state.save_arrays(failure, item.problem), measurement)
     except LaunchError as error:
         is_of_control = control is not None and control.is_running
-        return Outcome(replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING))
+        return Outcome(replace(refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING))
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
@@ -213,7 +211,7 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
     try:
         verdict = verify(state.program(binary, keep=True), problem, state.buffers(problem))
     except LaunchError as error:
-        return _refused(error)
+        return refused(error)
     return state.save_arrays(verdict.failure, problem) if verdict.failure else verdict.repeatable
 
 
@@ -231,7 +229,7 @@ def verify_often(
             if time.perf_counter() - began_s > limit_s:
                 break
     except LaunchError as error:
-        return _refused(error)
+        return refused(error)
     return None
 
 
@@ -261,7 +259,7 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Fa
     try:
         device.run(program, problem.launches, arguments)
     except LaunchError as error:
-        return _refused(error)
+        return refused(error)
     return None
 
 
@@ -285,7 +283,7 @@ def arrays_after_run(
             files[guarded.array.name] = file.name
         return files
     except LaunchError as error:
-        return _refused(error)
+        return refused(error)
 
 
 def read_and_remove(path: str) -> NDArray[Any]:
@@ -319,7 +317,7 @@ def run_for_results(
                 return verdict.failure
         verdict = attempt(program, problem, buffers)
     except LaunchError as error:
-        return _refused(error)
+        return refused(error)
     if verdict.failure is not None:
         return verdict.failure
     compared = [one for one in buffers.guarded_buffers(problem) if one.array.name in state.compared]
@@ -328,72 +326,7 @@ def run_for_results(
     return None
 
 
-def sample(
-    state: DeviceState,
-    binary: Binary,
-    problem: ProblemInstance,
-    conditions: CallConditions = USUAL,
-    *,
-    count: int,
-    batch: int,
-    repeatable: bool,
-    is_checked: bool = True,
-) -> tuple[float, ...] | Failure:
-    """Take `count` samples of a configuration, in ms, after a warm-up.
-
-    Returns a Failure when it cannot be launched or the timed runs leave a wrong result. With `is_checked`
-    false, it may compute something else, or nothing.
-    """
-    try:
-        program, buffers = state.program(binary, keep=True), state.buffers(problem)
-        stopwatch = Stopwatch(state.device, program, problem, buffers, conditions, repeatable=repeatable)
-        stopwatch.batch = batch if repeatable else 1
-        if not stopwatch.warms_up:
-            stopwatch.warm_up(1)
-        samples = tuple(stopwatch.sample_ms() for _ in range(count))
-        failure = check(problem, buffers) if is_checked else None
-        return failure or samples
-    except LaunchError as error:
-        return _refused(error)
-
-
-def energy(
-    state: DeviceState,
-    binary: Binary,
-    problem: ProblemInstance,
-    *,
-    run_ms: float,
-    seconds: float,
-    repeatable: bool,
-) -> float | Failure | None:
-    """Measure the energy of one run of a verified configuration, in J.
-
-    Args:
-        state: The state of the device process.
-        binary: The compiled configuration.
-        problem: What it runs on.
-        run_ms: How long a run takes.
-        seconds: How long to measure.
-        repeatable: Whether it can run again without restoring its arrays.
-
-    Returns:
-        None if the device has no energy counter; a Failure when the configuration cannot be launched or the
-        runs leave a wrong result.
-    """
-    try:
-        program, buffers = state.program(binary, keep=True), state.buffers(problem)
-        stopwatch = Stopwatch(state.device, program, problem, buffers, repeatable=repeatable)
-        energy_j = stopwatch.energy_j(run_ms, seconds)
-        return check(problem, buffers) or energy_j
-    except LaunchError as error:
-        return _refused(error)
-
-
-def conditions(state: DeviceState) -> Mapping[str, Value]:
-    """The device's present conditions, such as clocks and temperature."""
-    return state.device.conditions()
-
-
-def _refused(error: LaunchError) -> Failure:
+def refused(error: LaunchError) -> Failure:
+    """The failure of a configuration that a device does not launch, or not time."""
     is_time = isinstance(error, ImpossibleTime)
     return Failure(Status.MEASUREMENT_ERROR if is_time else Status.LAUNCH_ERROR, str(error))

@@ -7,4 +7,4 @@ from autotune.processes.fork_server import preload
 
 def get_ready() -> None:
     """Import in the background what the processes of a search need, while files are still being read."""
-    preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_process"))
+    preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))

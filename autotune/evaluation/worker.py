@@ -23,7 +23,6 @@ from autotune.errors import (
     OutOfMemory,
     SetupError,
 )
-from autotune.evaluation import device_process
 from autotune.evaluation.device_process import (
     DeviceState,
     compared_outputs,
@@ -133,7 +132,7 @@ class Worker:
 
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
         """Start the child: in the process that stands by, if there is one."""
-        preload((device_process.__name__,), COLD)
+        preload(("autotune.evaluation.device_samples",), COLD)
         setting, self._is_early = self._setting(), self._standby is not None
         if self._standby is None:
             self._child = Child(DeviceState, *setting, upcoming, environment=self._environment)

@@ -144,7 +144,7 @@ def _last_words(worker: Child) -> str:
 
 def _be_worker(scheduler: str) -> None:
     """Run in a child process: be a Dask worker until the scheduler is gone."""
-    preload(("autotune.evaluation.device_process",))  # for its own child
+    preload(("autotune.evaluation.device_samples",))  # for its own child
 
     async def run() -> None:
         worker = await distributed.Worker(scheduler, nthreads=1, memory_limit=0)

@@ -24,7 +24,7 @@ from autotune.core.trials import (
     median_interval,
 )
 from autotune.errors import ExpressionError
-from autotune.evaluation.device_process import conditions, energy
+from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
 from autotune.tuning.context import TuningContext
 from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed

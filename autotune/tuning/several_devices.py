@@ -19,7 +19,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
 from autotune.errors import SetupError
 from autotune.evaluation.device_host import DeviceGone
-from autotune.evaluation.device_process import sample
+from autotune.evaluation.device_samples import sample
 from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import TuningContext

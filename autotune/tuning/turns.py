@@ -12,7 +12,7 @@ from statistics import mean, median
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective, Trial, median_interval
-from autotune.evaluation.device_process import sample
+from autotune.evaluation.device_samples import sample
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import TuningContext
 

@@ -9,7 +9,8 @@ from autotune.core.trials import CallConditions, Failure, Measurement, Problem, 
 from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
-from autotune.evaluation.device_process import DeviceState, energy, run_work_item, sample, verify_once
+from autotune.evaluation.device_process import DeviceState, run_work_item, verify_once
+from autotune.evaluation.device_samples import energy, sample
 from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.work_item import (
     Array,

@@ -13,7 +13,7 @@ import pytest
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
-from autotune.evaluation.device_process import energy
+from autotune.evaluation.device_samples import energy
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.serving.cache import read_record
 from autotune.tuning import conclusion

@@ -1,0 +1,79 @@
+"""What is measured of a verified configuration in the device process: samples, energy and conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune.core.records import Value
+from autotune.core.trials import USUAL, Binary, CallConditions, Failure
+from autotune.errors import LaunchError
+from autotune.evaluation.device_process import DeviceState, refused
+from autotune.evaluation.measure import Stopwatch
+from autotune.evaluation.verify import check
+from autotune.evaluation.work_item import ProblemInstance
+
+
+def sample(
+    state: DeviceState,
+    binary: Binary,
+    problem: ProblemInstance,
+    conditions: CallConditions = USUAL,
+    *,
+    count: int,
+    batch: int,
+    repeatable: bool,
+    is_checked: bool = True,
+) -> tuple[float, ...] | Failure:
+    """Take `count` samples of a configuration, in ms, after a warm-up.
+
+    Returns a Failure when it cannot be launched or the timed runs leave a wrong result. With `is_checked`
+    false, it may compute something else, or nothing.
+    """
+    try:
+        program, buffers = state.program(binary, keep=True), state.buffers(problem)
+        stopwatch = Stopwatch(state.device, program, problem, buffers, conditions, repeatable=repeatable)
+        stopwatch.batch = batch if repeatable else 1
+        if not stopwatch.warms_up:
+            stopwatch.warm_up(1)
+        samples = tuple(stopwatch.sample_ms() for _ in range(count))
+        failure = check(problem, buffers) if is_checked else None
+        return failure or samples
+    except LaunchError as error:
+        return refused(error)
+
+
+def energy(
+    state: DeviceState,
+    binary: Binary,
+    problem: ProblemInstance,
+    *,
+    run_ms: float,
+    seconds: float,
+    repeatable: bool,
+) -> float | Failure | None:
+    """Measure the energy of one run of a verified configuration, in J.
+
+    Args:
+        state: The state of the device process.
+        binary: The compiled configuration.
+        problem: What it runs on.
+        run_ms: How long a run takes.
+        seconds: How long to measure.
+        repeatable: Whether it can run again without restoring its arrays.
+
+    Returns:
+        None if the device has no energy counter; a Failure when the configuration cannot be launched or the
+        runs leave a wrong result.
+    """
+    try:
+        program, buffers = state.program(binary, keep=True), state.buffers(problem)
+        stopwatch = Stopwatch(state.device, program, problem, buffers, repeatable=repeatable)
+        energy_j = stopwatch.energy_j(run_ms, seconds)
+        return check(problem, buffers) or energy_j
+    except LaunchError as error:
+        return refused(error)
+
+
+def conditions(state: DeviceState) -> Mapping[str, Value]:
+    """The device's present conditions, such as clocks and temperature."""
+    return state.device.conditions()
