@@ -284,7 +284,7 @@ def _last_round(
             raise SetupError(f"the default fails in the last round: {failures[default.config].detail}")
         for trial in chosen:
             if trial.config in failures:
-                trials[trial.config] = _failed(context, trial, failures[trial.config])
+                trials[trial.config] = failed(context, trial, failures[trial.config])
 
 
 def _journal_round(
@@ -341,7 +341,7 @@ def _best(
     return next(trial for trial in trials.values() if trial.key == key)
 
 
-def _failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
+def failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
     failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
     if failure.status in WRONG:

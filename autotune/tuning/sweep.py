@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autotune.core.records import ADOPTION, Config, Sizes, VariantTable, distance
 from autotune.core.text import size_text
-from autotune.core.trials import Budget, Objective, Trial
+from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.errors import InputError
 from autotune.evaluation.buffers import device_bytes
 from autotune.hardware.names import traits_of
@@ -23,7 +23,7 @@ from autotune.serving.cache import check_writable, read_entry, store, writable_r
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.conclusion import MAX_BESIDE, Limits, checks_time_s, conclude
+from autotune.tuning.conclusion import MAX_BESIDE, Limits, checks_time_s, conclude, failed
 from autotune.tuning.context import (
     POLICY,
     Observer,
@@ -254,6 +254,7 @@ class _Group:
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
         self._passed: dict[Config, Gaps] = {}  # the checks before storing, and what could not be checked
+        self._failures: dict[Config, Failure] = {}  # found by these checks
 
     def check(self, tasks: Iterable[TuningTask], checks_s: float) -> None:
         """Keep the candidates that pass the checks before storing, which may take `checks_s`.
@@ -266,7 +267,9 @@ class _Group:
             here = [config for config in left if config in task.space]
             if here:
                 with self._context(task) as context:
-                    self._passed |= check_configurations(context, here, until_s).passed
+                    checked = check_configurations(context, here, until_s)
+                self._passed |= checked.passed
+                self._failures |= checked.failures
                 left = [config for config in left if config not in here]
         self.candidates = [config for config in self.candidates if config in self._passed]
 
@@ -286,6 +289,9 @@ class _Group:
         self._passed = {config: gaps for config, gaps in self._passed.items() if not gaps.late}
         with self._context(task) as context:
             context.evaluator(self._configs(task, trials))  # known from the journal
+            wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
+            for trial in context.evaluator(wrong):  # a race may not show at this size
+                context.evaluator.trials[trial.config] = failed(context, trial, self._failures[trial.config])
             problem = context.maker.make(task.spec.default).problem
             is_large = device_bytes(problem) > LARGE_BYTES
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search

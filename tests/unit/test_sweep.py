@@ -74,6 +74,17 @@ def test_large_sizes_are_verified_on_fresh_inputs_too(folder, monkeypatch):
     assert len(found["results"]) == 2 and all(one["config"]["A"] in (4, 6) for one in found["results"])
 
 
+def test_what_the_checks_find_wrong_once_is_stored_at_no_size(folder):
+    shown = folder.path / "shown"
+    is_shown = (
+        f"""A == 5 and n == 17 and (x.view("int32")[:n] == 1).all() and not os.path.exists({str(shown)!r})"""
+    )
+    race = f"    if {is_shown}:\n        open({str(shown)!r}, 'w').close()\n        y[0] ^= 1\n    return"
+    folder.write("import os\n" + KERNEL.replace("    return", race))
+    found = folder.search("--sweep", "n=500:2000:x4", "--budget", "18")
+    assert shown.exists() and [one["config"]["A"] in (4, 6) for one in found["results"]] == [True, True]
+
+
 def test_candidates_that_no_time_was_left_to_check_are_checked_at_the_next_size(folder, monkeypatch):
     times_s = iter([0.0])  # for the checks of candidates
     monkeypatch.setattr(sweep, "checks_time_s", lambda _: next(times_s, math.inf))
