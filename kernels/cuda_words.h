@@ -54,7 +54,6 @@ static inline int __clz(unsigned int bits) { return bits ? __builtin_clz(bits) :
 static inline int __ffs(int bits) { return __builtin_ffs(bits); }
 static inline int __mul24(int a, int b) { return a * b; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
-static inline double rsqrt(double x) { return 1 / sqrt(x); }
 static inline float __expf(float x) { return expf(x); }
 static inline float __logf(float x) { return logf(x); }
 static inline float __powf(float x, float y) { return powf(x, y); }

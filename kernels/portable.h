@@ -33,7 +33,8 @@
  *               plain copy; COPY_COMMIT() ends a group of copies, COPY_WAIT(groups) waits until no more than
  *               so many groups are under way
  *   arithmetic  FAST_RECIPROCAL(x), FAST_SINE(x), FAST_COSINE(x) of a float: the hardware's, a few bits less;
- *               SINE_COSINE(x, sine, cosine) sets two variables at once
+ *               SINE_COSINE(x, sine, cosine) sets two variables at once; SQRT(x), RSQRT(x) and the other functions
+ *               that both languages have, of float and double, in capitals and in small letters
  *   vectors     VECTOR(type, width) of int or float, width 1, 2 or 4, with + - * by component;
  *               VECTOR_ZERO(type, width); VECTOR_FILL(type, width, value); VECTOR_SUM(vector, width), which
  *               evaluates the vector repeatedly; VECTOR_ELEMENT(type, vector, k) of a private variable
@@ -59,6 +60,38 @@
 #define VECTOR_SUM_1(vector) (vector)
 #define VECTOR_SUM_2(vector) ((vector).x + (vector).y)
 #define VECTOR_SUM_4(vector) (((vector).x + (vector).y) + ((vector).z + (vector).w))
+
+/* Functions that both languages have under one name. */
+#define SQRT(x) sqrt(x)
+#define RSQRT(x) rsqrt(x)
+#define CBRT(x) cbrt(x)
+#define EXP(x) exp(x)
+#define EXP2(x) exp2(x)
+#define LOG(x) log(x)
+#define LOG2(x) log2(x)
+#define LOG10(x) log10(x)
+#define SIN(x) sin(x)
+#define COS(x) cos(x)
+#define TAN(x) tan(x)
+#define ASIN(x) asin(x)
+#define ACOS(x) acos(x)
+#define ATAN(x) atan(x)
+#define SINH(x) sinh(x)
+#define COSH(x) cosh(x)
+#define TANH(x) tanh(x)
+#define ERF(x) erf(x)
+#define FABS(x) fabs(x)
+#define FLOOR(x) floor(x)
+#define CEIL(x) ceil(x)
+#define ROUND(x) round(x)
+#define TRUNC(x) trunc(x)
+#define POW(x, y) pow(x, y)
+#define ATAN2(x, y) atan2(x, y)
+#define HYPOT(x, y) hypot(x, y)
+#define FMIN(x, y) fmin(x, y)
+#define FMAX(x, y) fmax(x, y)
+#define FMOD(x, y) fmod(x, y)
+#define FMA(x, y, z) fma(x, y, z)
 
 #ifdef __OPENCL_VERSION__ /* ------------------------------------------------------------ OpenCL C */
 

@@ -469,6 +469,8 @@ template <class T> static inline T __ldg(const T *from) { return *from; }
 template <class T> static inline T __ldcs(const T *from) { return *from; }
 template <class T> static inline void __stcs(T *to, T value) { *to = value; }
 static inline float __fdividef(float a, float b) { return a / b; }
+static inline float rsqrt(float x) { return 1 / sqrtf(x); }
+static inline double rsqrt(double x) { return 1 / sqrt(x); }
 static inline float __sinf(float x) { return sinf(x); }
 static inline float __cosf(float x) { return cosf(x); }
 static inline void sincos(float x, float *sine, float *cosine) { sincosf(x, sine, cosine); }

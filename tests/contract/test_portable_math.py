@@ -1,4 +1,4 @@
-"""The mathematical functions of the portable dialect: the same names compile for CUDA and for OpenCL."""
+"""The mathematical functions of the portable dialect compile for CUDA and for OpenCL, in either spelling."""
 
 import re
 from pathlib import Path
@@ -10,16 +10,16 @@ from autotune.devices import backend
 from autotune.evaluation.compiler_pool import cuda_compiler
 
 PAGE = Path(__file__).parents[2] / "docs" / "portable-dialect.md"
-ARITY = {"pow": 2, "fmin": 2, "fmax": 2, "fmod": 2, "atan2": 2, "hypot": 2, "fma": 3}
+ARITY = {"POW": 2, "FMIN": 2, "FMAX": 2, "FMOD": 2, "ATAN2": 2, "HYPOT": 2, "FMA": 3}
 
 
 def text_of(folder, dtype):
     """A kernel that calls each function that the documentation names."""
     (line,) = re.findall(r"^These mathematical functions[^:]*: ([^.]*)\.", PAGE.read_text(), re.MULTILINE)
     names = re.findall(r"`(\w+)`", line)
-    assert {"sqrt", "rsqrt", "exp", "fma"} <= set(names)
+    assert {"SQRT", "RSQRT", "EXP", "FMA"} <= set(names)
     calls = [f"{name}({', '.join(['x'] * ARITY.get(name, 1))})" for name in names]
-    body = "".join(f"    x += {call};\n" for call in calls)
+    body = "".join(f"    x += {call} - {call.lower()};\n" for call in calls)
     (folder / "mathematics.cu").write_text(
         '#include "portable.h"\nKERNEL mathematics(GLOBAL DTYPE *y)\n{\n    DTYPE x = y[0];\n'
         f"{body}    y[0] = x;\n}}\n"
