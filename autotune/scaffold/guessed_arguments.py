@@ -20,7 +20,10 @@ _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_
 
 @dataclass(frozen=True)
 class GuessedArgument:
-    """An argument of the space file: an array with role, shape and fill, or a scalar with a value."""
+    """An argument of the space file: an array with role, shape and fill, or a scalar with a value.
+
+    `is_result` holds for an array that the kernel only writes, whatever its role is for now.
+    """
 
     argument: KernelArgument
     role: Role | None
@@ -28,6 +31,7 @@ class GuessedArgument:
     fill: str = ""
     value: str = ""
     remark: str = ""
+    is_result: bool = False
 
 
 def number_value(
@@ -115,9 +119,9 @@ def array_argument(
         return GuessedArgument(argument, role, shape, remark=question)
     if role is Role.OUT and not has_reference:
         remark = f"{question}; `role: out`, without a fill, once reference() returns it"
-        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
+        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark, is_result=True)
     if role is Role.OUT:
-        return GuessedArgument(argument, role, shape, remark=question)
+        return GuessedArgument(argument, role, shape, remark=question, is_result=True)
     if role is Role.SUM:
         remark = f"{question}; atomics add to it, from 0"
         return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)

@@ -40,6 +40,7 @@ def space_text(
             *_stand_in(guess),
             "",
             *_launch(source, kernel, guess),
+            *_call(guess),
             *_types(source, kernel),
             "",
             *_ending(guess),
@@ -209,6 +210,18 @@ def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
             listed = "" if other.entry.endswith(")") else f"({names})"
             lines.append(f"  # there is also {other.entry}{listed}")
     return lines
+
+
+def _call(guess: Guess) -> list[str]:
+    """What a program could pass and get back, as a comment, where the kernel only writes its results."""
+    arrays = [item for item in guess.arguments if item.role is not None and not item.argument.symbol]
+    results = [item.argument.name for item in arrays if item.is_result]
+    inputs = [item.argument.name for item in arrays if item.role is Role.IN]
+    if not results or not inputs or len(results) + len(inputs) < len(arrays):
+        return []
+    returns = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
+    call = f"call: {{inputs: [{', '.join(inputs)}], returns: {returns}}}"
+    return [f"# {call}  # for load_kernel; what it returns needs `role: out`"]
 
 
 def _ending(guess: Guess) -> list[str]:

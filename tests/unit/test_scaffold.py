@@ -371,6 +371,16 @@ def test_a_number_of_type_size_t_is_passed_to_opencl_as_an_unsigned_long():
     assert "opencl: {-Dsize_t: \"'ulong'\"}" in found.space and "name: n, dtype: uint64" in found.space
 
 
+def test_a_call_is_offered_where_results_are_only_written(tmp_path):
+    text = kernel("int i = threadIdx.x; if (i < n) y[i] = 2 * x[i];")
+    result = made(text)
+    assert "\n# call: {inputs: [x], returns: y}  #" in result.space
+    path = write(tmp_path, result, text)
+    path.write_text(result.space.replace("# call:", "call:"))
+    assert load_space(path).call.returns == ("y",)
+    assert "# call:" not in made(kernel("y[threadIdx.x] += x[threadIdx.x];")).space
+
+
 def test_a_formula_becomes_a_reference(tmp_path):
     text = kernel(
         "if (i < n)\n y[i] = a * (x[i] + 1.5f) - sqrtf(x[ i ]) / 2;",
