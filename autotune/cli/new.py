@@ -367,7 +367,7 @@ def findings(made: Scaffold, space: Path, reference: Path) -> str:
 
 def next_steps(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -> str:
     """Say what to do next; what cannot run on this machine can be compiled, unless it is for OpenCL alone."""
-    from autotune.scaffold.outcome import Role
+    from autotune.scaffold.outcome import Role, variable_name
 
     steps = [f"autotune search {space}"]
     if not can_run and made.source.dialect != "opencl":
@@ -377,6 +377,7 @@ def next_steps(made: Scaffold, space: Path, reference: Path, *, can_run: bool) -
         ]
     if not made.guess.reference:
         steps.insert(0, f"write {reference}: it says what is expected")
-    passed = [item.argument.name for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
-    steps.append(f'in a program: autotune.load_kernel("{space.stem}")({", ".join(passed)})')
+    arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
+    passed = ", ".join(variable_name(item.argument.name) for item in arrays)
+    steps.append(f'in a program: autotune.load_kernel("{space.stem}")({passed})')
     return "\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps))

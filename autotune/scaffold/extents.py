@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 
 from autotune.core.expressions import integer, parse
@@ -31,6 +32,9 @@ _INDEXES = {  # of OpenCL, CUDA and the portable dialect
 }
 _PRODUCTS = ("mul24", "__mul24", "__umul24", "umul24")
 _NEIGHBOUR = re.compile(r"\w\s*\+\s*\w+\s*<|<=?\s*\w+\s*-\s*\w")  # x + 1 < nx, x < nx - 1
+_EDGE = re.compile(rf"==\s*\w+\s*-\s*\w|{_NEIGHBOUR.pattern}")  # x == nx - 1, too
+_STORE = re.compile(r"\s*[-+*/]?=(?!=)")
+_LOOP = re.compile(r"\b(?:for|while)\s*\(")
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -143,20 +147,53 @@ class IndexBounds:
     def of_array(self, array: str) -> tuple[list[str], bool]:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         moved = re.findall(rf"(?<![\w.]){array}\s*\+=\s*([^;]+);", self._body)
-        places = [match.end() for match in re.finditer(rf"\b{array}\s*\[", self._body)]
-        checked = [place for place in places if not self._is_guarded(place)] or places
-        indices = [self._body[place : closing(self._body, place - 1)] for place in checked]
+        places = self._places(array)
+        checked = [place for place in places if not self._is_guarded(array, place)] or places
+        indices = list(map(self._index, checked))
         found = [self._place(" + ".join((index, *moved))) for index in indices]
         known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
         return list(dict.fromkeys(known)), len(known) == len(found) > 0
 
-    def _is_guarded(self, place: int) -> bool:
-        """Whether a condition of the statement at a place keeps an element's neighbours within a size."""
+    def reads_neighbours(self, array: str) -> bool:
+        """Whether guards seem to keep some indices of an array within a size."""
+        return any(self._is_guarded(array, place) for place in self._places(array))
+
+    def _places(self, array: str) -> list[int]:
+        """Where the indices of an array begin."""
+        return [match.end() for match in re.finditer(rf"\b{array}\s*\[", self._body)]
+
+    def _index(self, place: int) -> str:
+        return self._body[place : closing(self._body, place - 1)]
+
+    def _is_guarded(self, array: str, place: int) -> bool:
+        """Whether a condition of the statement at a place keeps an element's neighbours within a size.
+
+        A condition anywhere will do for a distance from an index that another array is written at.
+        """
+        if self._has_edge:
+            bases = set(_bases(self._index(place)))
+            if any(index in bases and other != array for other, index in self._written):
+                return True
         begin = max(self._body.rfind(mark, 0, place) for mark in ";{}")
         if begin >= 0 and self._body[begin] == "{":
             begin = max(self._body.rfind(mark, 0, begin) for mark in ";{}")
         statement = self._body[begin + 1 : place]
         return re.search(r"\bif\b|\?", statement) is not None and _NEIGHBOUR.search(statement) is not None
+
+    @cached_property
+    def _has_edge(self) -> bool:
+        """Whether a condition, other than a loop's, asks for the edge of an array."""
+        loops = [(loop.end(), closing(self._body, loop.end() - 1)) for loop in _LOOP.finditer(self._body)]
+        edges = [edge.start() for edge in _EDGE.finditer(self._body)]
+        return any(not any(begin <= edge < end for begin, end in loops) for edge in edges)
+
+    @cached_property
+    def _written(self) -> frozenset[tuple[str, str]]:
+        """The arrays that the kernel assigns elements of, with their indices."""
+        uses = ((use[1], use.end()) for use in re.finditer(r"\b(\w+)\s*\[", self._body))
+        stores = [use for use in uses if _STORE.match(self._body, closing(self._body, use[1] - 1) + 1)]
+        trees = [(name, expression_tree(self._index(place))) for name, place in stores]
+        return frozenset((name, ast.unparse(tree)) for name, tree in trees if tree is not None)
 
     def _place(self, index: str) -> Bound | None:
         """The bound of an index, which may be compared with a size as it stands."""
@@ -253,6 +290,14 @@ class IndexBounds:
                 end += 1
             bound = self._body[match.end() : end].strip()
             yield f"{bound} + 1" if match[1] == "<=" else bound
+
+
+def _bases(index: str) -> Iterator[str]:
+    """What an index adds distances to: `i + plane` for `i + plane - 1`, and `i`."""
+    node = expression_tree(index)
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        node = node.left
+        yield ast.unparse(node)
 
 
 def inlined(body: str, code: str) -> str:

@@ -52,6 +52,7 @@ _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
 _SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}
+_NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
 _ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
 
 
@@ -253,9 +254,10 @@ def _covering(
             return (f"{_ROOM} * ({extent}) + {_MORE_ROOM}",), "room enough, it seems: how many elements?"
     larger = not_covered(needed, extent, samples)
     if not larger:
-        return (
-            guessed[0] if role is not Role.LOCAL else (extent,)
-        ), question if role is Role.LOCAL else guessed[1]
+        if role is Role.LOCAL:
+            return (extent,), question
+        is_guarded = role is Role.IN and bounds.reads_neighbours(array)
+        return guessed[0], _NEIGHBOURS if is_guarded else guessed[1]
     if not is_complete and role is not Role.LOCAL:
         larger = [*larger, extent]
     return (larger[0] if len(larger) == 1 else f"max({', '.join(larger)})",), question

@@ -65,11 +65,15 @@ def is_offset(name: str, body: str) -> bool:
 
 
 def scalar_value(argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str]) -> str:
-    """The value of a scalar argument in the space file: a size, 0 for an offset, else 1, or 2 for a float."""
+    """The value of a scalar argument in the space file: a size, 0 for an offset, else 1.
+
+    Floats are 2, 3 and so on: a kernel that swaps two equal ones would pass.
+    """
     if argument.name in sizes:
         return argument.name
     if "int" not in argument.dtype:
-        return "2"
+        floats = [item.name for item in kernel.arguments if not (item.is_pointer or "int" in item.dtype)]
+        return str(2 + floats.index(argument.name))
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
     if is_offset(argument.name, kernel.body):
         return "0"
@@ -93,21 +97,21 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
         translated = _translated(formula, "".join(index.split()), kernel.arguments)
         if not translated:
             return ()
-        changed = f"{_variable(name)} {operator} ({translated})" if operator else translated
+        changed = f"{variable_name(name)} {operator} ({translated})" if operator else translated
         results.append(f'"{name}": {changed}')
     if not results or len(results) != len({result.partition(":")[0] for result in results}):
         return ()
     used = set(WORD.findall(" ".join(results)))
     lines = []
     for item in kernel.arguments:
-        if _variable(item.name) not in used or (item.is_pointer and roles[item.name] is Role.OUT):
+        if variable_name(item.name) not in used or (item.is_pointer and roles[item.name] is Role.OUT):
             continue
         wide = "np.int64" if "int" in item.dtype else "np.float64"
-        value = scalar_value(item, kernel, sizes)
+        value = "" if item.is_pointer else scalar_value(item, kernel, sizes)
         lines.append(
-            f'{_variable(item.name)} = inputs["{item.name}"].astype({wide})'
+            f'{variable_name(item.name)} = inputs["{item.name}"].astype({wide})'
             if item.is_pointer
-            else f"{_variable(item.name)} = " + (f'sizes["{value}"]' if value in sizes else value)
+            else f"{variable_name(item.name)} = " + (f'sizes["{value}"]' if value in sizes else value)
         )
     return (*lines, f"return {{{', '.join(results)}}}")
 
@@ -128,7 +132,7 @@ def _translated(formula: str, index: str, arguments: Sequence[KernelArgument]) -
     for word in set(WORD.findall(text)):
         function = word.removesuffix("f") if word != "f" else word
         if word in known:
-            text = re.sub(rf"\b{word}\b", _variable(word), text)
+            text = re.sub(rf"\b{word}\b", variable_name(word), text)
         elif function in _FUNCTIONS or word in _FUNCTIONS:
             name = {"fabs": "abs"}.get(function, function)
             text = re.sub(rf"\b{word}\b", f"np.{name}", text)
@@ -137,5 +141,6 @@ def _translated(formula: str, index: str, arguments: Sequence[KernelArgument]) -
     return " ".join(text.split())
 
 
-def _variable(name: str) -> str:
+def variable_name(name: str) -> str:
+    """An argument's name as that of a variable in Python."""
     return f"{name}_" if keyword.iskeyword(name) or name in ("np", "inputs", "sizes") else name

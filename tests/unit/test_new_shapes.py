@@ -75,6 +75,38 @@ def test_neighbours_that_a_condition_keeps_inside_need_no_room():
     assert "shape: [nz, ny, nx]" in found["u"] and "shape: [nz, ny, nx]" in found["v"]
 
 
+ELSE_STENCIL = """
+    __kernel void stencil7(__global const float *in, __global float *out, int nx, int ny, int nz,
+        float c0, float c1)
+    {
+        const int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+        const int plane = nx * ny, i = z * plane + y * nx + x;
+        if (x < nx && y < ny && z < nz) {
+            if (x == 0 || y == 0 || z == 0 || x == nx - 1 || y == ny - 1 || z == nz - 1) {
+                out[i] = in[i];
+            } else {
+                float sum = in[i - 1] + in[i + 1] + in[i - nx] + in[i + nx];
+                sum += in[i - plane] + in[i + plane];
+                out[i] = c0 * in[i] + c1 * sum;
+            }
+        }
+    }
+"""
+
+
+def test_neighbours_of_the_written_element_need_no_room_behind_the_else_of_a_boundary():
+    found = {item.argument.name: item for item in made(ELSE_STENCIL).arguments}
+    assert found["in"].shape == found["out"].shape == ("nz", "ny", "nx")
+    assert "if a guard keeps them inside" in found["in"].remark
+    unguarded = made(ELSE_STENCIL.replace("nx - 1", "0").replace("ny - 1", "0").replace("nz - 1", "0"))
+    assert unguarded.arguments[0].shape != ("nz", "ny", "nx")
+
+
+def test_two_numbers_without_a_meaning_differ_so_that_a_swap_shows():
+    found = {item.argument.name: item for item in made(ELSE_STENCIL).arguments}
+    assert (found["c0"].value, found["c1"].value) == ("2", "3")
+
+
 def test_macros_that_the_indices_show_as_threads_are_the_block():
     found = made(STENCIL)
     assert found.block == ("BX", "BY", "1") and found.grid[2] == "ceil_div(nz, Z_PER_ITEM)"
