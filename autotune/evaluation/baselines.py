@@ -18,13 +18,12 @@ from threadpoolctl import threadpool_limits
 
 from autotune.errors import BrokenReference
 from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.reference import call, functions_of
+from autotune.evaluation.reference import BASELINE, call, functions_of
 from autotune.evaluation.work_item import ProblemInstance
 
 Run = Callable[[], object]
 
 NUMPY, ALL_CORES = "numpy", "numpy_all_cores"
-BASELINE = "baseline_"
 _ROUND_MS = 5.0  # runs are repeated until they take as long
 _MAX_REPEATS = 200
 _ROUNDS = 3

@@ -28,6 +28,8 @@ from autotune.evaluation.sampling import sample_indices, takes_indices
 from autotune.evaluation.work_item import Array
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # that a file may have
+BASELINE = "baseline_"  # begins the names of functions that a kernel is compared with
+_ON_DEVICE = {"cupy", "torch", "jax", "cuda", "tensorflow", "pycuda", "pyopencl"}  # packages
 _MAX_LETTERS = 300  # of what an exception says
 
 
@@ -124,6 +126,29 @@ def functions_of(path: Path) -> dict[str, Callable[..., Any]]:
     """The functions that a reference file defines, by name; raises BrokenReference."""
     module = call(path, _load_module, "the file", path)
     return {name: one for name, one in vars(module).items() if callable(one) and not name.startswith("_")}
+
+
+def may_use_device(path: Path) -> bool:
+    """Whether a reference file imports a package that computes on devices, but for its baselines."""
+    return path.is_file() and not _ON_DEVICE.isdisjoint(_imported(path.read_text(errors="replace")))
+
+
+def _imported(text: str) -> set[str]:
+    """The packages that a reference's file imports, but for baselines, which do not run with it."""
+    try:
+        statements: list[ast.AST] = [*ast.parse(text).body]
+    except (SyntaxError, ValueError):  # told when it is run
+        return set()
+    found: set[str] = set()
+    while statements:
+        one = statements.pop()
+        if isinstance(one, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in one.names}
+        elif isinstance(one, ast.ImportFrom):
+            found.add((one.module or "").partition(".")[0])
+        elif not (isinstance(one, ast.FunctionDef) and one.name.startswith(BASELINE)):
+            statements += ast.iter_child_nodes(one)
+    return found
 
 
 def _load_module(path: Path) -> ModuleType:

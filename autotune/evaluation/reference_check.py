@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from dataclasses import replace
@@ -10,9 +9,9 @@ from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, ExpressionError
-from autotune.evaluation.baselines import BASELINE
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import NOT_HERE
 from autotune.processes.child import Child
@@ -21,7 +20,6 @@ from autotune.space.arguments import INPUTS
 
 _START_TIMEOUT_S, _TIMEOUT_S = 60.0, 5.0
 _PLACE = re.compile(r"(.*?\.py(?::\d+)?): (.*)", re.DOTALL)  # how the message of a broken reference begins
-_ON_DEVICE = {"cupy", "torch", "jax", "cuda"}  # what a reference that needs a device imports
 
 
 def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
@@ -39,7 +37,7 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     problem = _smallest(space, source)
     if problem is None or fills & {"file", INPUTS} or not path.is_file():
         return ()
-    if space.device.driver == NOT_HERE and _ON_DEVICE & _imported(path.read_text(errors="replace")):
+    if space.device.driver == NOT_HERE and may_use_device(path):
         return ()
     child = Child(int)
     try:
@@ -55,24 +53,6 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     finally:
         child.kill()
     return ()
-
-
-def _imported(text: str) -> set[str]:
-    """The packages that a reference's file imports, but for baselines, which do not run with it."""
-    try:
-        statements: list[ast.AST] = [*ast.parse(text).body]
-    except (SyntaxError, ValueError):  # told when it is run
-        return set()
-    found: set[str] = set()
-    while statements:
-        one = statements.pop()
-        if isinstance(one, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in one.names}
-        elif isinstance(one, ast.ImportFrom):
-            found.add((one.module or "").partition(".")[0])
-        elif not (isinstance(one, ast.FunctionDef) and one.name.startswith(BASELINE)):
-            statements += ast.iter_child_nodes(one)
-    return found
 
 
 def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD, Address
+from autotune.devices import BACKENDS, COLD, Address, list_devices
 from autotune.devices.clocks import restore_abandoned, run_and_restore
 from autotune.errors import (
     Blame,
@@ -31,6 +31,7 @@ from autotune.evaluation.device_process import (
     stand_by,
 )
 from autotune.evaluation.kept_results import KeptResults
+from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, kill_all, retry_once
@@ -148,6 +149,16 @@ class Worker:
             raise SetupError(f"{self._address} is no longer used by this search")
         self._is_ready = self._has_searched = False
         self._runs = 0
+
+    def _begin_standby(self) -> None:
+        """Start the process that stands by; with a reference that may use a device, it prepares nothing."""
+        self._standby_setting = () if may_use_device(self._reference) else self._setting()
+        state: tuple[Any, ...] = (list_devices, None, (self._address.backend,))
+        if self._standby_setting:
+            state = (stand_by, *self._standby_setting, self._upcoming)
+        self._standby = Child(*state, environment=self._environment)
+        if self._has_ended:  # as in _begin: nobody else would end it
+            self._standby.kill()
 
     def _setting(self) -> tuple[Any, ...]:
         return self._address, self._reference, self._first_problems, self._wrong, self._kept
@@ -301,10 +312,7 @@ class Worker:
                 return self._opened()
             self._is_ready, self._placed = True, frozenset()
             if self._has_standby and self._standby is None:
-                self._standby_setting = setting = self._setting()
-                self._standby = Child(stand_by, *setting, self._upcoming, environment=self._environment)
-                if self._has_ended:  # as in _begin: nobody else would end it
-                    self._standby.kill()
+                self._begin_standby()
         return self._child
 
     def _place(self) -> Failure | None:

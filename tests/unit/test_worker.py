@@ -10,6 +10,7 @@ import pytest
 from autotune.devices import Address
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import run_work_item
+from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.worker import Worker
 from tests.conftest import wait_until
 from tests.unit.test_child import _alive
@@ -107,6 +108,40 @@ def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(tmp_pa
         assert len(log.read_text().split()) == 3
     finally:
         worker.end()
+
+
+def test_a_reference_that_may_use_the_device_does_not_run_beside_the_search(tmp_path):
+    reference, log = tmp_path / "reference.py", tmp_path / "log"
+    reference.write_text(
+        "def reference(inputs, sizes):\n"
+        f"    with open({str(log)!r}, 'a') as log:\n"
+        "        print('one', file=log)\n"
+        "    return {'y': 2 * inputs['x']}\n"
+        "def on_the_gpu():\n"
+        "    import cupy\n"
+    )
+    first = problem()
+    worker = Worker(Address("fake", 0), reference, (first,), has_standby=True, upcoming=(problem(1),))
+    try:
+        worker.prepare(first)
+        worker.close()
+        assert worker.prepare(first) is None and len(log.read_text().split()) == 2
+    finally:
+        worker.end()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import os.path\nfrom numpy.typing import NDArray\n", False),
+        ("def baseline_torch(inputs, sizes):\n    import torch\n", False),
+        ("def reference(inputs, sizes):\n    from torch import nn\n", True),
+        ("def", False),
+    ],
+)
+def test_a_reference_may_use_a_device_if_it_imports_what_does(tmp_path, text, found):
+    (tmp_path / "reference.py").write_text(text)
+    assert may_use_device(tmp_path / "reference.py") is found
 
 
 def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old_one_has_ended(tmp_path):
