@@ -14,7 +14,7 @@ from autotune.cli._tables import problem_text, rate_text
 from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Objective, Status
-from autotune.searchers.base import FASTER, StoppingEstimate
+from autotune.searchers.base import FASTER
 from autotune.tuning.doubts import busy_text, is_busy, slow_governors
 from autotune.tuning.finals import by_score
 from autotune.tuning.groups import Group, verdict
@@ -36,7 +36,7 @@ _FASTEST = 10  # how many of the fastest configurations the line `learnt` is abo
 def result_line(result: Result) -> str:
     """One line on a search that is one of several."""
     best = f"best {result.final.median_ms:.4g} ms, {result.speedup:.3g}x over the default"
-    return f"{result.task.spec.kernel}: {best}; {_explored(result.stopping_estimate, result.objective)}"
+    return f"{result.task.spec.kernel}: {best}; {_explored(result)}"
 
 
 def result_text(result: Result) -> str:
@@ -65,7 +65,7 @@ def result_text(result: Result) -> str:
         *_warnings(result),
         *_failures(result),
         *_learnt(result),
-        _explored(result.stopping_estimate, result.objective),
+        _explored(result),
         *([f"from    {summary(result.sources)}"] if result.sources else []),
         *late_checks([result]),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
@@ -378,18 +378,18 @@ def _learnt(result: Result) -> list[str]:
     return [f"learnt  the {_FASTEST} {best} {found}; the {worst} took {factor} times the best's {cost}"]
 
 
-def _explored(estimate: StoppingEstimate, objective: Objective) -> str:
+def _explored(result: Result) -> str:
     """How much of the space was tried, and what the rest promises."""
+    estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > NOISY
+    count = f"{estimate.valid:,} valid configurations"
     if estimate.tried == estimate.valid:
-        count = f"all {estimate.valid:,} valid configurations"
-        return f"explored {count if estimate.valid > 1 else 'the only valid configuration'}"
-    share = _percent(estimate.tried / estimate.valid, 2)
-    text = f"explored {share} of {estimate.valid:,} valid configurations"
-    if estimate.improvement_probability is None:
-        return f"{text}; too few have a time to estimate what the others promise"
-    better = "faster" if objective is Objective.TIME else "better"
-    chance = _percent(estimate.improvement_probability)
-    return f"{text}; {chance} chance that an untried one is at least {FASTER:.0%} {better}"
+        return f"explored all {count}" if estimate.valid > 1 else "explored the only valid configuration"
+    text = f"explored {_percent(estimate.tried / estimate.valid, 2)} of {count}"
+    if (chance := estimate.improvement_probability) is None or is_noisy:
+        reason = "times are too noisy" if is_noisy else "too few have a time"
+        return f"{text}; {reason} to estimate what the others promise"
+    better = "faster" if result.objective is Objective.TIME else "better"
+    return f"{text}; {_percent(chance)} chance that an untried one is at least {FASTER:.0%} {better}"
 
 
 def _percent(share: float, digits: int = 0) -> str:

@@ -123,7 +123,7 @@ def findings_json(found: Mapping[Config, Failure | None]) -> list[dict[str, Any]
 
 
 def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
-    """A line for each result, and what was stored."""
+    """A line for each result, what was stored, and what the fastest passed."""
     lines = []
     for one in checked:
         entry, fresh = one.entry, one.fresh
@@ -132,6 +132,8 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
         lines.append(f"{one.state.name:9}  {table_sizes(entry.sizes)}, {entry.dtype}: {times}{detail}")
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
+        if fresh is not None:
+            lines.append(f"           nothing wrong in {fresh.config}: {fresh.provenance.checks}")
     return "\n".join(lines)
 
 
@@ -148,6 +150,7 @@ def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
             "time_ms": one.time_ms,
             "best": dict(one.fresh.config) if one.fresh else None,
             "best_ms": one.fresh.time_ms if one.fresh else None,
+            "checks": one.fresh.provenance.checks if one.fresh else "",
         }
         for one in checked
     ]

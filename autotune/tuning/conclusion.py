@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.core.records import Config, Entry
+from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial, pareto_front
 from autotune.errors import ExpressionError, Overtaken, SetupError
 from autotune.evaluation.journal import LastRound
@@ -363,6 +364,7 @@ def _stopping_estimate(
         return StoppingEstimate(valid, valid, 0.0, 0.0)
     if not is_alone:
         return StoppingEstimate(len(tried), valid, None, None)
+    context.observer.stage(Stage("estimating what the others promise"))
     from autotune.searchers.surrogate import stopping_estimate  # takes long to import
 
     return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)

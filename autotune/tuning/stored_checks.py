@@ -323,9 +323,9 @@ def on_host(
     host = _host_sanitizer(context)
     if host is None or not instances:
         return {}
-    context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
     if not deadline.allows(*HOST_TOOLS):
         return {}
+    context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         found = threads.map(
             lambda one: host.check(one.source, _problems(one), deadline.until_s), instances.values()

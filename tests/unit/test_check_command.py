@@ -1,6 +1,7 @@
 """What `autotune check` says of configurations and of cached results, on the fake device."""
 
 import json
+import re
 
 import pytest
 
@@ -43,7 +44,11 @@ def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
     folder.write(source.replace("2 * x", f"(2 + (A == {values['A']} and B == {values['B']})) * x"))
     done = check()
     assert done.returncode == 1 and done.stdout.startswith("WRONG") and "--refresh" in done.stderr
-    assert check("--refresh").returncode == 0
+    refreshed = check("--refresh")
+    assert refreshed.returncode == 0
+    (stored,) = re.findall(r"^ +stored (.*), ", refreshed.stdout, re.MULTILINE)
+    assert f"\n           nothing wrong in {stored}: data zeros, ones, " in refreshed.stdout
+    assert "; up to 200 runs; no schedules, no sanitizer\n" in refreshed.stdout
     again = check("--json")
     assert again.returncode == 0
     ((state, _),) = states(again)

@@ -177,12 +177,16 @@ def test_what_cannot_be_checked_is_said(limit, value, source, reason, monkeypatc
 def test_a_check_that_the_time_limit_ends_had_no_time_left():
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
+    stages = []
     context = SimpleNamespace(
         task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")),
         skips_sanitizer=False,
-        observer=SimpleNamespace(stage=lambda stage: None),
+        observer=SimpleNamespace(stage=stages.append),
     )
     instance = SimpleNamespace(source=render(source_of_text(KERNEL, "last.cu"), {}), checks=(PROBLEM,))
+    over = Deadline(0.0)
+    assert on_host(context, {Config({}): instance}, over) == {}
+    assert tuple(over.late) == HOST_TOOLS and not stages  # what is left out is not said to be under way
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
     assert on_host(context, {Config({}): instance}, deadline) == {}
     assert tuple(deadline.late) == HOST_TOOLS

@@ -27,6 +27,8 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
         "last round: compiling 3 of 3",
         "last round: verifying 9 of 9",
         "last round: timing, round 12 of 12",
+        "last round: many runs",
+        "estimating what the others promise",
     ):
         assert any(line.startswith(f"{stage}: ") and line.endswith(" s") for line in lines), stage
     assert any(line.startswith("3 ") and "ms: A=" in line for line in done.stderr.splitlines())

@@ -208,6 +208,10 @@ LINES = [
         {"explored": "1.13% of 8,858 valid configurations; 16% chance that an untried one is"},
     ),
     (
+        {"final": measured(1.0, noise=0.58)},
+        {"explored": "1.13% of 8,858 valid configurations; times are too noisy to estimate what the others"},
+    ),
+    (
         {"stopping_estimate": StoppingEstimate(1, 88580, 0.0, 0.0)},
         {"explored": "<0.01% of 88,580 valid configurations; <1% chance"},
     ),
