@@ -83,7 +83,8 @@ def failed_default(
     source, text = task.spec.source, task.source.text
     if foreign := _foreign_words(task, trial):
         return foreign
-    if undefined := [name for name in undefined_names(trial.detail) if name.isupper()]:
+    own = task.space.macros(task.spec.default)  # undefined only if a source defines them otherwise
+    if undefined := [name for name in undefined_names(trial.detail) if name.isupper() and name not in own]:
         return _undeclared(task, undefined[0])
     doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
     if cause := next(doubtful, None):

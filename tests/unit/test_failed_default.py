@@ -75,3 +75,11 @@ def test_a_cause_without_advice_is_told_as_the_cause(task):
     changed = replace(task, source=replace(task.source, text=text))
     found = failed_default(changed, Trial(task.spec.default, "", Status.LAUNCH_ERROR, "refused"))
     assert found.cause.startswith("arguments[4].dtype: parameter 5 of axpy is") and not found.helps
+
+
+def test_a_parameter_that_the_source_replaces_is_not_told_as_undefined(task):
+    text = f"#define WORK_PER_THREAD(x) x\n{task.source.text}"
+    changed = replace(task, source=replace(task.source, text=text))
+    said = "axpy.cu:14:17: use of undeclared identifier 'WORK_PER_THREAD'"
+    found = failed_default(changed, Trial(task.spec.default, "", Status.COMPILE_ERROR, said))
+    assert found.cause == "WORK_PER_THREAD: this `#define` replaces the values of the parameter"
