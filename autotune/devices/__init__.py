@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 from autotune.core.launch_plan import TRITON
@@ -17,7 +16,7 @@ from autotune.errors import AutotuneError, InputError, MissingExtra
 from autotune.hardware.names import known_gpu
 
 if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
-    from autotune.devices.base import Backend, Device
+    from autotune.devices.base import Backend
 
 
 @dataclass(frozen=True)
@@ -66,15 +65,6 @@ def backend(name: str) -> Backend:
             broken = f"is installed, but cannot be imported ({error})"
             raise MissingExtra(entry.package, entry.extra, broken) from None
         raise MissingExtra(entry.package, entry.extra) from None
-
-
-def open_device(address: Address) -> Device:
-    """Open a device; raises as `backend` does. CUDA's driver is loaded while the package is imported."""
-    if BACKENDS[address.backend].dialect == "cuda":
-        from autotune.hardware.cuda_driver import driver
-
-        Thread(target=driver).start()
-    return backend(address.backend).open_device(address.index)
 
 
 # variables that disable drivers' own caches

@@ -59,9 +59,10 @@ class CompileAhead:
     def begin_early(self, configs: Iterable[Config]) -> None:
         """Begin to compile what will be tried first; only one where compilers would disturb its timing.
 
-        Two for each compiler, as some have ended soon because too much shared memory was asked for.
+        One and another for each compiler: more would take the cores from the device process, which draws
+        its inputs.
         """
-        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else 2 * self._pool.workers):
+        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else self._pool.workers + 1):
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:

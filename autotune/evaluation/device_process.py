@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.trials import Binary, Failure, Rule, Status
-from autotune.devices import Address, list_devices, open_device
+from autotune.devices import Address, backend, list_devices
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
@@ -61,7 +61,7 @@ class DeviceState:
     def device(self) -> Device:
         """The device, opened when it is first used."""
         self._preparation.begin_last()  # while the device is opened
-        device = open_device(self._address)
+        device = backend(self._address.backend).open_device(self._address.index)
         device.clocks.check(self._settings)
         return device
 

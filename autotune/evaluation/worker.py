@@ -133,7 +133,7 @@ class Worker:
 
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
         """Start the child: in the process that stands by, if there is one."""
-        preload(("autotune.evaluation.device_samples",), COLD)
+        preload(("autotune.evaluation.device_samples", BACKENDS[self._address.backend].module), COLD)
         setting, self._is_early = self._setting(), self._standby is not None
         if self._standby is None:
             self._child = Child(DeviceState, *setting, upcoming, environment=self._environment)
@@ -142,8 +142,6 @@ class Worker:
             if setting != self._standby_setting:
                 self._child.become(DeviceState, *setting, upcoming)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
-        # for the next ones: this one begins to draw inputs while it imports the package
-        preload((BACKENDS[self._address.backend].module,), COLD)
         if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._address} is no longer used by this search")
