@@ -380,7 +380,7 @@ def _learnt(result: Result) -> list[str]:
 
 def _explored(result: Result) -> str:
     """How much of the space was tried, and what the rest promises."""
-    estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > FASTER
+    estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > NOISY
     count = f"{estimate.valid:,} valid configurations"
     if estimate.tried == estimate.valid:
         return f"explored all {count}" if estimate.valid > 1 else "explored the only valid configuration"
