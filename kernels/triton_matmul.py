@@ -79,12 +79,6 @@ def matmul_persistent(
     c_tiles = tl.make_tensor_descriptor(c, [m, n], [n, 1], [BLOCK_M, BLOCK_N])
     tiles = tl.cdiv(m, BLOCK_M) * tl.cdiv(n, BLOCK_N)
     programs = tl.num_programs(0)
-    if SPECIALIZED:
-        # Triton 3.6 initializes barriers that nothing uses in memory that the first tile gets; without this
-        # fence, the tensor memory accelerator may load the tile before that, and row 0 of it is lost
-        tl.inline_asm_elementwise(
-            "fence.proxy.async.shared::cta; mov.u32 $0, 0;", "=r", [], tl.int32, is_pure=False, pack=1
-        )
     for number in tl.range(
         tl.program_id(0), tiles, programs, flatten=not SPECIALIZED, warp_specialize=SPECIALIZED
     ):

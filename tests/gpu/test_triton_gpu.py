@@ -53,15 +53,6 @@ def test_every_landmark_is_right(kernel, folder: Folder):
     assert {name: what for name, what in statuses.items() if what[0] not in ("ok", "pruned")} == {}
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_the_first_tile_of_a_specialized_product_is_not_mixed_with_barriers(dtype, folder: Folder):
-    config = "ALGORITHM=specialized,BLOCK_M=128,BLOCK_N=64,BLOCK_K=32,GROUP_M=16,num_warps=4,num_stages=5"
-    sizes = [word for name, size in SIZES["triton_matmul"].items() for word in ("--size", f"{name}={size}")]
-    space = SPACES / "triton_matmul.yaml"
-    found = folder.run("run", space, "--device", "cuda:0", "--dtype", dtype, "--config", config, *sizes)
-    assert found.returncode == 0, found.stderr
-
-
 def test_a_kernel_with_scratch_memory_is_called_from_several_streams(folder: Folder):
     torch = pytest.importorskip("torch")
     text = (SPACES / "triton_matmul.yaml").read_text().replace("../kernels", str(SPACES.parent / "kernels"))
