@@ -163,7 +163,7 @@ class InProcess:
         self._state = device_process.DeviceState(Address("fake", 0), reference, cases)
         self._state.device = self._device = device
 
-    def start(self, *upcoming: Any) -> None:
+    def start(self, *upcoming: Any, waits: bool = True) -> None:
         """There is nothing to start, to renew or to end."""
 
     end = close = renew = start

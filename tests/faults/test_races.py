@@ -38,11 +38,11 @@ work: {bytes: 4 * n}
 verify: {rtol: 0, atol: 0}
 """
 KERNEL = """\
-/* Keeps the last element. With RACE every thread writes, and the last one to run wins. */
+/* Keeps the last element. With RACE, which is faster, every thread writes, and the last one to run wins. */
 #include "portable.h"
 KERNEL last(GLOBAL const int *x, GLOBAL int *y, const int n)
 {
-    for (volatile int k = 0; k < SLOW * 100000; k++)
+    for (volatile int k = 0; k < SLOW * 100000 + !RACE * 10000; k++)
         ;
     if (RACE || THREAD_INDEX(x) == n - 1)
         *y = x[THREAD_INDEX(x)];
