@@ -1,5 +1,6 @@
 """PoCL reads only the declarations that a source needs, and makes the same machine code of it."""
 
+import struct
 import warnings
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from autotune.errors import CompileError
 from autotune.space import load_space
 
 ROOT = Path(__file__).parents[2]
+LOADED, EXECUTABLE = 1, 1  # of a segment: its type, and a flag
 UNUSUAL = """
 #define JOINED(type) convert_##type
 __kernel void unusual(__global double *x, __global float8 *y, __global int *z)
@@ -35,8 +37,19 @@ def compiler():
 
 
 def machine_code(binary):
-    """The shared libraries in PoCL's binary, one for each kernel, without their names."""
-    return [b"\x7fELF" + part.split(b".shstrtab")[0] for part in binary.split(b"\x7fELF")[1:]]
+    """The executable segments of the shared libraries in PoCL's binary, one library for each kernel."""
+    libraries = [b"\x7fELF" + part for part in binary.split(b"\x7fELF")[1:]]
+    return [code for library in libraries for code in executable_segments(library)]
+
+
+def executable_segments(library):
+    (table,) = struct.unpack_from("<Q", library, 0x20)
+    size, count = struct.unpack_from("<HH", library, 0x36)
+    for place in range(table, table + size * count, size):
+        kind, flags, start = struct.unpack_from("<IIQ", library, place)
+        (length,) = struct.unpack_from("<Q", library, place + 0x20)
+        if kind == LOADED and flags & EXECUTABLE:
+            yield library[start : start + length]
 
 
 def reduction():
