@@ -19,7 +19,7 @@ from autotune.devices import BACKENDS
 from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
 from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import fork_server, preload
-from tests.conftest import wait_until
+from tests.conftest import LIMIT_S, wait_until
 
 
 def add(state, number):
@@ -120,9 +120,9 @@ def test_a_process_that_does_not_end_is_not_waited_for(child, monkeypatch):
 
 
 def test_the_time_limit_of_a_call_begins_when_the_process_has_started(child, monkeypatch):
-    clock = SimpleNamespace(monotonic=lambda: 100.0 if child._process._has_announced else 0.0)
-    monkeypatch.setattr("autotune.processes.child.time", clock)  # as if the start took 100 s
-    child.call(sleep, 0.1, timeout_s=60)
+    clock = SimpleNamespace(monotonic=lambda: 2 * LIMIT_S if child._process._has_announced else 0.0)
+    monkeypatch.setattr("autotune.processes.child.time", clock)  # as if the start took that long
+    child.call(sleep, 0.1, timeout_s=LIMIT_S)
 
 
 def test_a_factory_that_raises_is_reported_by_the_first_call():
@@ -149,7 +149,7 @@ def scribble(_: int, text: bytes) -> None:
 @pytest.mark.parametrize("text", [b"hello, this is no length", b"\0\0\0\3abc"])
 def test_bytes_that_are_no_answer_end_the_child(child, text):
     with pytest.raises(ChildDied):
-        child.call(scribble, text, timeout_s=20)
+        child.call(scribble, text, timeout_s=LIMIT_S)
 
 
 def folder_of(state):
@@ -168,7 +168,7 @@ def test_a_child_has_the_present_folder_and_variables_of_its_parent(child, tmp_p
     monkeypatch.chdir(tmp_path)
     for own in ("parent", "own"):
         other = Child(int, environment={} if own == "parent" else {"AUTOTUNE_TEST": own})
-        assert other.call(variable, "AUTOTUNE_TEST", timeout_s=30) == own
+        assert other.call(variable, "AUTOTUNE_TEST", timeout_s=LIMIT_S) == own
         with pytest.raises(ChildRaised, match="HOME"):
             other.call(variable, "HOME")
         assert other.call(folder_of) == str(tmp_path)
@@ -181,7 +181,7 @@ def test_children_share_what_was_loaded_and_no_driver(monkeypatch):
     modules = [entry.module for entry in BACKENDS.values()]
     preload([*modules, "no.such.module"], {"AUTOTUNE_TEST": "during imports"})
     child = Child(int)
-    assert child.call(loaded, ["autotune.devices.opencl", "numpy"], timeout_s=60) == [True, True]
+    assert child.call(loaded, ["autotune.devices.opencl", "numpy"], timeout_s=LIMIT_S) == [True, True]
     assert child.call(open_drivers) == []
     with pytest.raises(ChildRaised, match="AUTOTUNE_TEST"):
         child.call(variable, "AUTOTUNE_TEST")
@@ -196,7 +196,7 @@ def test_children_start_though_an_import_of_their_server_resets_its_wakeup_file(
     monkeypatch.setattr("autotune.processes.fork_server._running", None)
     preload(["resets_at_fork"])
     child = Child(int, 1)
-    assert child.call(loaded, ["resets_at_fork"], timeout_s=30) == [True]
+    assert child.call(loaded, ["resets_at_fork"], timeout_s=LIMIT_S) == [True]
     child.kill()
     fork_server().process.kill()
 
@@ -210,7 +210,7 @@ def test_children_end_with_their_server_and_the_next_one_has_another(child):
         child.call(add, 2)
     assert error.value.blame is Blame.MACHINE
     after = Child(int, 1)
-    assert after.call(add, 1, timeout_s=30) == 2 and fork_server().process.pid != server.pid
+    assert after.call(add, 1, timeout_s=LIMIT_S) == 2 and fork_server().process.pid != server.pid
     after.kill()
 
 
@@ -219,12 +219,11 @@ def test_the_id_of_a_child_that_died_is_its_own_until_it_is_killed(child):
     pid = child.pid
     os.kill(pid, signal.SIGKILL)
     other = Child(int, 1)
-    assert other.call(add, 1, timeout_s=60) == 2
+    assert other.call(add, 1, timeout_s=LIMIT_S) == 2
     other.kill()
     assert Path(f"/proc/{pid}").exists()
     child.kill()
-    while Path(f"/proc/{pid}").exists():
-        time.sleep(0.01)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def test_threads_that_kill_a_child_at_once_harm_nothing_else(child):

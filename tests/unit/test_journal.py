@@ -12,7 +12,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
 from autotune.errors import JournalError
 from autotune.evaluation.journal import Journal, read_trials
-from tests.conftest import KERNEL, Folder
+from tests.conftest import KERNEL, LIMIT_S, Folder
 
 ROW = (
     '{"trial": {"config": {"A": 1}, "key": "a", "status": "ok", '
@@ -35,7 +35,7 @@ def test_a_row_written_while_the_disk_is_busy_is_on_it_when_the_journal_is_close
     monkeypatch.setattr(os, "fsync", slow_fsync)
     path = tmp_path / "j.jsonl"
     journal = Journal(path, {"kernel": "reduce"})
-    assert began.wait(10)  # the header is on its way
+    assert began.wait(LIMIT_S)  # the header is on its way
     journal.append(Trial(Config({"A": 1}), "a", Status.COMPILE_ERROR, "line 1"))
     journal.close()
     assert [trial.key for trial in read_trials(path)] == ["a"]

@@ -10,6 +10,7 @@ from autotune.evaluation.device_process import DeviceState, verify_once
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
+from tests.conftest import LIMIT_S
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
@@ -111,6 +112,6 @@ def test_only_nvidia_gpus_have_one():
 
 def test_a_child_that_does_not_end_is_killed(binary, reference):
     child = Child(DeviceState, FAKE, reference, (PROBLEM,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
-    assert not isinstance(child.call(verify_once, binary, PROBLEM, timeout_s=60), Failure)
+    assert not isinstance(child.call(verify_once, binary, PROBLEM, timeout_s=LIMIT_S), Failure)
     with pytest.raises(ChildTimeout):
         child.finish(0.5)
