@@ -294,7 +294,7 @@ def test_another_driver_that_brings_its_compiler_is_said_once(rows, queue):
     rows.write_text(json.dumps(held))
     with pytest.warns(StaleWarning) as said:
         load_kernel("rows")(x, out)
-    message = str(said.pop().message)
+    message = str(said.pop(StaleWarning).message)
     assert message.endswith(f"is stale: the driver was driver 7 when this was tuned and is {now.driver} now.")
     with pytest.warns(StaleWarning, match="the compiler was"):
         load_kernel("rows", now.slug)(x, out)

@@ -4,10 +4,8 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,8 @@ from autotune.evaluation import worker as worker_module
 from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
-from autotune.processes.fork_server import fork_server
+from autotune.processes.child import Child
+from autotune.processes.fork_server import fork_server, preload
 
 FAKE = Address("fake", 0)
 KERNEL = """\
@@ -174,25 +173,19 @@ def reference(inputs, sizes):
 
 
 def test_a_kill_while_devices_are_listed_is_made_good(monkeypatch):
-    """The first child that comes into being meanwhile is killed."""
-    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
-    before, killed = _children(), []
+    """The first process that is to list them is killed."""
+    asked = []
 
-    def kill():
-        while not killed:
-            killed.extend(_children() - before)
-        os.kill(killed[0], signal.SIGKILL)
+    class KilledOnce(Child):
+        def ask(self, *call, **options):
+            if not asked:
+                os.kill(self.pid, signal.SIGKILL)
+            asked.append(self.pid)
+            super().ask(*call, **options)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    found = listing.find_devices()
-    killer.join()
-    assert FAKE in [address for address, _ in found]
-
-
-def _children():
-    server = fork_server().process.pid
-    return {int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()}
+    monkeypatch.setattr(listing, "Child", KilledOnce)
+    found = listing.Listing(("fake",)).devices()
+    assert FAKE in [address for address, _ in found] and len(asked) == 2
 
 
 class SleepyCompiler:
@@ -218,6 +211,7 @@ def sleep_once(_, mark):
 @pytest.mark.parametrize(("load", "is_repeated"), [(1e3, True), (0.0, False)])
 def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, load, is_repeated):
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    preload((__name__,))  # else a process would import this module in the time that its call has
     (tmp_path / "reference.py").write_text("")
     worker = Worker(FAKE, tmp_path / "reference.py", ())
     worker.prepare()
@@ -235,12 +229,12 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
 
 def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, monkeypatch):
     (folder.path / "reference.py").write_text("import time\n\ndef reference(i, s):\n    time.sleep(60)\n")
-    monkeypatch.setattr(worker_module, "SETUP_TIMEOUT_S", 5.0)
+    monkeypatch.setattr(worker_module, "SETUP_TIMEOUT_S", 1.0)
     from tests.unit.test_sanitizer import PROBLEM
 
     said = []
     worker = Worker(FAKE, folder.path / "reference.py", (PROBLEM,), on_stage=said.append)
-    with pytest.raises(SetupError, match=r"reference\.py on fake:0.*not ready within 5 s.*--size"):
+    with pytest.raises(SetupError, match=r"reference\.py on fake:0.*not ready within 1 s.*--size"):
         worker.prepare(PROBLEM)
     assert [str(stage) for stage in said] == ["computing the reference (reference.py)"]
 

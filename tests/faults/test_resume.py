@@ -19,6 +19,13 @@ def double(grid, block, x, y, n):
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
     return (A - 5) ** 2 + B + 1.0
 """
+HANGS = """\
+import pathlib, time
+
+def double(grid, block, x, y, n):
+    pathlib.Path("began").touch()
+    time.sleep(600)
+"""
 
 
 def _rows(journal: Path) -> int:
@@ -149,10 +156,12 @@ def test_a_new_parameter_value_reuses_every_row(folder):
 
 
 def test_two_searches_do_not_write_one_journal(folder):
-    folder.write(SLOW)
-    running = folder.start("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
-    wait_until(lambda: _rows(folder.path / "j.jsonl") >= 1)
-    second = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+    folder.write(HANGS)
+    command = ("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl", "--timeout", "600")
+    running = folder.start(*command)
+    wait_until(lambda: (folder.path / "began").exists() or running.poll() is not None)
+    second = folder.run(*command)
+    running.kill()
     running.communicate()
     assert second.returncode == 2 and "another search" in second.stderr
 

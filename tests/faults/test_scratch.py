@@ -5,17 +5,16 @@ import signal
 
 import pytest
 
-from tests.conftest import wait_until
+from tests.conftest import KERNEL, wait_until
 
-SLOW = """\
-import time
+HANGS = """\
+import pathlib, time
 
 def double(grid, block, x, y, n):
-    time.sleep(0.05)
-    y.view("int32")[:n] = 2 * x.view("int32")[:n]
-    return (A - 5) ** 2 + B + 1.0
+    pathlib.Path("began").touch()
+    time.sleep(600)
 """
-SEARCH = ("search", "double.yaml", "--device", "fake", "--fresh", "--journal")
+SEARCH = ("search", "double.yaml", "--device", "fake", "--fresh", "--timeout", "600", "--journal")
 
 
 @pytest.fixture
@@ -27,10 +26,12 @@ def temporary(tmp_path):
 
 
 def _started(folder, temporary, journal):
-    """A search that has its folder and is at work."""
+    """A search that has its folder and is at work until it is stopped."""
+    folder.write(HANGS)
+    began = folder.path / "began"
+    began.unlink(missing_ok=True)
     process = folder.start(*SEARCH, journal, TMPDIR=str(temporary))
-    path = folder.path / journal
-    wait_until(lambda: process.poll() is not None or (path.exists() and path.read_text().count("\n") >= 2))
+    wait_until(lambda: began.exists() or process.poll() is not None)
     assert process.poll() is None
     return process
 
@@ -39,7 +40,6 @@ def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(folder, te
     others = [temporary / "autotune-of-mine", temporary / "autotune-scratch-of-my-own"]
     for other in others:
         other.mkdir()
-    folder.write(SLOW)
     killed = _started(folder, temporary, "killed.jsonl")
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
@@ -49,7 +49,7 @@ def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(folder, te
     alive = _started(folder, temporary, "alive.jsonl")
     assert not left.exists()
     (used,) = set(temporary.iterdir()) - {*others}
-    folder.write(SLOW.replace("0.05", "0"))
+    folder.write(KERNEL)
     assert folder.run(*SEARCH, "third.jsonl", TMPDIR=str(temporary)).returncode == 0
     assert used.exists()
     alive.terminate()
@@ -59,7 +59,6 @@ def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(folder, te
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
 def test_a_run_that_is_stopped_leaves_nothing(folder, temporary, how):
-    folder.write(SLOW)
     process = _started(folder, temporary, "j.jsonl")
     os.kill(process.pid, how)
     _, errors = process.communicate()

@@ -1,12 +1,11 @@
 """A program's call of a problem that was never tuned starts one search of it, beside the program."""
 
-import time
-
 import pytest
 
 from autotune import best_config
 from autotune.core.records import Tier
 from autotune.runtime.background_tuning import BackgroundTuning
+from tests.conftest import wait_until
 
 
 def served(folder, **sizes):
@@ -17,13 +16,11 @@ def test_a_problem_is_searched_once_and_then_served_exactly(folder, monkeypatch)
     folder.search("--budget", "1")
     monkeypatch.chdir(folder.path)
     tuning = BackgroundTuning("double", folder.space, 1.0, folder.path / "cache")
+    best = served(folder, n=2000)
+    assert best.match.tier is Tier.NEAREST_SIZE
     for _ in range(2):  # the second time it is known
-        best = served(folder, n=2000)
         tuning.request(best, {"n": 2000})
-    assert best.match.tier is Tier.NEAREST_SIZE  # nothing waits
-    end_s = time.monotonic() + 60
-    while served(folder, n=2000).match.tier is not Tier.EXACT and time.monotonic() < end_s:
-        time.sleep(0.05)
+    wait_until(lambda: served(folder, n=2000).match.tier is Tier.EXACT)
     assert served(folder, n=2000).provenance.engine == "surrogate" and tuning._queue.empty()
     tuning.request(served(folder, n=1000), {"n": 1000})
     assert tuning._queue.empty() and len(list(folder.path.glob("runs/*"))) == 2
