@@ -40,7 +40,7 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
-from autotune.tuning.conclusion import Limits, conclude
+from autotune.tuning.conclusion import Limits, Searched, conclude
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.finals import finalists
 from autotune.tuning.options import Options
@@ -162,7 +162,9 @@ def search_own(
         checked = dict.fromkeys(context.evaluator.trials, Gaps())
         root = folder / "own"
         needed = list(dict.fromkeys([*best_few, best.config]))
-        conclude(context, options.seed, root, "own", (), cpu_times(), Limits(), needed, checked)
+        seconds = context.evaluator.spent_s
+        searched = Searched(root, "own", options.seed, seconds, cpu_times(), Limits())
+        conclude(context, searched, needed, checked)
     entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

@@ -60,6 +60,19 @@ class Limits:
     seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
 
+@dataclass(frozen=True)
+class Searched:
+    """A search at its end: what it took, what its result says of it, and what the last round may take."""
+
+    root: Path  # the cache folder
+    label: str  # the engine and its strategy
+    seed: int
+    seconds: float
+    began: CpuTimes
+    limits: Limits
+    sources: tuple[SourceResults, ...] = ()  # what it started from
+
+
 def checks_time_s(limit_s: float | None) -> float:
     """Time for the checks before storing, beside what the last round leaves of a time limit."""
     return math.inf if limit_s is None else max(MIN_CHECKS_S, CHECKS_SHARE * limit_s)
@@ -67,12 +80,7 @@ def checks_time_s(limit_s: float | None) -> float:
 
 def conclude(
     context: TuningContext,
-    seed: int,
-    root: Path,
-    label: str,
-    sources: tuple[SourceResults, ...],
-    began: CpuTimes,
-    limits: Limits,
+    searched: Searched,
     needed: Sequence[Config] = (),
     passed: dict[Config, Gaps] | None = None,
 ) -> Result:
@@ -80,12 +88,7 @@ def conclude(
 
     Args:
         context: The open run, with the default and all others evaluated.
-        seed: That of the search.
-        root: The cache folder.
-        label: The engine and its strategy.
-        sources: What the search started from.
-        began: CPU times at the start.
-        limits: Time for the last round and its checks.
+        searched: The search.
         needed: Configurations that take part in the last round, and are stored, in any case.
         passed: Configurations that have passed the checks before storing, each with what could not be
             checked; those that pass here are added.
@@ -94,8 +97,8 @@ def conclude(
         SetupError: The default fails.
         WriteError: The cache cannot be written.
     """
-    searched_s = context.evaluator.spent_s
-    round_s = max(MAX_LAST_ROUND_S, searched_s) if limits.round_s is None else limits.round_s
+    root, limits = searched.root, searched.limits
+    round_s = max(MAX_LAST_ROUND_S, searched.seconds) if limits.round_s is None else limits.round_s
     until_s = time.perf_counter() + round_s
     while True:
         cached = _evaluate_cached(context, root)
@@ -103,22 +106,9 @@ def conclude(
         trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
         known = {} if passed is None else passed
         measurements, gaps = _last_round(context, trials, needed, known, until_s, limits)
-        result = _result(
-            context,
-            trials,
-            measurements,
-            gaps,
-            root,
-            cached,
-            label,
-            sources,
-            searched_s,
-            began,
-            limits,
-            not needed,
-        )
+        result = _result(context, searched, trials, measurements, gaps, cached, is_alone=not needed)
         others = _other_times(context, root, result.winner, trials, measurements, needed)
-        record = kernel_record(result, others, seed, context.policy)
+        record = kernel_record(result, others, searched.seed, context.policy)
         with suppress(Overtaken):  # another search stored a result: let that take part, too
             store(root, context.task.device, record, seen=() if cached is None else (cached,))
             return result
@@ -137,33 +127,24 @@ def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
 
 def _result(
     context: TuningContext,
+    searched: Searched,
     trials: Mapping[Config, Trial],
     measurements: Mapping[str, Measurement],
     known_gaps: Mapping[Config, Gaps],
-    root: Path,
     cached: Entry | None,
-    label: str,
-    sources: tuple[SourceResults, ...],
-    searched_s: float,
-    began: CpuTimes,
-    limits: Limits,
+    *,
     is_alone: bool,
 ) -> Result:
     """Choose the winner and sum up what the search found.
 
     Args:
         context: The open run.
+        searched: The search.
         trials: Those of this search, and the best of the journal's earlier ones.
         measurements: Those of the last round, by content key.
         known_gaps: What could not be checked of each configuration that this search has checked; the winner
             is not among them if its last round is one of the journal.
-        root: The cache folder that the result will be stored in.
-        cached: What it serves for this problem so far.
-        label: The engine and its strategy.
-        sources: What the search started from.
-        searched_s: Seconds that the search took before the last round.
-        began: CPU times at the start.
-        limits: Those of the last round.
+        cached: What the cache folder serves for this problem so far.
         is_alone: Whether it is not a part of a sweep.
     """
     task, objective, evaluator = context.task, context.objective, context.evaluator
@@ -188,7 +169,7 @@ def _result(
         checks = "in an earlier search"
     return Result(
         task=task,
-        engine=label,
+        engine=searched.label,
         winner=winner,
         final=final,
         default=measurements[trials[task.spec.default].key],
@@ -199,22 +180,22 @@ def _result(
         time_was_over=evaluator.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
         lacked_time=is_alone
-        and limits.round_s is not None
+        and searched.limits.round_s is not None
         and any(measured_binary(one) not in again for one in best),
         journal=context.journal.path,
-        cache_file=Path(record_path(str(root), task.device.slug, task.spec.kernel)),
+        cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
         objective=objective,
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in evaluator.trials),
-        sources=sources,
+        sources=searched.sources,
         stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
         uncompared=instance.uncompared(context.worker.compared),
         compares=bool(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
-        search_seconds=searched_s,
+        search_seconds=searched.seconds,
         seconds=evaluator.spent_s,
-        cores_of_others=began.cores_of_others(cpu_times()),
+        cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
         checks=checks,
         late=tuple(dict.fromkeys(name for gap in gaps for name in gap.late)),

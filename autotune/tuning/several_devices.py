@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median, median_low
@@ -22,6 +22,7 @@ from autotune.evaluation.device_host import DeviceGone
 from autotune.evaluation.device_samples import sample
 from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import KernelInstance
+from autotune.tuning.conclusion import MAX_LAST_ROUND_S, Searched, conclude
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finals import remeasure, winner_and_ties
 from autotune.tuning.result import Result
@@ -153,32 +154,34 @@ def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Bina
     return times
 
 
-def conclude_twice(
-    context: TuningContext, fleet: Fleet, conclude: Callable[[TuningContext], Result], limit_s: float
-) -> Result:
+def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> Result:
     """Run the last round on one device, or on the next one where that fails, and repeat it on another.
+
+    Each has half of the time for the last round.
 
     Args:
         context: The open run.
         fleet: The devices.
-        conclude: Runs the last round on the worker of a context, and stores the result.
-        limit_s: Time for the repetition.
+        searched: The search.
 
     Raises:
         SetupError: The default fails, or no device is left.
         NoMemory: The last device has no memory left.
         WriteError: The cache cannot be written.
     """
+    limits = searched.limits
+    half_s = None if limits.round_s is None else limits.round_s / 2
+    half = replace(searched, limits=replace(limits, round_s=half_s))
     for used in fleet.present():
         if used not in fleet.devices:  # it is gone since
             continue
         try:
-            result = conclude(replace(context, worker=fleet.worker(used)))
+            result = conclude(replace(context, worker=fleet.worker(used)), half)
         except DeviceGone as error:
             fleet.leave_out(error.device, error.reason)
             continue
         try:
-            _repeat_last_round(context, fleet, result, used, limit_s)
+            _repeat_last_round(context, fleet, result, used, half_s or MAX_LAST_ROUND_S)
         except DeviceGone as error:
             context.observer.warn(f"the last round is not repeated: {error}")
         return result

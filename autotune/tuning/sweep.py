@@ -23,7 +23,7 @@ from autotune.serving.cache import check_writable, read_entry, store, writable_r
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.conclusion import MAX_BESIDE, Limits, checks_time_s, conclude, failed
+from autotune.tuning.conclusion import MAX_BESIDE, Limits, Searched, checks_time_s, conclude, failed
 from autotune.tuning.context import (
     POLICY,
     Observer,
@@ -296,8 +296,8 @@ class _Group:
             is_large = device_bytes(problem) > LARGE_BYTES
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
             limits = Limits(self._limit_s, checks_time_s(self._limit_s), seeds)
-            rest = (began, limits, needed, self._passed)
-            return conclude(context, self._seed, self._root, LABEL, (), *rest)
+            searched = Searched(self._root, LABEL, self._seed, context.evaluator.spent_s, began, limits)
+            return conclude(context, searched, needed, self._passed)
 
     def _configs(self, task: TuningTask, trials: Sequence[Trial]) -> list[Config]:
         known = (config for config in self.candidates if config in task.space)

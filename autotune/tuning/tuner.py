@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +31,7 @@ from autotune.serving.cache import (
     writable_root,
 )
 from autotune.space import Finding, lint_source, located
-from autotune.tuning.conclusion import MAX_LAST_ROUND_S, Limits, checks_time_s, conclude
+from autotune.tuning.conclusion import Limits, Searched, checks_time_s, conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
     FULL_POLICY,
@@ -104,24 +103,14 @@ def search(
         explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
-        limits = _limits(options, context.evaluator.spent_s)
-        used = tuple(sources)
+        seconds = context.evaluator.spent_s
+        limits = _limits(options, seconds)
+        searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
         if context.fleet is None:
-            return conclude(context, options.seed, root, label, used, began, limits)
+            return conclude(context, searched)
         from autotune.tuning.several_devices import conclude_twice
 
-        half_s = None if limits.round_s is None else limits.round_s / 2
-        half = replace(limits, round_s=half_s)
-        one = partial(
-            conclude,
-            seed=options.seed,
-            root=root,
-            label=label,
-            sources=used,
-            began=began,
-            limits=half,
-        )
-        return conclude_twice(context, context.fleet, one, half_s or MAX_LAST_ROUND_S)
+        return conclude_twice(context, context.fleet, searched)
 
 
 def _limits(options: Options, spent_s: float) -> Limits:
