@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
@@ -46,6 +46,29 @@ class DeviceResult:
         """Share of the memory's bandwidth; None if either is unknown."""
         ceiling = self.device.memory_bandwidth_bytes_per_s
         return self.bytes_per_s / ceiling if self.bytes_per_s and ceiling else None
+
+
+@dataclass(frozen=True)
+class AgainstCpu:
+    """A result of a GPU beside one of a CPU: of the same problem, or else of other sizes."""
+
+    gpu: DeviceResult
+    cpu: DeviceResult
+
+    @property
+    def is_same_problem(self) -> bool:
+        """Whether both are of the same sizes, element type and data."""
+        return self.gpu.entry.problem == self.cpu.entry.problem
+
+    @property
+    def ratio(self) -> float | None:
+        """The ratio of times, or of rates at different sizes; None if the space does not state the work."""
+        gpu, cpu = self.gpu, self.cpu
+        if self.is_same_problem:
+            return cpu.entry.time_ms / gpu.entry.time_ms
+        if gpu.flops_per_s and cpu.flops_per_s:
+            return gpu.flops_per_s / cpu.flops_per_s
+        return gpu.bytes_per_s / cpu.bytes_per_s if gpu.bytes_per_s and cpu.bytes_per_s else None
 
 
 @dataclass(frozen=True)
@@ -188,6 +211,31 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
         most_portable=max(everywhere, key=lambda portable: portable.portability or 0.0, default=None),
         portfolio=portfolio(known),
     )
+
+
+def against_cpus(results: Sequence[DeviceResult]) -> Iterator[AgainstCpu]:
+    """One pair for each GPU: of the largest problem that a CPU has, too, else of the largest of each.
+
+    Args:
+        results: All that is known of the kernel, on all devices and of all sizes.
+    """
+    timed = [result for result in results if result.entry.time_ms > 0]
+    cpus = [result for result in timed if result.device.kind == "cpu"]
+    gpus = [result for result in timed if result.device.kind != "cpu"]
+    for folder in dict.fromkeys(result.folder for result in gpus):
+        pairs = [
+            AgainstCpu(gpu, cpu)
+            for gpu in gpus
+            for cpu in cpus
+            if gpu.folder == folder and gpu.entry.dtype == cpu.entry.dtype
+        ]
+        if pairs:
+            yield max(pairs, key=_pair_rank)
+
+
+def _pair_rank(pair: AgainstCpu) -> tuple[bool, int, int, float]:
+    gpu, cpu = pair.gpu.entry, pair.cpu.entry
+    return pair.is_same_problem, prod(gpu.sizes.values()), prod(cpu.sizes.values()), -cpu.time_ms
 
 
 def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config, tuple[str, ...]], ...]:

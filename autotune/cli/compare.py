@@ -8,8 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autotune.analysis.against_cpu import AgainstCpu, against_cpus
-from autotune.analysis.compare import MARGIN, DeviceResult, KernelComparison, Portable
+from autotune.analysis.compare import (
+    MARGIN,
+    AgainstCpu,
+    DeviceResult,
+    KernelComparison,
+    Portable,
+    against_cpus,
+)
 from autotune.cli import options as opt
 from autotune.cli._tables import UNKNOWN, cell, console, table
 from autotune.cli.output import emit

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 
@@ -22,7 +22,12 @@ from autotune.core.text import count_text, hint
 from autotune.core.trials import Measurement, Status, Trial, pareto_front
 from autotune.errors import ExpressionError, InputError
 
+if TYPE_CHECKING:  # loads numpy
+    from autotune.analysis.importance import Importance
+
 EXAMPLE = "autotune show reduce --where 'BLOCK_SIZE >= 256' --limit 20"
+MIN_SHARE = 0.01  # pairs with a smaller share get no row
+POOR_FIT = 0.5  # share of explained variance below which the table says so
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +133,6 @@ def _with_final(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
     from autotune.analysis.importance import importance
-    from autotune.cli._importance import importance_json, importance_note, importance_table
     from autotune.cli._tables import console
 
     found = importance(trials)
@@ -137,6 +141,34 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
     else:
         console().print(importance_table(found))
         print(importance_note(found), file=sys.stderr)
+
+
+def importance_table(found: Importance) -> Table:
+    """Make a table with a row for each parameter and each pair that matters."""
+    rows = [(name, f"{share:.1%}") for name, share in found.single.items()]
+    rows += [
+        (f"{one} x {other}", f"{share:.1%}")
+        for (one, other), share in found.pairs.items()
+        if share >= MIN_SHARE
+    ]
+    return table(("parameter", "share of the variance of log time"), rows)
+
+
+def importance_note(found: Importance) -> str:
+    """Say how far the table can be trusted."""
+    doubt = "; that is poor: try more configurations" if found.fit < POOR_FIT else ""
+    fit = f"the model explains {found.fit:.0%} of the variance of unseen trials"
+    return f"from {found.trials} trials; {fit}{doubt}"
+
+
+def importance_json(found: Importance) -> dict[str, Any]:
+    """The importance as JSON values, with all shares."""
+    return {
+        "trials": found.trials,
+        "fit": found.fit,
+        "parameters": dict(found.single),
+        "pairs": [{"parameters": list(pair), "share": share} for pair, share in found.pairs.items()],
+    }
 
 
 def _front(rows: Sequence[_Row]) -> list[_Row]:

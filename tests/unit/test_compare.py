@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.analysis.against_cpu import against_cpus
-from autotune.analysis.compare import MARGIN, DeviceResult, compare, portfolio, select
+from autotune.analysis.compare import MARGIN, DeviceResult, against_cpus, compare, portfolio, select
 from autotune.cli import main
 from autotune.core.records import Config
 from autotune.errors import InputError
