@@ -84,21 +84,15 @@ def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):
     assert state.buffers(problem(1)) is kept
 
 
-def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(tmp_path):
-    reference, log = tmp_path / "reference.py", tmp_path / "log"
-    reference.write_text(
-        "def reference(inputs, sizes):\n"
-        f"    with open({str(log)!r}, 'a') as log:\n"
-        "        print('one', file=log)\n"
-        "    return {'y': 2 * inputs['x']}\n"
-    )
+def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(logged):
+    reference, calls = logged()
     upcoming = tuple(problem(seed) for seed in range(1, 20))
     state = DeviceState(Address("fake", 0), reference, (problem(),), upcoming=upcoming)
     state.data(problem(1))
     state.data(problem())
-    prepared = log.read_text()
+    prepared = calls()
     state._preparation._thread.submit(int).result()
-    assert log.read_text() == prepared
+    assert calls() == prepared
     assert state.data(problem(19)).expected["y"].size == N  # also one that was cancelled
 
 

@@ -12,7 +12,7 @@ from autotune.errors import SetupError
 from autotune.evaluation.device_process import run_work_item
 from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.worker import Worker
-from tests.conftest import wait_until
+from tests.conftest import LIMIT_S, wait_until
 from tests.unit.test_child import _alive
 from tests.unit.test_device_process import problem
 
@@ -38,17 +38,17 @@ def hang_once(_state, began):
 
 def test_the_process_that_stands_by_takes_over_and_is_replaced(worker):
     waiting = worker._standby.pid
-    assert worker.run(pid, timeout_s=60) != waiting
+    assert worker.run(pid, timeout_s=LIMIT_S) != waiting
     worker.close()
-    assert worker.run(pid, timeout_s=60) == waiting
+    assert worker.run(pid, timeout_s=LIMIT_S) == waiting
     assert worker._standby.pid != waiting
 
 
 def test_the_last_round_starts_in_it_and_nothing_stands_by_after_that(worker):
     waiting = worker._standby.pid
-    worker.run(run_work_item, None, timeout_s=60)  # fails, but counts as a search
+    worker.run(run_work_item, None, timeout_s=LIMIT_S)  # fails, but counts as a search
     worker.renew()
-    assert worker.run(pid, timeout_s=60) == waiting
+    assert worker.run(pid, timeout_s=LIMIT_S) == waiting
     assert worker._standby is None
 
 
@@ -56,11 +56,11 @@ def test_the_last_round_starts_in_it_and_nothing_stands_by_after_that(worker):
 def test_a_process_that_died_while_it_stood_by_is_made_good(worker, number):
     os.kill(worker._standby.pid, number)
     worker.close()
-    assert worker.run(pid, timeout_s=60) > 0
+    assert worker.run(pid, timeout_s=LIMIT_S) > 0
 
 
 def test_both_processes_have_ended_when_the_worker_has(worker):
-    found = [worker.run(pid, timeout_s=60), worker._standby.pid]
+    found = [worker.run(pid, timeout_s=LIMIT_S), worker._standby.pid]
     worker.end()
     assert not any(_alive(number) for number in found)
 
@@ -80,52 +80,39 @@ def test_no_process_stands_by_for_a_worker_that_ends_while_it_is_started(tmp_pat
 
 def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker, tmp_path):
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(worker.run, hang_once, tmp_path / "began", timeout_s=600)
+        running = threads.submit(worker.run, hang_once, tmp_path / "began", timeout_s=LIMIT_S)
         wait_until((tmp_path / "began").exists)
         worker.end()
         with pytest.raises(SetupError, match="fake:0 is no longer used"):
             running.result()
     with pytest.raises(SetupError, match="fake:0 is no longer used"):
-        worker.run(pid, timeout_s=60)
+        worker.run(pid, timeout_s=LIMIT_S)
 
 
-def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(tmp_path):
-    reference, log = tmp_path / "reference.py", tmp_path / "log"
-    reference.write_text(
-        "def reference(inputs, sizes):\n"
-        f"    with open({str(log)!r}, 'a') as log:\n"
-        "        print(len(inputs['x']), file=log)\n"
-        "    return {'y': 2 * inputs['x']}\n"
-    )
+def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(logged):
+    reference, calls = logged()
     first, fresh = problem(), problem(1)
     worker = Worker(Address("fake", 0), reference, (first,), has_standby=True, upcoming=(fresh,))
     try:
         worker.prepare(first)
-        wait_until(lambda: len(log.read_text().split()) == 2)
-        worker.run(run_work_item, None, timeout_s=60)
+        wait_until(lambda: calls() == 2)
+        worker.run(run_work_item, None, timeout_s=LIMIT_S)
         worker.renew()
         assert worker.prepare(fresh) is None and worker.prepare(first) is None
-        assert len(log.read_text().split()) == 3
+        assert calls() == 3
     finally:
         worker.end()
 
 
-def test_a_reference_that_may_use_the_device_does_not_run_beside_the_search(tmp_path):
-    reference, log = tmp_path / "reference.py", tmp_path / "log"
-    reference.write_text(
-        "def reference(inputs, sizes):\n"
-        f"    with open({str(log)!r}, 'a') as log:\n"
-        "        print('one', file=log)\n"
-        "    return {'y': 2 * inputs['x']}\n"
-        "def on_the_gpu():\n"
-        "    import cupy\n"
-    )
+def test_a_reference_that_may_use_the_device_does_not_run_beside_the_search(logged):
+    reference, calls = logged()
+    reference.write_text(reference.read_text() + "def on_the_gpu():\n    import cupy\n")
     first = problem()
     worker = Worker(Address("fake", 0), reference, (first,), has_standby=True, upcoming=(problem(1),))
     try:
         worker.prepare(first)
         worker.close()
-        assert worker.prepare(first) is None and len(log.read_text().split()) == 2
+        assert worker.prepare(first) is None and calls() == 2
     finally:
         worker.end()
 
@@ -144,23 +131,14 @@ def test_a_reference_may_use_a_device_if_it_imports_what_does(tmp_path, text, fo
     assert may_use_device(tmp_path / "reference.py") is found
 
 
-def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old_one_has_ended(tmp_path):
-    reference, log = tmp_path / "reference.py", tmp_path / "log"
-    log.touch()
-    reference.write_text(
-        "def reference(inputs, sizes):\n"
-        f"    with open({str(log)!r}, 'a+') as log:\n"
-        "        print('one', file=log)\n"
-        "        log.seek(0)\n"
-        "        assert len(log.readlines()) != 2\n"
-        "    return {'y': 2 * inputs['x']}\n"
-    )
+def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old_one_has_ended(logged):
+    reference, calls = logged("assert os.path.getsize(LOG) != 2")
     worker = Worker(Address("fake", 0), reference, (problem(),))
     try:
         worker.prepare(problem())
-        worker.run(run_work_item, None, timeout_s=60)
+        worker.run(run_work_item, None, timeout_s=LIMIT_S)
         worker.renew()
-        assert worker.prepare(problem()) is None and len(log.read_text().split()) == 3
+        assert worker.prepare(problem()) is None and calls() == 3
         assert worker.compared == {"y"}
     finally:
         worker.end()
