@@ -27,27 +27,32 @@ class DeviceContract:
     """
 
     @pytest.fixture(scope="module")
-    def backend(self) -> Backend:
+    @classmethod
+    def backend(cls) -> Backend:
         """The backend's module."""
         raise NotImplementedError("define a fixture `backend` that returns the backend's module")
 
     @pytest.fixture(scope="module")
-    def source(self) -> str:
+    @classmethod
+    def source(cls) -> str:
         """A kernel `twice` in the language of the backend."""
         raise NotImplementedError("define a fixture `source`")
 
     @pytest.fixture(scope="module")
-    def broken(self) -> str:
+    @classmethod
+    def broken(cls) -> str:
         """A source that the compiler refuses."""
         raise NotImplementedError("define a fixture `broken`")
 
     @pytest.fixture(scope="module")
-    def device(self, backend: Backend) -> Device:
+    @classmethod
+    def device(cls, backend: Backend) -> Device:
         """The backend's first device."""
         return backend.open_device(0)
 
     @pytest.fixture(scope="module")
-    def binary(self, backend: Backend, source: str, device: Device) -> Binary:
+    @classmethod
+    def binary(cls, backend: Backend, source: str, device: Device) -> Binary:
         """The source, compiled."""
         return backend.open_compiler(0).compile(source, ())
 

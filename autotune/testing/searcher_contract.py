@@ -100,7 +100,8 @@ class SearcherContract:
         return True
 
     @pytest.fixture(scope="module")
-    def space(self, tmp_path_factory: pytest.TempPathFactory) -> Space:
+    @classmethod
+    def space(cls, tmp_path_factory: pytest.TempPathFactory) -> Space:
         """Some hundred valid configurations."""
         return make_space(tmp_path_factory.mktemp("space"), PARAMETERS, CONSTRAINTS, DEFAULT)
 

@@ -44,20 +44,24 @@ class TestDevices(DeviceContract):
         ],
         scope="module",
     )
-    def name(self, request):
+    @classmethod
+    def name(cls, request):
         return request.param
 
     @pytest.fixture(scope="module")
-    def backend(self, name):
+    @classmethod
+    def backend(cls, name):
         devices_here(name)
         return backend(name)
 
     @pytest.fixture(scope="module")
-    def source(self, name):
+    @classmethod
+    def source(cls, name):
         return SOURCES[name]
 
     @pytest.fixture(scope="module")
-    def broken(self, name):
+    @classmethod
+    def broken(cls, name):
         return BROKEN[name]
 
     def test_it_says_which_backend_it_is_of(self, name, device):

@@ -21,7 +21,7 @@ UNREPEATABLE = {  # they draw from a generator that Kernel Tuner does not let an
 FAILED_MS = 9.0  # counts for a failure where times are averaged
 pytestmark = [
     pytest.mark.filterwarnings("error:Kernel Tuner's .* broke down:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Kernel Tuner's .* (loses|takes):UserWarning"),
+    pytest.mark.filterwarnings("ignore:Kernel Tuner's .* (handles|loses|records|takes):UserWarning"),
 ]
 
 
