@@ -44,16 +44,16 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    compiled = list(_compiled(context))
+    compiled = _compiled(context)
+    there = {name: replace(context, worker=fleet.worker(name)) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
-        there = [replace(context, worker=fleet.worker(name)) for name in names]
-        timed = dict(zip(names, threads.map(lambda own: _times_or_error(own, compiled), there), strict=True))
+        timed = {name: threads.submit(_times, own, compiled) for name, own in there.items()}
     times: dict[str, _Times] = {}
     for name, found in timed.items():
-        if isinstance(found, DeviceGone):
-            fleet.leave_out(name, found.reason)
-        else:
-            times[name] = found
+        try:
+            times[name] = found.result()
+        except DeviceGone as error:
+            fleet.leave_out(name, error.reason)
     scales = scales_of(times)
     context.journal.append_devices(scales)
     unlike = {name: scale for name, scale in scales.items() if not is_alike(scale)}
@@ -114,16 +114,6 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
         for instance, compilation in zip(instances, compilations, strict=True)
         if isinstance(binary := compilation.result(), Binary)
     ]
-
-
-def _times_or_error(
-    context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]
-) -> _Times | DeviceGone:
-    """As `_times`; the error of a device that cannot be used."""
-    try:
-        return _times(context, compiled)
-    except DeviceGone as error:
-        return error
 
 
 def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]) -> _Times:
