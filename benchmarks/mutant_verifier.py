@@ -24,6 +24,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.data_sets import DATA_SETS, other_data
 from autotune.evaluation.device_process import verify_often, verify_once
 from autotune.evaluation.host_sanitizer import HostSanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -32,13 +33,11 @@ from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.stored_checks import (
-    DATA_SETS,
     FINDINGS,
     MAX_RUNS,
     MAX_RUNS_S,
     SCHEDULES,
     is_fit,
-    other_data,
 )
 from tests.sampled_configurations import Sample, sampled
 
@@ -216,7 +215,7 @@ class Verifier:
 
     def _on_other_data(self, tried: Sequence[Tried]) -> Iterator[Run]:
         """The runs on each data set; as in a search, none on which the right default fails."""
-        for name in DATA_SETS:
+        for name in (*DATA_SETS, *self._spec.special):
             for instance, problems in tried:
                 other = (found for problem in problems if (found := other_data(problem, name)))
                 fit = tuple(problem for problem in other if self._is_fit(name, problem))
@@ -224,6 +223,8 @@ class Verifier:
                     yield instance, fit, 0
 
     def _is_fit(self, name: str, problem: ProblemInstance) -> bool:
+        if name in self._spec.special:
+            return True
         if name not in self._unfit:
             self._unfit[name] = {
                 what_of(one)

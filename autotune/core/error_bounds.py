@@ -14,9 +14,10 @@ from autotune.errors import ExpressionError
 
 WORST, PROBABLE = "worst", "probable"
 DATA = "data"  # the magnitude that the reference computes on the data
-# Half the distance of 1 to the next number; and the smallest number above 0.
+# Half the distance of 1 to the next number, the smallest number above 0, the smallest that is no denormal.
 UNIT_ROUNDOFF = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53}
-_SMALLEST = {"float16": 2**-24, "bfloat16": 2**-133, "float32": 2**-149, "float64": 2**-1074}
+SMALLEST = {"float16": 2**-24, "bfloat16": 2**-133, "float32": 2**-149, "float64": 2**-1074}
+SMALLEST_NORMAL = {"float16": 2**-14, "bfloat16": 2**-126, "float32": 2**-126, "float64": 2**-1022}
 # In standard deviations: a sum of 10,000 terms is beyond them once in 10^17 times.
 _DEVIATIONS = 10.0
 
@@ -56,4 +57,4 @@ def accumulated(operations: int, dtype: str, kind: str) -> float:
 def neighbours(dtype: str) -> tuple[float, float]:
     """The relative and absolute tolerance of two numbers that were rounded from one."""
     unit = UNIT_ROUNDOFF[dtype]
-    return 2 * unit / (1 - unit), _SMALLEST[dtype]
+    return 2 * unit / (1 - unit), SMALLEST[dtype]

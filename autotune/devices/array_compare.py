@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.c_types import C_TYPES, element_bytes
-from autotune.devices.element_types import numpy_dtype, plain_dtype
+from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
 
 Difference = tuple[int, int]  # index of the first element that differs, and how many do
 
@@ -101,6 +101,19 @@ def differing(
             allowed = allowed + tolerance.factor * magnitude.astype(np.float64)
         near = np.isfinite(distance) & (distance <= allowed)
     return np.asarray(~(near | (actual == expected)))
+
+
+def unlike(
+    actual: NDArray[Any],
+    expected: NDArray[Any],
+    tolerance: Tolerance,
+    magnitude: NDArray[Any] | None = None,
+) -> NDArray[np.bool_]:
+    """Which elements differ where NaN may be expected: for real numbers, any NaN is right there."""
+    wrong = differing(actual, expected, tolerance, magnitude)
+    if is_floating(actual.dtype):
+        wrong &= ~(np.isnan(actual) & np.isnan(expected))
+    return wrong
 
 
 def cuda_source(item_bytes: int) -> str:

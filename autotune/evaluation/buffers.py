@@ -15,23 +15,19 @@ from numpy.typing import NDArray
 
 from autotune.core.c_types import element_bytes
 from autotune.core.launch_plan import Settings
-from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, differing
+from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, unlike
 from autotune.devices.base import Arguments, Buffer, Bytes, Device, Indices, LocalMemory, Program
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype, scalar_of
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.inputs import ProblemData
+from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
 from autotune.evaluation.sampling import sample_indices
 from autotune.evaluation.work_item import Array, ProblemInstance
 
-GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
 SMALL_SHARE = 2**-10  # of device memory; smaller arrays stay allocated beside others of the same name
 MAX_SMALL = 4  # small arrays of the same name that stay allocated
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
-# The byte that fills an output before a run; the problem's seed chooses one. A kernel that sets no
-# initial value for a maximum, a minimum or a sum may be right by luck under one of them, but not under all.
-POISON_FLOAT = (0xFF, 0x7B, 0xFB)  # NaN, huge and huge negative: finite in every precision, half included
-POISON_INTEGER = (0xA5, 0x5A, 0x00)  # negative if signed, positive, and the smallest unsigned value
 WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
 
 
@@ -50,6 +46,8 @@ class GuardedBuffer:
         expected: NDArray[Any] | None,
         seed: int,
         magnitude: NDArray[Any] | None = None,
+        *,
+        may_be_nan: bool = False,
     ) -> None:
         self.array = array
         self.count = math.prod(array.shape)
@@ -59,8 +57,8 @@ class GuardedBuffer:
         self.is_pristine = False  # known to hold its initial content, guard zones included
         self._device = device
         self._image_bytes = self.size_bytes + 2 * GUARD_BYTES
-        self.guard = _guard(array, seed)
-        self._initial = self._poison(seed) if content is None else _as_bytes(content)
+        self.guard = guard_zone(array, seed)
+        self._initial = poison(array, seed, may_be_nan=may_be_nan) if content is None else as_bytes(content)
         self._pristine = self._image(self._initial)
         self._memory = device.allocate(self._image_bytes)
         self.sample: Indices | None = None  # the elements that are compared; None for all
@@ -69,11 +67,13 @@ class GuardedBuffer:
         self._device_magnitude: Buffer = None
         if magnitude is not None and magnitude.size == self.count:
             self._device_magnitude = device.allocate(magnitude.nbytes)
-            device.write(self._device_magnitude, _as_bytes(magnitude))
+            device.write(self._device_magnitude, as_bytes(magnitude))
         if expected is not None and expected.size < self.count:
             self.sample, expected = sample_indices(array, seed), None
-        self._expected_bytes = None if expected is None else _as_bytes(expected)
-        self._expected = None if expected is None else self._image(_as_bytes(expected))
+        elif expected is not None and may_be_nan:  # the host compares, because NaN is wrong to a device
+            self.sample, expected = np.arange(self.count), None
+        self._expected_bytes = None if expected is None else as_bytes(expected)
+        self._expected = None if expected is None else self._image(as_bytes(expected))
         self._wrong = self._wrong_content() if array.role == "out" else None
         self.region: Buffer = device.region(self._memory, GUARD_BYTES, self.size_bytes)
         self.restore()
@@ -141,7 +141,7 @@ class GuardedBuffer:
         if self.sample is None:
             return None
         places, found, expected = self.compared(0, self.count)
-        wrong = places[differing(found, expected, tolerance, self.magnitude_at(places))]
+        wrong = places[unlike(found, expected, tolerance, self.magnitude_at(places))]
         return (int(wrong[0]), len(wrong)) if len(wrong) else None
 
     def magnitude_at(self, places: Indices) -> NDArray[Any] | None:
@@ -183,7 +183,7 @@ class GuardedBuffer:
 
     def are_unwritten(self, found: NDArray[Any]) -> bool:
         """Whether elements of an output still hold what it was poisoned with."""
-        return self.array.role == "out" and bool(np.all(_as_bytes(found) == self._initial[0]))
+        return self.array.role == "out" and bool(np.all(as_bytes(found) == self._initial[0]))
 
     def content(self) -> NDArray[Any]:
         """The array as it is now."""
@@ -232,11 +232,6 @@ class GuardedBuffer:
         self._device.write(self._device.region(image, GUARD_BYTES, self.size_bytes), content)
         return image
 
-    def _poison(self, seed: int) -> Bytes:
-        has_floats = is_floating(numpy_dtype(plain_dtype(self.array.dtype)))
-        poisons = POISON_FLOAT if has_floats else POISON_INTEGER
-        return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), self.size_bytes)  # takes no memory
-
     def _wrong_content(self) -> Buffer | None:
         """Plausible values, each of them wrong in its place; None without an expected result."""
         if self._sampled is None:
@@ -244,12 +239,12 @@ class GuardedBuffer:
         plain = numpy_dtype(plain_dtype(self.array.dtype))
         values = np.resize(self._sampled, wrong_bytes(self.array) // self.item_bytes).view(plain)
         if is_floating(plain):
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
         else:
             values = values ^ 1
         buffer = self._device.allocate(values.nbytes)
-        self._device.write(buffer, _as_bytes(values))
+        self._device.write(buffer, as_bytes(values))
         return buffer
 
 
@@ -257,26 +252,6 @@ def wrong_bytes(array: Array) -> int:
     """Size in bytes of the wrong values that `GuardedBuffer.spoil` writes into an output."""
     item_bytes = numpy_dtype(array.dtype).itemsize
     return item_bytes * min(math.prod(array.shape), WRONG_BYTES // item_bytes)
-
-
-def _guard(array: Array, seed: int) -> Bytes:
-    """The content of a guard zone: values that spoil a result if they are read.
-
-    A maximum ignores NaN, and a product with 0 is spoilt by NaN and infinities only. So these alternate, and
-    each seed begins with another one. Outputs begin with another one than inputs, so that copying is noticed.
-    """
-    dtype = numpy_dtype(plain_dtype(array.dtype))
-    if is_floating(dtype):
-        values = [math.nan, math.inf, -math.inf]
-    else:
-        most = np.iinfo(dtype).max
-        values = [most, -most if dtype.kind == "i" else 1, most // 3]
-    zone = np.roll(np.array(values, dtype), seed + (array.role != "in"))
-    return _as_bytes(np.resize(zone, GUARD_BYTES // dtype.itemsize))
-
-
-def _as_bytes(content: NDArray[Any]) -> Bytes:
-    return np.ascontiguousarray(content).reshape(-1).view(np.uint8)
 
 
 def device_bytes(problem: ProblemInstance) -> int:
@@ -302,6 +277,7 @@ class ProblemBuffers:
         self._inputs = data.inputs
         self._expected = data.expected
         self._magnitudes = data.magnitudes
+        self._may_be_nan = data.may_be_nan
         self._guarded: dict[Array, GuardedBuffer] = {}  # in the order of their latest use
         # energy of restoring these arrays at these clocks
         self.restore_j: dict[tuple[tuple[Array, ...], Settings], float | None] = {}
@@ -383,7 +359,15 @@ class ProblemBuffers:
             self._make_room(array)
             content, expected = self._inputs.get(array.name), self._expected.get(array.name)
             magnitude = self._magnitudes.get(array.name)
-            guarded = GuardedBuffer(self._device, array, content, expected, self._seed, magnitude)
+            guarded = GuardedBuffer(
+                self._device,
+                array,
+                content,
+                expected,
+                self._seed,
+                magnitude,
+                may_be_nan=self._may_be_nan,
+            )
         self._guarded[array] = guarded
         return guarded
 

@@ -94,9 +94,9 @@ class DeviceState:
         """Return the inputs and expected results of a problem; those of the first ones are kept."""
         return self._preparation.of(problem)
 
-    def is_order_free(self, problem: ProblemInstance) -> bool:
-        """Whether sums of a problem that are compared exactly are the same in any order."""
-        return self._preparation.is_order_free(problem)
+    def allows_rounding(self, problem: ProblemInstance) -> bool:
+        """Whether the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
+        return self._preparation.allows_rounding(problem)
 
     def control(self, item: WorkItem) -> Control | None:
         """The incumbent to time beside a configuration, the same object until another one leads."""

@@ -69,6 +69,7 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dic
             "arguments": hashlib.sha256(_arguments_text(spec).encode()).hexdigest()[:16],
         }
         | ({"data": problem.data} if problem.data else {})
+        | ({"special": ", ".join(spec.special)} if spec.special else {})
     )
 
 

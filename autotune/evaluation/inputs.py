@@ -19,25 +19,33 @@ from numpy.typing import NDArray
 from autotune.core.c_types import is_complex
 from autotune.core.records import Value
 from autotune.core.trials import Problem
+from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
+from autotune.evaluation.data_sets import has_special_values
 from autotune.evaluation.kept_results import KeptResults, load_results
 from autotune.evaluation.reference import run_magnitude, run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.space.special_values import SPECIAL_VALUES
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 _PIECE = 2**16  # elements that are drawn at once, which stay in a core's cache
 _CHOICES = 2**16  # as many as a type of two bytes has values
+_SPECIAL_SHARE = 2**10  # one element in so many is a special value
 
 
 @dataclass(frozen=True)
 class ProblemData:
-    """One problem on the host: by array, inputs, expected outputs, and magnitudes of their terms."""
+    """One problem on the host: by array, inputs, expected outputs, and magnitudes of their terms.
+
+    Expected outputs may be NaN where inputs have special values.
+    """
 
     problem: Problem
     inputs: Mapping[str, NDArray[Any]]
     expected: Mapping[str, NDArray[Any]]
     magnitudes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    may_be_nan: bool = False
 
 
 def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None = None) -> ProblemData:
@@ -61,7 +69,8 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
     _require_kept(problem, inputs, found)
-    return ProblemData(definition, inputs, found, _magnitudes(problem, reference, inputs, kept))
+    magnitudes = _magnitudes(problem, reference, inputs, kept)
+    return ProblemData(definition, inputs, found, magnitudes, has_special_values(problem.arrays))
 
 
 def _require_kept(
@@ -71,7 +80,7 @@ def _require_kept(
     for array in problem.arrays:
         if array.is_kept and array.name in expected:
             before, after = inputs[array.name].reshape(-1), expected[array.name].reshape(-1)
-            if before.size == after.size and (before != after).any():
+            if before.size == after.size and unlike(after, before, EXACT).any():
                 raise SetupError(
                     f"the reference changes {array.name}, which `call` fills before the first run only: add "
                     f"{array.name} to the inputs of `call`, or let every run leave it as it was"
@@ -117,6 +126,10 @@ def _fill(
             return np.ascontiguousarray(earlier[name].T)
         case "alternating", _:  # of data sets, not of spaces
             return np.resize(np.array(numbers, dtype), array.shape)
+        case _, [str(drawn), *of_drawn] if kind in SPECIAL_VALUES:
+            values = _fill(array, (drawn, *of_drawn), seed, earlier)
+            _put_special(values, str(kind), np.random.default_rng([seed, *array.name.encode()]))
+            return values
         case "constant", [value]:
             return np.full(array.shape, value, dtype)
         case "sequence", [int() | float() as start, int() | float() as step]:
@@ -135,6 +148,13 @@ def _fill(
                 array, seed, lambda draw, count: mean + deviation * draw.standard_normal(count, real)
             )
     raise SetupError(f"argument {array.name}: no such fill: {fill}")
+
+
+def _put_special(values: NDArray[Any], name: str, draw: Generator) -> None:
+    """Put special values in the places of a few elements."""
+    special = np.array(SPECIAL_VALUES[name], values.dtype)
+    places = draw.permutation(values.size)[: max(special.size, values.size // _SPECIAL_SHARE)]
+    values.reshape(-1)[places] = np.resize(special, places.size)
 
 
 def _drawn(

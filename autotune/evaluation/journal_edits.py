@@ -16,6 +16,7 @@ _HASHED = {  # what the hashes in a header are of
     "source": "the kernel's source or a file that it includes",
     "reference": "the reference's file",
     "arguments": "arguments, verify_sizes or tolerances in the space file",
+    "special": "the special values in the space file",
 }
 
 
@@ -37,8 +38,8 @@ def edit_of(
 ) -> Edit | None:
     """Compare a journal's first line with that of the present search; None if the headers agree.
 
-    A trial holds if its key still does. If only verify_sizes, the tolerance or the reference has changed, a
-    trial with a time holds, too: the last round verifies the best few again.
+    A trial holds if its key still does. If only verify_sizes, the tolerance, the special values or the
+    reference have changed, a trial with a time holds, too: the last round verifies the best few again.
 
     Args:
         found: The journal's first line.
@@ -57,7 +58,7 @@ def edit_of(
         for name in dict.fromkeys(noted)
         if found.get(name) != notes.get(name) and (is_noted or name in found)
     ]
-    is_only_checked = set(changed) <= {"arguments", "reference"}
+    is_only_checked = set(changed) <= {"arguments", "reference", "special"}
     is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
     kept, every = [], list(trials)
     for trial in every if is_only_checked else ():

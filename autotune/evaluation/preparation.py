@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.inputs import ProblemData, prepare
 from autotune.evaluation.kept_results import KeptResults
-from autotune.evaluation.rounding import is_order_free
+from autotune.evaluation.rounding import allows_rounding
 from autotune.evaluation.work_item import ProblemInstance
 
 _MAX_UPCOMING_BYTES = 2**31  # of arrays that are prepared before they are asked for
@@ -60,9 +60,9 @@ class Preparation:
         stored = (name for problem in self._problems for name, _ in problem.expected or ())
         return frozenset((*(name for data in first for name in data.expected), *stored))
 
-    def is_order_free(self, problem: ProblemInstance) -> bool:
-        """Whether sums of a problem that are compared exactly are the same in any order."""
-        return self._thread.submit(is_order_free, problem, self._reference, self.compared).result()
+    def allows_rounding(self, problem: ProblemInstance) -> bool:
+        """Whether the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
+        return self._thread.submit(allows_rounding, problem, self._reference, self.compared).result()
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         return self._thread.submit(prepare, problem, self._reference, self._kept)

@@ -24,6 +24,7 @@ from autotune.core.trials import Problem
 from autotune.devices.base import Indices
 from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import BrokenReference
+from autotune.evaluation.data_sets import has_special_values
 from autotune.evaluation.sampling import sample_indices, takes_indices
 from autotune.evaluation.work_item import Array
 
@@ -285,7 +286,11 @@ def expected_results(
                 f"{where} returned for {name} an array of shape {list(result.shape)}; expected "
                 f"{count:,} elements, those at the flat indices in indices[{name!r}]"
             )
-    return {name: _as_declared(result, known[name], where) for name, result in hosted.items()}
+    may_be_nan = has_special_values(arrays)
+    return {
+        name: _as_declared(result, known[name], where, may_be_nan=may_be_nan)
+        for name, result in hosted.items()
+    }
 
 
 def _on_host(result: Any, what: str) -> NDArray[Any]:
@@ -315,8 +320,11 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
         )
 
 
-def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]:
-    """Flatten and convert a reference's result to the array's type, or raise BrokenReference."""
+def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: bool) -> NDArray[Any]:
+    """Flatten and convert a reference's result to the array's type, or raise BrokenReference.
+
+    Real numbers `may_be_nan`.
+    """
     what = f"{where} returned for {array.name}"
     dtype = numpy_dtype(array.dtype)
     if dtype.names:
@@ -326,7 +334,8 @@ def _as_declared(result: NDArray[Any], array: Array, where: str) -> NDArray[Any]
     if not fits:
         raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
-    if (odd := np.flatnonzero(_has_nan(flat))).size:
+    is_right = may_be_nan and is_floating(dtype)
+    if not is_right and (odd := np.flatnonzero(_has_nan(flat))).size:
         raise BrokenReference(
             f"{what} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
             "of the flat array; NaN equals nothing, so no configuration could be right"

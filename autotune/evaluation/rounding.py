@@ -1,16 +1,23 @@
-"""Whether rounding can decide results that are compared exactly."""
+"""Whether rounding can decide the results of a problem."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 from pathlib import Path
 
-from autotune.core.error_bounds import UNIT_ROUNDOFF
-from autotune.devices.array_compare import EXACT
+import numpy as np
+
+from autotune.core.error_bounds import SMALLEST_NORMAL, UNIT_ROUNDOFF
+from autotune.devices.array_compare import EXACT, unlike
 from autotune.errors import BrokenReference
 from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.reference import run_magnitude
+from autotune.evaluation.reference import run_magnitude, run_reference
 from autotune.evaluation.work_item import ProblemInstance
+
+
+def allows_rounding(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
+    """Whether the tolerance allows additions in any order, and denormal inputs that are taken for zeros."""
+    return is_order_free(problem, reference, compared) and allows_flushing(problem, reference)
 
 
 def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
@@ -33,3 +40,27 @@ def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str])
     except BrokenReference:
         return True  # it does not take absolute values
     return all(bool((magnitudes[name] <= most).all()) for name, most in largest.items() if name in magnitudes)
+
+
+def allows_flushing(problem: ProblemInstance, reference: Path) -> bool:
+    """Whether zeros in the place of denormal inputs change no result by more than the tolerance.
+
+    Devices and options of compilers decide whether denormals are flushed, often for each operation.
+    """
+    inputs = draw_inputs(problem.definition, problem.arrays)
+    smallest = {array.name: SMALLEST_NORMAL.get(array.dtype, 0.0) for array in problem.arrays}
+    flushed = {
+        name: np.where(np.abs(values) < smallest[name], values.dtype.type(0), values)
+        if smallest[name]
+        else values
+        for name, values in inputs.items()
+    }
+    if all(np.array_equal(flushed[name], inputs[name]) for name in inputs):
+        return True
+    try:
+        results, others = (
+            run_reference(reference, given, problem.definition, problem.arrays) for given in (inputs, flushed)
+        )
+    except BrokenReference:
+        return False  # it is not defined for zeros
+    return not any(unlike(others[name], results[name], problem.tolerance_of(name)).any() for name in results)

@@ -14,6 +14,7 @@ from autotune.errors import Blame
 from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import describe, place
+from autotune.space.arguments import RANDOM_FILLS
 
 
 def verify(program: Program, problem: ProblemInstance, buffers: ProblemBuffers) -> Verdict:
@@ -47,7 +48,7 @@ def altered(arrays: Iterable[Array]) -> set[str]:
     """
     fills = {array.name: array.fill for array in arrays if array.fill is not None}
     sources = {name: str(fill[1]) for name, fill in fills.items() if fill[0] in ("copy", "transpose")}
-    fixed = {name for name, fill in fills.items() if fill[0] not in ("copy", "integers", "uniform", "normal")}
+    fixed = {name for name, fill in fills.items() if fill[0] not in ("copy", *RANDOM_FILLS)}
     fixed |= {sources[name] for name in fixed & sources.keys()}
     for name in reversed(sources):  # a source comes before its copies
         if name in fixed:

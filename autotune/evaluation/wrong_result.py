@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.error_bounds import UNIT_ROUNDOFF
-from autotune.devices.array_compare import Tolerance, differing
+from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
 from autotune.errors import WriteError
 from autotune.evaluation.buffers import GuardedBuffer
@@ -46,7 +46,7 @@ def describe(
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
-    differs = np.flatnonzero(differing(found, expected, tolerance, guarded.magnitude_at(places)))
+    differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
     is_unwritten = guarded.are_unwritten(found[differs])
     is_found = "was never written" if is_unwritten else f"is {found[0]}"
     parts = [f"{place(array, first)} {is_found}, expected {expected[0]}"]
@@ -54,7 +54,8 @@ def describe(
         count = len(differs)  # the parts of one complex number count as one
     if guarded.count > 1:
         reach = f", from {place(array, first)} to {place(array, int(places[differs[-1]]))}"
-        of = f"{guarded.count:,}" if guarded.sample is None else f"a sample of {len(guarded.sample):,}"
+        compared = guarded.count if guarded.sample is None else len(guarded.sample)
+        of = f"{compared:,}" if compared == guarded.count else f"a sample of {compared:,}"
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
     if is_unwritten:
         return parts[0]

@@ -20,6 +20,7 @@ from autotune.space.yaml_document import Element
 
 ROLES = tuple(role for role in ARGUMENT_ROLES if role not in ("scalar", "view"))
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
+RANDOM_FILLS = ("integers", "uniform", "normal")
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
 _EXAMPLES = {  # of required keys
     **{"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"},

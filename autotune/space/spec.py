@@ -28,6 +28,7 @@ from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
 from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.sizes import read_sizes, read_verify_sizes
+from autotune.space.special_values import read_special
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
@@ -50,7 +51,7 @@ _OPTIONAL = (
 # what metrics, objectives and requirements may read of a trial, besides all names of the space
 MEASURED = ("time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "compile_ms")
 
-_VERIFY_KEYS = ("rtol", "atol", "full", *ERROR_KEYS)
+_VERIFY_KEYS = ("rtol", "atol", "full", *ERROR_KEYS, "special")
 _VERIFY = {"rtol": "1e-5", "atol": "1e-6"}
 _EXAMPLES = {  # of required keys
     "kernel": "my_kernel",
@@ -110,6 +111,7 @@ class SpaceSpec:
     objective: str = ""  # an expression of measurements and metrics to minimise; empty: the time
     require: tuple[str, ...] = ()  # what measurements and metrics of a valid result satisfy
     errors: Mapping[str, ErrorSpec] = field(default_factory=dict)  # by output: a bound from the arithmetic
+    special: tuple[str, ...] = ()  # values that inputs may have besides random ones, by name
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
     device: Mapping[str, str] = field(default_factory=dict)  # what is set of the device while it is timed
@@ -173,6 +175,9 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
+        special=read_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)
+        if "special" in verify
+        else (),
         compiler=_compiler(top, dialect),
         include_dirs=_folders(top["include_dirs"]) if "include_dirs" in top else (),
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},

@@ -18,10 +18,11 @@ from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config, Value
+from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Failure, Status
+from autotune.evaluation.data_sets import DATA_SETS, other_data
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -35,7 +36,6 @@ from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.tuning.context import TuningContext
 
-DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest")
 MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # that a configuration is run again for
@@ -135,7 +135,7 @@ def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
     """
     left = list(gaps)
     late = dict.fromkeys(name for gap in left for name in gap.late)
-    data = ", ".join(name for name in DATA_SETS if _data(name) not in late)
+    data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
     has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
     done = (
         f"data {data}" if data else "no other data",
@@ -170,52 +170,24 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return instance.checks or (instance.problem,)
 
 
-def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
-    """The problem with other values that its random inputs may have; None where it has no random inputs.
-
-    Args:
-        problem: One whose expected results the reference computes.
-        name: One of DATA_SETS. "zeros" and "ones", for ranges that have these, "smallest" and "largest": all
-            elements are the same. "alternating": the smallest, the largest and, between them, 0 in turn.
-    """
-    if problem.expected is not None or problem.trusted:
-        return None
-    arrays = tuple(replace(array, fill=_other_fill(array.fill, name)) for array in problem.arrays)
-    return None if arrays == problem.arrays else replace(problem, arrays=arrays)
-
-
-def _other_fill(fill: tuple[Value, ...] | None, name: str) -> tuple[Value, ...] | None:
-    match fill:
-        case ("integers" | "uniform", int() | float() as low, int() | float() as high):
-            fills: dict[str, tuple[Value, ...] | None] = {
-                "zeros": ("constant", 0) if low < 0 < high else fill,
-                "ones": ("constant", 1) if low < 1 < high else fill,
-                "alternating": ("alternating", low, high, *((0,) if low < 0 < high else ())),
-                "smallest": ("constant", low),
-                "largest": ("constant", high),
-            }
-            return fills[name]
-    return fill
-
-
 def on_other_data(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure]:
     """The first failure of each configuration on another data set.
 
     A data set does not fit the tolerances, and is left out, if the default fails on it or if rounding could
-    decide results that are compared exactly.
+    decide results. Special values always fit, because the space asks for them.
     """
     default = context.maker.make(context.task.spec.default)
     named = {default.config: default, **instances} if instances else {}
-    sets = [name for name in DATA_SETS if any(other_data(check, name) for check in default.checks)]
+    special, sets = context.task.spec.special, _data_sets(context)
     compiled = named if sets else {}
     compilations = {config: context.pool.compile(instance) for config, instance in compiled.items()}
     failures: dict[Config, Failure] = {}
     for name in sets:
         context.observer.stage(Stage(f"last round: {_data(name)}"))
         unfit: set[str] = set()
-        for problem, config in _by_size(named, name):
+        for problem, config in _by_size(instances if name in special else named, name):
             sizes = size_text(problem.definition.sizes)
             binary = compilations[config].result()
             if sizes in unfit or config in failures or isinstance(binary, Failure):
@@ -223,13 +195,19 @@ def on_other_data(
             if not deadline.allows(_data(name)):
                 break
             found = context.verify(binary, problem)
-            if config == default.config and (
-                isinstance(found, Failure) or not is_fit(context.worker, problem)
-            ):
+            is_judge = config == default.config and name not in special
+            if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
                 unfit.add(sizes)
             elif _is_finding(found):
                 failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
     return failures
+
+
+def _data_sets(context: TuningContext) -> list[str]:
+    """The names of the data sets that the inputs can have."""
+    checks = context.maker.make(context.task.spec.default).checks
+    names = (*DATA_SETS, *context.task.spec.special)
+    return [name for name in names if any(other_data(check, name) for check in checks)]
 
 
 def _by_size(
@@ -247,8 +225,8 @@ def _by_size(
 
 
 def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
-    """Whether the result of a prepared problem on other data does not depend on the order of additions."""
-    return worker.run(DeviceState.is_order_free, problem, timeout_s=SETUP_TIMEOUT_S) is True
+    """Whether rounding cannot decide the result of a prepared problem on other data."""
+    return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
 
 
 def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:

@@ -1,0 +1,143 @@
+"""What is wrong on denormals or on special values only, on the fake device; and what may not be called so."""
+
+import json
+
+import numpy as np
+import pytest
+
+from autotune.core.trials import Problem
+from autotune.errors import BrokenReference, SpaceError
+from autotune.evaluation.data_sets import other_data
+from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.reference import run_reference
+from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.space import load_space
+
+KERNEL = """\
+import numpy
+
+def double(grid, block, x, y, n):
+    x, y = x.view("float32"), y.view("float32")
+    tiny = numpy.abs(x) < 2.0**-126
+    with numpy.errstate(all="ignore"):
+        y[:] = RESULT
+    return 1.0 + A
+"""
+
+
+@pytest.fixture
+def check(folder):
+    """Verify what a kernel makes of x, for A from 1 on; return what is found in each."""
+    folder.edit("x, dtype: int32", "x, dtype: float32")
+    folder.edit("y, dtype: int32", "y, dtype: float32")
+    folder.edit("{integers: [-100, 100]}", "{uniform: [-1, 1]}")
+    folder.edit("[{n: 1}, {n: 17}]", "[{n: 1}, {n: 17}, {n: 2999}]")
+
+    def run(reference, verify, *results):
+        folder.write(KERNEL.replace("RESULT", f"({', '.join(results)},)[A - 1]"))
+        head = "import numpy as np\n\ndef reference(inputs, sizes):\n    x = inputs['x']\n"
+        (folder.path / "reference.py").write_text(f"{head}    return {{'y': {reference}}}\n")
+        folder.edit("{rtol: 0, atol: 0}", verify)
+        configs = [word for number in range(len(results)) for word in ("--config", f"A={number + 1}")]
+        done = folder.run("check", "double.yaml", "--device", "fake", "--json", *configs)
+        assert "Warning" not in done.stderr, done.stderr
+        return [row["detail"] for row in json.loads(done.stdout)]
+
+    return run
+
+
+def test_what_is_wrong_on_special_values_only_is_found(check):
+    right, *wrong = check(
+        "np.arctan2(x, -1)",
+        "{rtol: 1e-6, special: [nan, infinities, signed_zeros]}",
+        "numpy.copysign(numpy.arctan2(x, -1), -x) * -1",  # another NaN
+        "numpy.nan_to_num(numpy.arctan2(x, -1))",
+        "numpy.where(x == x, numpy.arctan2(x, -1), y)",
+        "numpy.arctan2(numpy.clip(x, -1, 1), -1)",
+        "numpy.arctan2(x + 0, -1)",
+    )
+    assert right == "" and [one.partition(":")[0] for one in wrong] == [
+        *("with data nan", "with data nan"),
+        *("with data infinities", "with data signed_zeros"),
+    ]
+    assert " is 0.0, expected nan" in wrong[0] and " was never written" in wrong[1]
+
+
+def test_special_values_are_tried_only_where_the_space_asks_for_them(check):
+    assert check("2 * x", "{rtol: 1e-6}", "2 * x", "numpy.nan_to_num(2 * x)") == ["", ""]
+
+
+def test_a_default_that_is_wrong_on_special_values_is_found_too(check):
+    (found,) = check("2 * x", "{rtol: 1e-6, special: [nan]}", "numpy.nan_to_num(2 * x)")
+    assert found.startswith("with data nan: y[0] is 0.0, expected nan")
+
+
+def test_what_is_wrong_on_denormals_only_is_found_and_flushing_is_not(check):
+    right, flushed, wrong = check(
+        "np.where(x == 0, 1, np.sin(x) / np.where(x == 0, 1, x))",
+        "{rtol: 1e-5}",
+        "numpy.where(x == 0, 1, numpy.sin(x) / x)",
+        "numpy.where(tiny, 1, numpy.sin(x) / x)",
+        "numpy.where(x == 0, 1, x * numpy.sin(x) / (x * x))",
+    )
+    assert right == flushed == "" and wrong.startswith("with data denormals: y[0] is nan, expected 1.0")
+
+
+def test_denormals_are_left_out_where_the_tolerance_does_not_cover_flushing(check):
+    assert check("x", "{rtol: 1e-5}", "x", "numpy.where(tiny, 0, x)") == ["", ""]
+
+
+def with_data(name, fill, dtype="float32", count=5000):
+    arrays = (Array("x", dtype, (count,), "in", fill), Array("y", dtype, (count,), "out", None))
+    problem = other_data(ProblemInstance(Problem({"n": count}, dtype), arrays, (), ()), name)
+    return problem and draw_inputs(problem.definition, problem.arrays)["x"].astype("float64")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_denormals_are_those_of_the_type_within_the_range(dtype):
+    smallest = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
+    for fill, signs in ((("uniform", 0, 1), {1}), (("normal", 5, 1), {-1, 1}), (("uniform", -1, 0), {-1})):
+        drawn = with_data("denormals", fill, dtype)
+        assert set(np.sign(drawn)) == signs and np.abs(drawn).min() == smallest[dtype]
+        normal = smallest[dtype] + np.abs(drawn).max()
+        assert np.log2(normal) == round(np.log2(normal)) and normal > smallest[dtype]
+    assert with_data("denormals", ("uniform", 0.25, 4), dtype) is None
+    assert with_data("denormals", ("integers", -8, 8), dtype) is None
+
+
+@pytest.mark.parametrize("count", [1, 17, 5000])
+def test_special_values_take_the_places_of_a_few_elements(count):
+    drawn = with_data("infinities", ("integers", -8, 8), count=count)
+    assert np.isinf(drawn).sum() == {1: 1, 17: 2, 5000: 4}[count]
+    assert (np.abs(drawn[np.isfinite(drawn)]) <= 8).all()
+    assert np.isnan(with_data("nan", ("normal", 0, 1), "bfloat16", count)).any()
+    assert with_data("nan", ("integers", -8, 8), "int32", count) is None
+    assert with_data("nan", ("constant", 1), "float32", count) is None
+
+
+def test_a_reference_may_return_nan_for_special_values_only(tmp_path):
+    path = tmp_path / "reference.py"
+    path.write_text("def reference(inputs, sizes):\n    return {'y': inputs['x'] * float('nan')}\n")
+    arrays = (Array("x", "float32", (3,), "in", ("uniform", 0, 1)), Array("y", "float32", (3,), "out", None))
+    problem = ProblemInstance(Problem({"n": 3}, "float32"), arrays, (), ())
+    special = other_data(problem, "nan")
+    inputs = draw_inputs(special.definition, special.arrays)
+    found = run_reference(path, inputs, problem.definition, special.arrays)
+    assert np.isnan(found["y"]).all()
+    with pytest.raises(BrokenReference, match="NaN in 3 of 3 elements"):
+        run_reference(path, inputs, problem.definition, arrays)
+
+
+@pytest.mark.parametrize(
+    ("verify", "message"),
+    [
+        ("{special: [nan, zero]}", "verify.special[1]: unknown value 'zero'"),
+        ("{special: nan}", "verify.special: expected a list, found 'nan'"),
+        ("{special: [nan]}", "verify.special: no input has random floating-point numbers: expected a fill"),
+    ],
+)
+def test_a_mistake_is_named(folder, verify, message):
+    folder.edit("{rtol: 0, atol: 0}", verify)
+    with pytest.raises(SpaceError) as error:
+        load_space(folder.space)
+    assert message in str(error.value)
