@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import finals
+from autotune.tuning import finals, tuner
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
@@ -221,6 +222,12 @@ def wait_until(holds):
 def folder(tmp_path):
     """A fresh folder with the doubling kernel."""
     return Folder(tmp_path)
+
+
+@pytest.fixture
+def short_energy(monkeypatch):
+    """Energies of few runs: those of the fake device are the same however many there are."""
+    monkeypatch.setattr(tuner, "ENERGY_POLICY", replace(tuner.ENERGY_POLICY, energy_s=0.05))
 
 
 @pytest.fixture

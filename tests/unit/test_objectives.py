@@ -48,7 +48,7 @@ def test_a_result_that_misses_a_requirement_does_not_count(folder):
     assert "pruned: require: A + time_ms != 6 does not hold: A=5, time_ms=1.0" in said.stderr
 
 
-def test_an_energy_is_measured_where_an_expression_reads_it(folder):
+def test_an_energy_is_measured_where_an_expression_reads_it(folder, short_energy):
     folder.edit("work:", "metrics: {watts: energy_j / time_ms * 1000}\nwork:")
     assert folder.search("--budget", "3")["metrics"]["watts"] == pytest.approx(1, rel=0.05)
 

@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_search_for_both_keeps_the_front_and_shows_it(folder, capsys):
+def test_a_search_for_both_keeps_the_front_and_shows_it(folder, capsys, short_energy):
     command = ["search", "trade.yaml", "--device", "fake", "--objective", "pareto", "--json"]
     assert main(command) == 0
     found = json.loads(capsys.readouterr().out)
