@@ -8,7 +8,7 @@ from pathlib import Path
 from autotune.core.records import Config
 from autotune.errors import InputError
 from autotune.evaluation.journal import read_trials
-from autotune.serving.cache import read_entry, read_roots
+from autotune.serving.cache import read_roots
 from autotune.tuning.context import default_journal
 from autotune.tuning.task import TuningTask
 
@@ -20,10 +20,8 @@ def known_times(task: TuningTask, cache: Path | None) -> list[tuple[Config, floa
         trials = read_trials(path) if path.is_file() else []
         if found := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
             return found
-    problem = task.space.problem
-    place = (task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data)
     for root in read_roots(cache):
-        entry = read_entry(root, *place)
+        entry = task.cached_entry(root)
         if entry is not None:
             return list(entry.measured)
     return []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autotune.core.records import ADOPTION, Entry
 from autotune.errors import InputError
-from autotune.serving.cache import read_entry, read_roots
+from autotune.serving.cache import read_roots
 from autotune.tuning.context import Observer, default_journal
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
@@ -21,11 +21,8 @@ def searched(task: TuningTask, cache: Path | None) -> Entry | None:
 
     Results of short searches and results whose configuration is no longer in the space are ignored.
     """
-    problem = task.space.problem
     for root in read_roots(cache):
-        entry = read_entry(
-            root, task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
-        )
+        entry = task.cached_entry(root)
         if entry is not None and entry.config in task.space and not entry.provenance.is_probe:
             return entry
     return None

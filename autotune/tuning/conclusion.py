@@ -17,16 +17,10 @@ from autotune.errors import ExpressionError, Overtaken, SetupError
 from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers.base import SourceResults, StoppingEstimate
-from autotune.serving.cache import (
-    read_entry,
-    record_path,
-    store,
-)
+from autotune.serving.cache import record_path, store
 from autotune.serving.device_records import foreign_bests
 from autotune.tuning.cache_entry import kernel_record, measured
-from autotune.tuning.context import (
-    TuningContext,
-)
+from autotune.tuning.context import TuningContext
 from autotune.tuning.finals import (
     MAX_FINALISTS,
     Finals,
@@ -116,11 +110,8 @@ def conclude(
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
     """Evaluate what the cache serves for this problem, so that no worse result replaces it."""
-    task, problem = context.task, context.task.space.problem
-    entry = read_entry(
-        str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
-    )
-    if entry is not None and entry.config in task.space:
+    entry = context.task.cached_entry(root)
+    if entry is not None and entry.config in context.task.space:
         context.evaluator.admit(entry.config, charged=False)
     return entry
 

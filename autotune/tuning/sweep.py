@@ -19,7 +19,7 @@ from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
-from autotune.serving.cache import check_writable, read_entry, store, writable_root
+from autotune.serving.cache import check_writable, store, writable_root
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
@@ -309,12 +309,9 @@ class _Group:
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
     """The times of the candidates at one size, as the cache now has them."""
-    problem = task.space.problem
-    entry = read_entry(
-        str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype, problem.data
-    )
+    entry = task.cached_entry(root)
     times = entry.relative_times if entry is not None else {}
-    return Row(problem.sizes, {config: times[config] for config in candidates if config in times})
+    return Row(task.space.problem.sizes, {config: times[config] for config in candidates if config in times})
 
 
 def _found_at(problems: Iterable[tuple[TuningTask, Sequence[Trial]]]) -> dict[Config, list[Sizes]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from autotune.compilers.base import TRITON_MODULE
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config, DeviceInfo, Tier
+from autotune.core.records import Config, DeviceInfo, Entry, Tier
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallConditions
@@ -24,7 +24,7 @@ from autotune.evaluation.compiler_pool import compiler_name
 from autotune.hardware.names import known_gpu, slug, traits_of_name
 from autotune.processes.fork_server import preload
 from autotune.serving.best import Best
-from autotune.serving.cache import folders, read_roots
+from autotune.serving.cache import folders, read_entry, read_roots
 from autotune.serving.lookup import best_config
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
@@ -63,6 +63,12 @@ class TuningTask:
     def compiler(self) -> str:
         """The compiler's name and version; looked up on first use, because the compiler may be missing."""
         return compiler_name(self.address, self.device, self.spec.compiler)
+
+    def cached_entry(self, root: str | Path) -> Entry | None:
+        """The result of a cache folder for the task's device and problem, if there is one."""
+        problem = self.space.problem
+        of_problem = (problem.sizes, problem.dtype, problem.data)
+        return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
 
 
 def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
