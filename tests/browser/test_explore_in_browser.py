@@ -19,7 +19,16 @@ ROWS = """
     const rows = [...document.querySelectorAll("#beside-table tr")];
     return rows.map((row) => [...row.cells].map((one) => one.textContent));
 """
-SLOW = KERNEL.replace("    return", "    time.sleep(0.03)\n    return")
+HELD = """\
+import os, pathlib, time
+
+def compiling():
+    with open("compiled", "a") as file:
+        file.write("+")
+    while os.path.getsize("compiled") > 8 and not pathlib.Path("seen").exists():
+        time.sleep(0.01)
+
+"""
 
 
 @pytest.fixture
@@ -39,9 +48,10 @@ def counted(browser):
 
 
 def test_a_running_search_is_followed_and_choices_stay(chromium, site, folder):
-    folder.write(f"import time\n{SLOW}")
+    folder.write(HELD + KERNEL)  # the ninth configuration is compiled once the page has shown others
     chromium.get(site)
-    search = folder.start("search", "double.yaml", "--device", "fake", "--quiet")
+    options = ("--engine", "exhaustive", "--compile-timeout", "600", "--quiet")
+    search = folder.start("search", "double.yaml", "--device", "fake", *options)
     try:
         wait_until(chromium, "document.querySelector('main a')")
         chromium.execute_script("document.querySelector('main a').click()")
@@ -53,6 +63,7 @@ def test_a_running_search_is_followed_and_choices_stay(chromium, site, folder):
             document.querySelector("#filter-values input[data-axis='p1']").click();
         """)
         before = chromium.execute_script("return document.querySelectorAll('#trial-table tbody tr').length")
+        (folder.path / "seen").touch()
         wait_for(
             chromium,
             lambda browser: len(browser.execute_script(CELLS % 1)) > before and drawn(browser, "scatter"),

@@ -14,6 +14,7 @@ from autotune.report.gather import gather
 from autotune.report.page import report_html
 from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
+from tests.conftest import LIMIT_S
 from tests.unit.test_report_page import HOSTILE, journal, trial
 
 SIZES = {"desktop": (1300, 900), "phone": (390, 800)}
@@ -108,10 +109,10 @@ def wait_until(browser, condition):
 
 
 def wait_for(browser, condition):
-    """Wait until a condition of the browser holds; raises if that takes longer than 20 s."""
+    """Wait until a condition of the browser holds; raises if no loaded machine takes that long."""
     from selenium.webdriver.support.wait import WebDriverWait
 
-    WebDriverWait(browser, 20).until(condition)
+    WebDriverWait(browser, LIMIT_S).until(condition)
 
 
 def pointer(browser, chart, *places):
