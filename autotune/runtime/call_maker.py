@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from math import prod
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,7 @@ from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.alignment import needed_alignment_bytes
 from autotune.runtime.packages import Make, package_of
-from autotune.runtime.prepared import CallPlan, Hidden, Launcher, Prepared, View, Workspace
+from autotune.runtime.prepared import CallPlan, Hidden, Launcher, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
@@ -40,45 +41,24 @@ class StaleWarning(UserWarning):
     """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
 
 
+@dataclass(slots=True)
 class Call:
     """Launches that are ready for all calls that look alike."""
 
-    __slots__ = ("_ask", "best", "bind", "like", "makers", "needed_alignment_bytes", "number", "run", "until")
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        best: Best,
-        ask: Callable[[], Best],
-        makers: tuple[Make, ...],
-        like: int,
-        number: Callable[[str, Any], Any],
-        needed_alignment_bytes: Callable[[], int],
-    ) -> None:
-        """Keep what a call needs.
-
-        Args:
-            prepared: Queues the launches.
-            best: The configuration.
-            ask: Asks the cache for it again.
-            makers: Make the outputs that are returned.
-            like: The place of the array that outputs are made beside.
-            number: Converts a scalar of a call.
-            needed_alignment_bytes: Finds the multiple that arrays of a GPU have to begin at.
-        """
-        self.run, self.bind = prepared.run, prepared.bind
-        self.best = best
-        self._ask = ask
-        self.makers = makers
-        self.like = like
-        self.number = number
-        self.needed_alignment_bytes = needed_alignment_bytes
-        self.until = monotonic() + CHECK_S  # when the cache is to be looked at again
+    run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
+    bind: Callable[[Sequence[Any]], Callable[[], Any]]  # likewise
+    best: Best
+    ask: Callable[[], Best]  # asks the cache for the configuration again
+    makers: tuple[Make, ...]  # of the outputs that are returned
+    like: int  # the place of the array that outputs are made beside
+    number: Callable[[str, Any], Any]  # converts a scalar of a call
+    needed_alignment_bytes: Callable[[], int]  # the multiple that arrays of a GPU have to begin at
+    until: float = field(default_factory=lambda: monotonic() + CHECK_S)  # when to look at the cache again
 
     def is_current(self) -> bool:
         """Whether the cache still gives this configuration; then it is not looked at for a while."""
         self.until = monotonic() + CHECK_S
-        return self._ask() is self.best
+        return self.ask() is self.best
 
 
 class Request(NamedTuple):
@@ -188,7 +168,8 @@ class CallMaker:
         except (CompileError, LaunchError) as error:
             raise self.refused(best, error) from None
         return Call(
-            prepared=prepared,
+            run=prepared.run,
+            bind=prepared.bind,
             best=best,
             ask=ask,
             makers=tuple(
