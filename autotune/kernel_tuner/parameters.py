@@ -61,15 +61,8 @@ def device_settings(parameters: Parameters) -> dict[str, str]:
     return {setting: name for name, setting in _SETTINGS.items() if name in parameters.given}
 
 
-def read_restrictions(restrictions: Any, parameters: Parameters) -> list[Callable[[Params], bool]]:
-    """Conditions on the script's own values; raises InputError for a text that cannot be read."""
-    if restrictions is None:
-        return []
-    listed = restrictions if isinstance(restrictions, list | tuple) else [restrictions]
-    return [_restriction(one, parameters) for one in listed]
-
-
-def _restriction(restriction: Any, parameters: Parameters) -> Callable[[Params], bool]:
+def read_restriction(restriction: Any, parameters: Parameters) -> Callable[[Params], bool]:
+    """A condition on the script's own values; raises InputError for a text that cannot be read."""
     if isinstance(restriction, str):
         try:
             expression = parse(restriction)

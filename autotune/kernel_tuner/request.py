@@ -36,7 +36,7 @@ from autotune.kernel_tuner.parameters import (
     as_constraint,
     device_settings,
     read_parameters,
-    read_restrictions,
+    read_restriction,
 )
 from autotune.space.functions import Functions, Values
 from autotune.space.recorded import bare_spec
@@ -166,7 +166,7 @@ def _restrictions(
 ) -> tuple[list[Any], list[Callable[[Params], bool]]]:
     """Part restrictions into those that a constraint of a space file can say, and functions."""
     constraints = [one for one in listed if as_constraint(one, parameters) is not None]
-    return constraints, read_restrictions([one for one in listed if one not in constraints], parameters)
+    return constraints, [read_restriction(one, parameters) for one in listed if one not in constraints]
 
 
 def _launch_values(

@@ -20,7 +20,7 @@ from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.interface import _options
 from autotune.kernel_tuner.launch import LaunchRule
-from autotune.kernel_tuner.parameters import read_parameters, read_restrictions
+from autotune.kernel_tuner.parameters import read_parameters, read_restriction
 from autotune.kernel_tuner.request import read_request
 
 SIZE = 1000
@@ -264,7 +264,7 @@ def test_grids_are_those_of_kernel_tuner(problem_size, grid_div, grid):
 )
 def test_restrictions_of_every_kind(restriction):
     parameters = read_parameters({"a": [1, 2, 4], "b": [4]})
-    (holds,) = read_restrictions([restriction], parameters)
+    holds = read_restriction(restriction, parameters)
     assert [holds({"a": a, "b": 4}) for a in (1, 2, 4)] == [True, True, False]
 
 
