@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from autotune.core.trials import Problem
+from autotune.core.records import Config
+from autotune.core.trials import Problem, Status, Trial
 from autotune.errors import BrokenReference, SpaceError
 from autotune.evaluation.data_sets import other_data
+from autotune.evaluation.identity import journal_header
 from autotune.evaluation.inputs import draw_inputs
+from autotune.evaluation.journal_edits import edit_of
 from autotune.evaluation.reference import run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.space import load_space
@@ -85,6 +88,20 @@ def test_what_is_wrong_on_denormals_only_is_found_and_flushing_is_not(check):
 
 def test_denormals_are_left_out_where_the_tolerance_does_not_cover_flushing(check):
     assert check("x", "{rtol: 1e-5}", "x", "numpy.where(tiny, 0, x)") == ["", ""]
+
+
+def test_a_journal_is_verified_again_when_special_values_are_added(folder):
+    folder.edit("x, dtype: int32", "x, dtype: float32")
+    spec = load_space(folder.space)
+    folder.edit("{rtol: 0, atol: 0}", "{rtol: 0, atol: 0, special: [nan]}")
+    before, now = (
+        journal_header(one, Problem({"n": 1}, "int32"), "") for one in (spec, load_space(folder.space))
+    )
+    timed = Trial(Config({"A": 1}), "key", Status.OK)
+    edit = edit_of(before, now, {}, [timed], lambda config: "key")
+    assert edit.kept == (timed,) and not edit.is_harmless
+    assert edit.changes == ("the special values in the space file",)
+    assert edit_of(now, before, {}, [timed], lambda config: "key") is None  # more was verified
 
 
 def with_data(name, fill, dtype="float32", count=5000):
