@@ -23,7 +23,7 @@ def compiling():
     pathlib.Path(f"compiled-{A}").touch()
 
 def f(grid, block, x):
-    for _ in range(2000):
+    for _ in range(20_000):
         if COMPILED.exists():
             x.view("int32")[:] = 3
             return 1.0
@@ -35,6 +35,8 @@ def test_other_configurations_are_compiled_before_the_default_has_run(folder):
     (folder.path / "f.py").write_text(KERNEL)
     (folder.path / "reference.py").write_text("def reference(inputs, sizes):\n    return {'x': [3] * 8}\n")
     folder.space.write_text(SPACE)
-    done = folder.run("search", folder.space.name, "--device", "fake", "--engine", "exhaustive")
+    done = folder.run(
+        "search", folder.space.name, "--device", "fake", "--engine", "exhaustive", "--timeout", "300"
+    )
     assert done.returncode == 0, done.stderr
     assert "2 ok" in done.stdout
