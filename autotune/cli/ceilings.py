@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import table
+from autotune.cli._tables import console, table
 from autotune.cli.output import emit
 from autotune.core.text import per_second
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
@@ -32,7 +32,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Measure, keep and print the figures; those that are not measured again stay."""
     from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
-    from autotune.cli._tables import console
     from autotune.cli.progress import SearchProgress
     from autotune.devices.listing import find_device
     from autotune.serving.cache import writable_root

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import table
+from autotune.cli._tables import console, table
 from autotune.cli.output import emit
 from autotune.core.records import DeviceInfo
 
@@ -23,7 +23,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """List the devices of this machine."""
-    from autotune.cli._tables import console
     from autotune.devices.listing import find_devices
 
     found = [(str(address), info) for address, info in find_devices()]

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from autotune.analysis.compile_survey import Checked, Survey
 from autotune.cli import options as opt
-from autotune.cli._tables import table
+from autotune.cli._tables import console, table
 from autotune.cli.output import emit
 from autotune.core.text import first_error
 from autotune.core.trials import Status
@@ -53,7 +53,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the one asked for, cannot run."""
     from autotune.analysis.compile_survey import Settings, survey
-    from autotune.cli._tables import console
     from autotune.cli.progress import SurveyProgress
     from autotune.compilers.binary_cache import default_folder
     from autotune.hardware.names import gpu_architectures

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli._device_use import COLUMNS, use_of, used_columns
-from autotune.cli._tables import cell, problem_text, rate_text, table
+from autotune.cli._tables import cell, console, problem_text, rate_text, table
 from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
@@ -42,7 +42,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Verify and time the landmarks, and print a table."""
-    from autotune.cli._tables import console
     from autotune.tuning.task import tuned_best
     from autotune.tuning.tuner import ladder
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
 from autotune.cli import options as opt
-from autotune.cli._tables import cell, table
+from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
 from autotune.core.trials import Budget
 from autotune.searchers import engine_names
@@ -61,7 +61,6 @@ def run(parsed: argparse.Namespace) -> None:
     """Replay the searches and print their scores."""
     from autotune.analysis.replay import load, replay, sources_for
     from autotune.analysis.replay_score import efficiency
-    from autotune.cli._tables import console
     from autotune.searchers import default_strategy, make_searcher
     from autotune.tuning.tuner import choose_engine
 

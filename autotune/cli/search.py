@@ -6,8 +6,7 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,21 +178,16 @@ def _search_devices(parsed: argparse.Namespace, options: Options) -> Result:
         return search(task, options, progress, cluster=cluster)
 
 
-@contextmanager
-def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> Iterator[Cluster | None]:
+def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster | None]:
     """The devices that `--devices` or `--cluster` name; None without these."""
     if not (parsed.devices or parsed.cluster):
-        yield None
-        return
+        return nullcontext()
     from autotune.tuning.cluster import local_devices, open_cluster, open_devices
 
-    if parsed.devices:
-        progress.stage(Stage("finding devices"))
-        opening = open_devices(local_devices(parsed.devices))
-    else:
-        opening = open_cluster(parsed.cluster, parsed.device, progress.stage)
-    with opening as cluster:
-        yield cluster
+    if parsed.cluster:
+        return open_cluster(parsed.cluster, parsed.device, progress.stage)
+    progress.stage(Stage("finding devices"))
+    return open_devices(local_devices(parsed.devices))
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:

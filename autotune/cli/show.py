@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli._device_use import COLUMNS, Use, used_columns, uses_of_journal
-from autotune.cli._tables import cell, table
+from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
@@ -71,7 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Print the selected trials, or the importance of parameters over them."""
     from autotune.analysis.inventory import find_journal
-    from autotune.cli._tables import console
     from autotune.evaluation.journal_rows import encode_trial
     from autotune.interop.csv_file import trials_csv
     from autotune.interop.files import write_text
@@ -133,7 +132,6 @@ def _with_final(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
     from autotune.analysis.importance import importance
-    from autotune.cli._tables import console
 
     found = importance(trials)
     if as_json:

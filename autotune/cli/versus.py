@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import table
+from autotune.cli._tables import console, table
 from autotune.cli.output import emit
 from autotune.core.text import table_sizes
 from autotune.core.trials import Budget
@@ -55,7 +55,6 @@ def run(parsed: argparse.Namespace) -> None:
     from dataclasses import replace
 
     from autotune.analysis.versus import versus
-    from autotune.cli._tables import console
 
     target = opt.target(parsed)
     swept = opt.ranges(parsed.sweep)
