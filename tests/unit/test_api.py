@@ -11,7 +11,7 @@ import pytest
 
 from autotune import InputError, Report, Space, best_config, read_trials, tune
 from autotune.errors import JournalError, MissingExtra, SpaceError
-from tests.conftest import KERNEL
+from tests.conftest import KERNEL, LIMIT_S
 from tests.unit.test_report_page import data_of
 
 SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
@@ -253,7 +253,10 @@ def test_a_notebook_gives_what_the_command_line_gives(here):
     pytest.importorskip("ipykernel")
     cells = [nbformat.v4.new_code_cell(THREE_LINES), nbformat.v4.new_code_cell("print(dict(result.best))")]
     book = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(book, resources={"metadata": {"path": str(here.path)}}, timeout=120).execute()
+    client = nbclient.NotebookClient(book, resources={"metadata": {"path": str(here.path)}})
+    client.timeout = client.startup_timeout = int(LIMIT_S)
+    client.create_kernel_manager().transport = "ipc"  # another process may take a port before the kernel does
+    client.execute()
     outputs = book.cells[0].outputs
     assert any("last round" in str(output.data) for output in outputs if "data" in output)
     assert "<table>" in outputs[-1].data["text/html"]
