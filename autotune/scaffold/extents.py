@@ -17,7 +17,7 @@ from math import ceil
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.scaffold.brackets import closing, split_arguments
-from autotune.scaffold.macros import WORD
+from autotune.scaffold.macros import WORD, with_values
 from autotune.scaffold.shapes import expression_tree
 
 _DEPTH = 12  # of variables in an index, one in another
@@ -315,16 +315,11 @@ def inlined(body: str, code: str) -> str:
                 start = match.end()
                 continue
             values = {word: f"({text})" for word, text in zip(names, given, strict=True)}
-            text = _with_values(formula, values)
-            body = f"{body[: match.start()]}({text}){body[end + 1 :]}"
+            body = f"{body[: match.start()]}({with_values(formula, values)}){body[end + 1 :]}"
             start = match.start()
             if len(body) > 200_000:
                 return body
     return body
-
-
-def _with_values(text: str, values: Mapping[str, str]) -> str:
-    return WORD.sub(lambda word: values.get(word[0], word[0]), text)
 
 
 def not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[str, Value]]) -> list[str]:

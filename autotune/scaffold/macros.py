@@ -183,11 +183,16 @@ def declared_constants(code: str) -> dict[str, str]:
     return {match[1]: match[2].strip() for match in _DECLARED.finditer(code)}
 
 
+def with_values(text: str, values: Mapping[str, str]) -> str:
+    """A text with the values of names in place of the names."""
+    return WORD.sub(lambda word: values.get(word[0], word[0]), text)
+
+
 def with_constants(body: str, constants: Mapping[str, str]) -> str:
     """A kernel's body with the values of constants, numbers and products, in place of their names."""
     products = {name: text for name, text in constants.items() if _PRODUCT.fullmatch(text)}
     for _ in range(_DEPTH if products else 0):
-        body = WORD.sub(lambda word: products.get(word[0], word[0]), body)
+        body = with_values(body, products)
     return body
 
 
@@ -221,8 +226,7 @@ def expand_calls(code: str, body: str) -> str:
 def _call_replaced(plain: str, alias: str, names: list[str], meaning: str) -> str:
     def replaced(match: re.Match[str]) -> str:
         given = dict(zip(names, (part.strip() for part in match[1].split(",")), strict=False))
-        text = WORD.sub(lambda word: given.get(word[0], word[0]), meaning)
-        return re.sub(r"\s*##\s*", "", text)
+        return re.sub(r"\s*##\s*", "", with_values(meaning, given))
 
     return re.sub(rf"\b{alias}\s*\(((?:[^()]|\([^()]*\))*)\)", replaced, plain)
 

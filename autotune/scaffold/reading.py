@@ -23,6 +23,7 @@ from autotune.scaffold.macros import (
     expand_introducers,
     expand_qualifiers,
     find_macros,
+    with_values,
 )
 from autotune.scaffold.templates import TemplateParameter, read_template, refuse_functions
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, chosen, known_types
@@ -214,7 +215,7 @@ def _kernel(
 def _expanded_lists(arguments: str, types: KnownTypes) -> str:
     """Arguments with the macros written out that stand for several of them, or for a pointer's type."""
     lists = {name: text for name, text in types.definitions.items() if re.search(r",|\*[\s\w]*\Z", text)}
-    return WORD.sub(lambda word: lists.get(word[0], word[0]), arguments)
+    return with_values(arguments, lists)
 
 
 def _replaced_types(dialect: str, arguments: Iterable[KernelArgument]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.scaffold.brackets import closing
-from autotune.scaffold.macros import WORD
+from autotune.scaffold.macros import WORD, with_values
 
 if TYPE_CHECKING:
     from autotune.scaffold.reading import KernelArgument
@@ -102,7 +102,7 @@ class KnownTypes:
     def number(self, text: str) -> str:
         """An extent with the values of the macros that the source defines."""
         for _ in range(_ALIASES):
-            text = WORD.sub(lambda match: self.definitions.get(match[0], match[0]), text)
+            text = with_values(text, self.definitions)
         return text if re.fullmatch(r"[A-Za-z_]\w*|\d+", text) else f"({text})"
 
     def is_unknown(self, name: str) -> bool:
