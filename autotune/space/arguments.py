@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_fields
 from autotune.core.json_values import is_name
@@ -26,7 +27,8 @@ _EXAMPLES = {  # of required keys
     **{"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"},
     **{"entry": "my_kernel", "grid": '["ceil_div(n, BLOCK_SIZE)"]', "block": "[BLOCK_SIZE]"},
 }
-_ATTRIBUTES = ("repeat", "stream", "cooperative", "programmatic")  # of a launch: one expression each
+# of a launch: one expression each
+_ATTRIBUTES = ("shared_bytes", "when", "repeat", "stream", "cooperative", "programmatic")
 DATA = "{data}"  # stands for the name of the content in the name of a file
 
 
@@ -306,11 +308,9 @@ def _triton_launch(
         grid=_extent(entries["grid"], names),
         block=("32 * num_warps" if "num_warps" in names else "128",),  # Triton's default: 4 warps
         arguments=passed,
-        when=entries["when"].expression(names) if "when" in entries else "True",
         swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
-        repeat=entries["repeat"].expression(names) if "repeat" in entries else "",
-        stream=entries["stream"].expression(names) if "stream" in entries else "",
         constants=constants,
+        **_attributes(entries, names),
     )
 
 
@@ -336,7 +336,7 @@ def _launch(
 ) -> LaunchSpec:
     entries = element.record(
         ("entry", "grid", "block", "arguments"),
-        ("shared_bytes", "when", "swap", "cluster", *_ATTRIBUTES),
+        ("swap", "cluster", *_ATTRIBUTES),
         _EXAMPLES | {"arguments": f"[{', '.join(arguments)}]"},
     )
     passed = _passed(entries, arguments)
@@ -345,13 +345,15 @@ def _launch(
         grid=_extent(entries["grid"], names),
         block=_extent(entries["block"], names),
         arguments=passed,
-        shared_bytes=entries["shared_bytes"].expression(names) if "shared_bytes" in entries else "0",
-        when=entries["when"].expression(names) if "when" in entries else "True",
         swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
         cluster=_extent(entries["cluster"], names) if "cluster" in entries else (),
-        constants=(),
-        **{name: entries[name].expression(names) for name in _ATTRIBUTES if name in entries},
+        **_attributes(entries, names),
     )
+
+
+def _attributes(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, Any]:
+    """The expressions of a launch that have a default."""
+    return {name: entries[name].expression(names) for name in _ATTRIBUTES if name in entries}
 
 
 def _swap(

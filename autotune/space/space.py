@@ -84,7 +84,9 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
     space = Space(spec, device, problem, rows)
     if not spec.functions.constraints:
         return space
-    kept = np.fromiter((space.satisfies_functions(config) for config in space), np.bool_, len(rows))
+    kept = np.fromiter(
+        (space.satisfies_functions(space.values(config)) for config in space), np.bool_, len(rows)
+    )
     if not kept.any():
         names = ", ".join(map(function_name, spec.functions.constraints))
         raise SpaceError(f"{spec.path}: no configuration is valid on {device.name}: none satisfies {names}")
@@ -182,11 +184,8 @@ class Space:
         ]
         return tuple(broken)
 
-    def satisfies_functions(self, config: Mapping[str, Value]) -> bool:
+    def satisfies_functions(self, values: Mapping[str, Any]) -> bool:
         """Whether every constraint that is a Python function holds; what it raises passes through."""
-        return self._satisfies_functions(self.values(config))
-
-    def _satisfies_functions(self, values: Mapping[str, Any]) -> bool:
         return all(holds(values) for holds in self.spec.functions.constraints)
 
     def holds(self, config: Mapping[str, Value], sizes: Sizes) -> bool:
@@ -200,7 +199,7 @@ class Space:
         except ExpressionError:
             return None
         valid = all(constraint.holds(values) for constraint in self._constraints)
-        return values if valid and self._satisfies_functions(values) else None
+        return values if valid and self.satisfies_functions(values) else None
 
     def values(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> dict[str, Any]:
         """Every name that an expression may read; `sizes` replace those of the problem.
