@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
@@ -92,6 +93,12 @@ def list_devices(
             continue
         found += [(Address(name, index), info) for index, info in enumerate(infos)]
     return found
+
+
+def load_driver(name: str) -> None:
+    """Load what a backend opens its devices with, for a process that opens one later; restores nothing."""
+    with suppress(AutotuneError):
+        _listed(name)
 
 
 def _listed(name: str) -> list[DeviceInfo]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.trials import Binary, Failure, Rule, Status
-from autotune.devices import Address, backend, list_devices
+from autotune.devices import Address, backend, load_driver
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
@@ -140,7 +140,7 @@ def stand_by(
 ) -> DeviceState:
     """A state that prepares problems; the driver is loaded, and no device is opened yet."""
     state = DeviceState(address, reference, problems, wrong, kept, upcoming)
-    list_devices(names=(address.backend,))
+    load_driver(address.backend)
     return state
 
 

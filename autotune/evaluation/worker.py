@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD, Address, list_devices
+from autotune.devices import BACKENDS, COLD, Address, load_driver
 from autotune.devices.clocks import restore_abandoned, run_and_restore
 from autotune.errors import (
     Blame,
@@ -151,7 +151,7 @@ class Worker:
     def _begin_standby(self) -> None:
         """Start the process that stands by; with a reference that may use a device, it prepares nothing."""
         self._standby_setting = () if may_use_device(self._reference) else self._setting()
-        state: tuple[Any, ...] = (list_devices, None, (self._address.backend,))
+        state: tuple[Any, ...] = (load_driver, self._address.backend)
         if self._standby_setting:
             state = (stand_by, *self._standby_setting, self._upcoming)
         self._standby = Child(*state, environment=self._environment)
