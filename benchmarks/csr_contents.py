@@ -23,7 +23,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
 from autotune.tuning.options import Options
-from autotune.tuning.tuner import run_once
+from autotune.tuning.single_runs import run_once
 
 SPACE = Path(__file__).parents[1] / "examples" / "kernels" / "spmv.yaml"
 CONTENTS = ("banded", "power_law")

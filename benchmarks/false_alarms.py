@@ -42,7 +42,8 @@ from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.evaluation.instance import KernelInstance
 from autotune.space import load_space
 from autotune.tuning import stored_checks
-from autotune.tuning.context import TuningContext, Unobserved, open_context
+from autotune.tuning.context import TuningContext, open_context
+from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import Deadline
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -186,12 +187,12 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     """Each configuration with what is found in it and what could not be checked."""
     instances = {config: context.maker.make(config) for config in configs}
     found = usual(context, instances)
-    checked = stored_checks.check_configurations(context, [one for one in configs if one not in found])
-    found |= checked.failures
+    checks = stored_checks.StoredChecks()
+    found |= checks.check(context, [one for one in configs if one not in found])
     for config in configs:
         failure = found.get(config)
         alarm = f"{failure.status.value}: {failure.detail}" if failure else ""
-        yield config, alarm, str(checked.passed.get(config, ""))
+        yield config, alarm, str(checks.passed.get(config, ""))
 
 
 def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:

@@ -25,10 +25,11 @@ from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.data_sets import DATA_SETS, other_data
-from autotune.evaluation.device_process import verify_often, verify_once
+from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import HostSanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import Sanitizer
+from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
 from autotune.space import SpaceSpec, load_space
@@ -129,6 +130,7 @@ class Verifier:
         self._folder = Path(folder) / "kernels"
         shutil.copytree(ROOT / "kernels", self._folder)
         self._spec, self._samples = samples(kernel, device, pairwise)
+        self._stored = StoredInputs(self._spec, Path(folder), environment)
         self._dialect = BACKENDS[address.backend].dialect
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
@@ -138,7 +140,7 @@ class Verifier:
             environment=environment,
         )
         self._opened.callback(self._pool.close)
-        self._worker = Worker(address, self._spec.reference, (), environment)
+        self._worker = Worker(DeviceSetting(address, self._spec.reference), environment)
         self._opened.callback(self._worker.close)
         self._host = host
         self._ways = ways
@@ -245,7 +247,7 @@ class Verifier:
         source = read_source(path)
         changed.write_text(before)
         for space, known, pairwise in self._samples:
-            maker = InstanceMaker(space, source, self._dialect, "")
+            maker = InstanceMaker(space, source, self._dialect, "", self._stored)
             for number, config in enumerate((*known, *pairwise)):
                 instance = maker.make(config)
                 problems = instance.checks or (instance.problem,)
@@ -282,13 +284,17 @@ class Verifier:
         if isinstance(binary, Failure):
             return binary
         failure = self._worker.prepare(*problems)
+        if failure is not None:  # an earlier mutant may have written anywhere
+            self._worker.close()
+            failure = self._worker.prepare(*problems)
+        if failure is not None:
+            raise SystemExit(f"{self._spec.kernel}: {failure.detail}")
         for problem in problems:
-            if failure is not None:
-                self._worker.close()  # it may have written anywhere
-                return failure
             found = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
-            failure = found if isinstance(found, Failure) else None
-        return failure
+            if isinstance(found, Failure):
+                self._worker.close()  # it may have written anywhere
+                return found
+        return None
 
 
 def what_of(problem: ProblemInstance) -> tuple[str, str]:

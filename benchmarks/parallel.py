@@ -108,7 +108,8 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.core.trials import Budget
     from autotune.errors import BudgetSpent
     from autotune.searchers import make_searcher
-    from autotune.tuning.context import FULL_POLICY, Unobserved, open_context
+    from autotune.tuning.context import FULL_POLICY, open_context
+    from autotune.tuning.observer import Unobserved
     from autotune.tuning.options import Options
     from autotune.tuning.task import Target, bind_target
 

@@ -46,7 +46,18 @@ def main() -> None:
         save_picture(browser, space, "#ties figure", plots / "space-ties.png")
         save_picture(browser, report, "#beside", plots / "beside.png")
         save_picture(browser, report, "figure:has(#parallel)", plots / "report.png")
-        autotune(["plot", "roofline", "bicgk", "-o", str(plots / "roofline.png"), *CACHE])
+        autotune(
+            [
+                "plot",
+                "roofline",
+                "bicgk",
+                "--device",
+                "nvidia-h200",
+                "-o",
+                str(plots / "roofline.png"),
+                *CACHE,
+            ]
+        )
 
 
 if __name__ == "__main__":

@@ -40,11 +40,14 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
-from autotune.tuning.conclusion import Limits, Searched, conclude
-from autotune.tuning.context import POLICY, Processes, open_context, open_processes
-from autotune.tuning.finals import finalists
+from autotune.tuning.conclusion import conclude
+from autotune.tuning.context import POLICY, open_context
+from autotune.tuning.finalists import finalists
+from autotune.tuning.last_round import Searched
+from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import Gaps
+from autotune.tuning.shared_processes import Processes, open_processes
+from autotune.tuning.stored_checks import Gaps, StoredChecks
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import explore, search
@@ -159,12 +162,13 @@ def search_own(
         best_few = [trial.config for trial in finalists(context.evaluator.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for
-        checked = dict.fromkeys(context.evaluator.trials, Gaps())
+        checks = StoredChecks(dict.fromkeys(context.evaluator.trials, Gaps()))
         root = folder / "own"
-        needed = list(dict.fromkeys([*best_few, best.config]))
+        needed = tuple(dict.fromkeys([*best_few, best.config]))
         seconds = context.evaluator.spent_s
-        searched = Searched(root, "own", options.seed, seconds, cpu_times(), Limits())
-        conclude(context, searched, needed, checked)
+        limits = unlimited(seconds)
+        searched = Searched(root, "own", options.seed, seconds, cpu_times(), limits, needed=needed)
+        conclude(context, searched, checks)
     entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

@@ -35,7 +35,7 @@ from typing import Any
 
 from autotune import Space, StaleWarning, load_kernel
 from autotune.core.trials import Budget
-from autotune.tuning.context import Unobserved
+from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.tuner import search as run_search
 

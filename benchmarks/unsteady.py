@@ -34,12 +34,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.trials import Budget
-from autotune.devices import Address
 from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import Outcome, WorkItem
-from autotune.tuning import conclusion, context, finals, tuner, turns
+from autotune.tuning import finals, last_round, shared_processes, tuner
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -159,8 +158,8 @@ class InProcess:
 
     compared = frozenset({"y"})  # what the reference returns
 
-    def __init__(self, device: Machine, reference: Path, cases: tuple[Any, ...]) -> None:
-        self._state = device_process.DeviceState(Address("fake", 0), reference, cases)
+    def __init__(self, device: Machine, setting: device_process.DeviceSetting) -> None:
+        self._state = device_process.DeviceState(setting)
         self._state.device = self._device = device
 
     def start(self, *upcoming: Any, waits: bool = True) -> None:
@@ -250,14 +249,15 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
 
     clock = SimpleNamespace(perf_counter=lambda: device.now_ms / 1e3)
     with ExitStack() as patched:
-        for module in (measure, finals, turns, conclusion, tuner):
-            if hasattr(module, "time"):
+        for name, module in list(sys.modules.items()):
+            if hasattr(module, "time") and name.startswith(("autotune.tuning.", measure.__name__)):
                 patched.enter_context(patch.object(module, "time", clock))
-        patched.enter_context(
-            patch.object(context, "Worker", lambda _, r, cases, *__, **___: InProcess(device, r, cases))
+        worker = patch.object(
+            shared_processes, "Worker", lambda setting, *_, **__: InProcess(device, setting)
         )
-        patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
-        patched.enter_context(patch.object(conclusion, "remeasure", noted))
+        patched.enter_context(worker)
+        patched.enter_context(patch.object(shared_processes, "CompilerPool", lambda *_, **__: Compilers()))
+        patched.enter_context(patch.object(last_round, "remeasure", noted))
         patched.enter_context(patch.object(SearchProgress, "_say", lambda *_, **__: None))
         with SearchProgress() as progress:
             result = tuner.search(task, options, progress)

@@ -1,6 +1,7 @@
 """Inputs and reference of the reductions by an operator: four arrays that have the same result.
 
-A sum and a product wrap modulo 2^32, where odd numbers have an inverse; so every element counts.
+A sum and a product wrap modulo 2^32, where odd numbers have an inverse; so every element counts. At some
+sizes the result is the largest or the smallest number: a minimum or a maximum must start from that number.
 """
 
 from collections.abc import Mapping
@@ -16,16 +17,17 @@ def inputs(sizes: Mapping[str, int], rng: np.random.Generator) -> dict[str, NDAr
     """Random elements, one of which is chosen so that the result is `wanted`."""
     n = sizes["n"]
     place = int(rng.integers(n))
-    wanted = rng.integers(2**30, 2**31, 1, dtype=np.uint32) | np.uint32(1)
+    extremes = {1: MODULUS - 1, 3: 0}
+    wanted = np.array([extremes.get(n % 4, rng.integers(MODULUS))], np.uint32)
     addends = rng.integers(0, MODULUS, n, dtype=np.uint32)
     addends[place] = 0
-    addends[place] = wanted[0] - np.sum(addends, dtype=np.uint32)
+    addends[place] = (wanted - np.sum(addends, dtype=np.uint32))[0]
     factors = rng.integers(0, MODULUS, n, dtype=np.uint32) | np.uint32(1)
     factors[place] = 1
     others = int(np.multiply.reduce(factors, dtype=np.uint32))
     factors[place] = int(wanted[0]) * pow(others, -1, MODULUS) % MODULUS
     above = rng.integers(int(wanted[0]), MODULUS, n, dtype=np.uint32)
-    below = rng.integers(0, int(wanted[0]), n, dtype=np.uint32)
+    below = rng.integers(0, int(wanted[0]), n, dtype=np.uint32, endpoint=True)
     above[place] = below[place] = wanted[0]
     return {"wanted": wanted, "addends": addends, "factors": factors, "above": above, "below": below}
 

@@ -1,1 +1,1 @@
-"""What results say: comparisons across devices, importance of parameters, replays and merges."""
+"""What results say, across devices and parameters; and what a kernel says of its first space."""

@@ -43,7 +43,8 @@ from autotune.serving.ceilings import (
     read_ceilings,
 )
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.context import Unobserved, open_context
+from autotune.tuning.context import open_context
+from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search

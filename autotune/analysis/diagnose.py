@@ -25,7 +25,7 @@ from autotune.analysis.littles_law import (
     arithmetic_in_flight,
     littles_law,
 )
-from autotune.analysis.transfers import array_bytes, call_transfer_ms
+from autotune.analysis.transfers import call_transfer_ms
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
 from autotune.compilers.ptx_counters import Counts
 from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code, without_unrolling
@@ -40,7 +40,8 @@ from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import ARCHITECTURES, WARP, Architecture
 from autotune.serving.ceilings import Ceiling, known_ceilings
 from autotune.space.lint import VARIANTS
-from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
+from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
@@ -394,4 +395,4 @@ def _ladder_text(ladder: tuple[LadderStep, ...]) -> str:
 
 
 def _array_bytes(problem: ProblemInstance) -> list[tuple[str, int]]:
-    return [(one.role, array_bytes(one)) for one in problem.arrays if one.name in problem.used]
+    return [(one.role, one.size_bytes) for one in problem.arrays if one.name in problem.used]

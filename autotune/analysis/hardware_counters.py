@@ -14,6 +14,7 @@ from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.tuning.task import TuningTask
 
+MAX_LAUNCHES = 32  # each is replayed several times, which takes a tenth of a second
 _TIME = "gpu__time_duration.sum"
 _STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _SECTORS = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{}.ratio"
@@ -40,7 +41,7 @@ _MEANS = {
 
 
 def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance) -> dict[str, float]:
-    """What the hardware counts of one run, by what it means.
+    """What the hardware counts of one run, or of its first `MAX_LAUNCHES` launches, by what it means.
 
     Raises:
         InputError: Nsight Compute is not installed, or cannot profile the device.
@@ -50,8 +51,12 @@ def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance
     with scratch_folder() as scratch:
         metrics = (_TIME, *_TOTALS.values(), *_MEANS.values())
         environment = cold_environment(scratch)
-        profiler = Profiler("ncu", program, task.address, task.spec.reference, environment, metrics)
-        return read_counters(profiler.run(binary, problem, Path(scratch) / "counters.ncu-rep"))
+        profiler = Profiler(
+            "ncu", program, task.address, task.spec.reference, environment, metrics, MAX_LAUNCHES
+        )
+        found = read_counters(profiler.run(binary, problem, Path(scratch) / "counters.ncu-rep"))
+    left_out = len(problem.launches) - MAX_LAUNCHES
+    return found | {"launches left out": float(left_out)} if left_out > 0 else found
 
 
 def read_counters(text: str) -> dict[str, float]:

@@ -10,9 +10,8 @@ from enum import Enum
 from pathlib import Path
 
 from autotune.analysis.inventory import inventory
+from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import default_folder
-from autotune.compilers.nvcc import find_nvcc
-from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS, Address, backend
@@ -88,14 +87,15 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
 
 def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
     try:
-        yield HealthFinding("NVRTC", State.GOOD, CudaCompiler("sm_90").name)
+        yield HealthFinding("NVRTC", State.GOOD, cuda_compiler("sm_90").name)
     except AutotuneError as error:
         state = State.WARNING if _nvidia_gpu(devices) is None else State.PROBLEM
         yield HealthFinding("NVRTC", state, "not found", str(error))
     try:
-        yield HealthFinding("nvcc", State.GOOD, find_nvcc())
-    except AutotuneError:
-        advice = "only spaces with `compiler: nvcc` need it: install the CUDA toolkit"
+        yield HealthFinding("nvcc", State.GOOD, str(cuda_compiler("sm_90", "nvcc").files[0]))
+    except AutotuneError as error:
+        how = str(error) if isinstance(error, MissingExtra) else "install the CUDA toolkit"
+        advice = f"only spaces with `compiler: nvcc` need it: {how}"
         yield HealthFinding("nvcc", State.WARNING, "not found", advice)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.core.records import Entry, Sizes
@@ -66,15 +66,16 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
     """List what caches and a folder of journals hold; damaged files are named and skipped.
 
     Args:
-        roots: Cache folders; those that do not exist are empty.
+        roots: Cache folders; those that do not exist are empty, and what several hold is listed once.
         journals: A folder whose `*.jsonl` files are read.
         kernel: The only kernel to list; None lists all.
     """
     unreadable: list[str] = []
     distinct = {Path(root).resolve(): root for root in reversed(tuple(roots))}  # a checkout's are one folder
-    results = [
-        result for root in reversed(distinct.values()) for result in _results(root, kernel, unreadable)
-    ]
+    results: dict[str, StoredResult] = {}  # of caches that hold the same result, the first one's
+    for root in reversed(distinct.values()):
+        for result in _results(root, kernel, unreadable):
+            results.setdefault(repr(replace(result, cache="")), result)
     summaries = []
     for path in sorted(journals.glob("*.jsonl")):
         try:
@@ -84,7 +85,7 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
         else:
             if kernel in (None, summary.kernel):
                 summaries.append(summary)
-    return Inventory(tuple(results), tuple(summaries), tuple(unreadable))
+    return Inventory(tuple(results.values()), tuple(summaries), tuple(unreadable))
 
 
 def find_journal(name: str, runs: Path = Path("runs")) -> Path:

@@ -21,7 +21,14 @@ from autotune.errors import CacheError, InputError, JournalError
 from autotune.evaluation.journal import open_journal, parse_journal
 from autotune.interop.journals import is_journal
 from autotune.processes.files import hold, locked, replace_file
-from autotune.serving.cache import DEVICE_FILE, merge_variants, read_device, read_record, same_device
+from autotune.serving.cache import (
+    DEVICE_FILE,
+    OBJECTIVE,
+    merge_variants,
+    read_device,
+    read_record,
+    same_device,
+)
 from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
@@ -104,9 +111,6 @@ def _row_order(row: str) -> tuple[bool, str, int, int, str]:
     rank -= bool(trial.get("by_machine"))
     samples = len((trial.get("measurement") or {}).get("samples_ms", ()))
     return False, str(trial["key"]), rank, samples, row
-
-
-_OBJECTIVE = "objective."  # folders of results whose objective is not the time
 
 
 @dataclass
@@ -216,7 +220,7 @@ def _write(found: _Found, into: Path) -> Merged:
             replace_file(folder / DEVICE_FILE, device_text(merge_devices(devices)))
             for file in (file for file in found.records if file.parent == place):
                 held = [read_record(str(into / file))] if (into / file).exists() else []
-                by_time = not any(part.startswith(_OBJECTIVE) for part in file.parts)
+                by_time = not any(part.startswith(OBJECTIVE) for part in file.parts)
                 record = merge_records([*found.records[file], *held], by_time=by_time)
                 replace_file(into / file, record_text(record))
                 records[file.as_posix()] = record

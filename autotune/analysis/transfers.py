@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from autotune.core.records import Config
 from autotune.core.trials import Failure
-from autotune.devices.element_types import numpy_dtype
 from autotune.errors import SetupError
 from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.probing import transfer_ms
@@ -27,7 +24,7 @@ def transferred(context: TuningContext, problem: ProblemInstance) -> tuple[list[
 
 def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned: bool) -> float:
     """The time of a call's copies from and to pinned or pageable memory; raises SetupError."""
-    given, back = (sum(map(array_bytes, arrays)) for arrays in transferred(context, problem))
+    given, back = (sum(array.size_bytes for array in arrays) for arrays in transferred(context, problem))
     size_bytes = max(1, min(_MAX_BYTES, max(given, back)))
     found: tuple[float, float] | Failure = context.worker.run(
         transfer_ms, size_bytes, timeout_s=context.timeout_s, pinned=pinned
@@ -52,8 +49,3 @@ def call_in_pieces_ms(context: TuningContext, config: Config, count: int) -> flo
     if isinstance(found, Failure):
         raise SetupError(f"a call in {count} pieces: {found}")
     return found
-
-
-def array_bytes(array: Array) -> int:
-    """The size of an array."""
-    return prod(array.shape) * numpy_dtype(array.dtype).itemsize

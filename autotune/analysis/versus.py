@@ -16,9 +16,11 @@ from autotune.core.trials import Trial
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, baseline_times
 from autotune.processes.child import Child
-from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
+from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, TuningTask, bind_target, served_best
+from autotune.tuning.served import served_best
+from autotune.tuning.task import Target, TuningTask, bind_target
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
 _BASELINES_TIMEOUT_S = 300.0

@@ -9,6 +9,8 @@ from typing import Any
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Trial
 
+_REDRAWN_EACH_S = 1.0
+
 OnTrial = Callable[[Trial], object]
 
 
@@ -33,20 +35,33 @@ class CallbackProgress(SearchProgress):
 
 
 class NotebookProgress(CallbackProgress):
-    """Shows progress in the output of a notebook's cell."""
+    """Shows progress in the output of a notebook's cell, below what was said."""
 
-    _display: Any = None
+    def __init__(self, callback: OnTrial | None) -> None:
+        super().__init__(callback)
+        self._display: Any = None
+        self._said: list[str] = []
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        self._write("")
 
     def _say(self, text: str, *, always: bool = False) -> None:
-        self._write(text)
+        self._said.append(text)
+        self._changed()
+
+    def _say_lines(self) -> None:
+        """The line is always there: move its clock on."""
+        while not self._ended.wait(_REDRAWN_EACH_S):
+            self._changed()
 
     def _changed(self) -> None:
         self._write(self._text())
 
-    def _write(self, text: str) -> None:
+    def _write(self, progress: str) -> None:
         from IPython.display import display  # at hand in a notebook
 
-        content = {"text/plain": text}
+        content = {"text/plain": "\n".join(filter(None, (*self._said, progress)))}
         if self._display is None:
             self._display = display(content, raw=True, display_id=True)
         else:

@@ -96,15 +96,11 @@ class Space:
     @classmethod
     def load(cls, path: str | Path) -> Space:
         """Read a space file, or one of those that come with autotune by its name: `reduce`."""
-        space = cls.__new__(cls)
-        space.spec = load_space(locate(Path(path)))
-        space._source = None
-        space._finds_default = False
-        return space
+        return cls.of(load_space(locate(Path(path))))
 
     @classmethod
-    def of(cls, spec: SpaceSpec, source: SourceText) -> Space:
-        """A space that is known in full, and its kernel."""
+    def of(cls, spec: SpaceSpec, source: SourceText | None = None) -> Space:
+        """A space that is known in full, and its kernel; None reads it from its file."""
         space = cls.__new__(cls)
         space.spec, space._source, space._finds_default = spec, source, False
         return space

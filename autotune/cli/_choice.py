@@ -35,7 +35,7 @@ def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config,
 
 def _named(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
     """The configuration that the options name, and what it is."""
-    from autotune.tuning.task import tuned_best
+    from autotune.tuning.served import tuned_best
 
     if parsed.config is not None:
         return opt.config(",".join(parsed.config), task.spec), "as given"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from autotune.compilers.occupancy import Occupancy
@@ -14,6 +14,7 @@ from autotune.space import Space
 
 COLUMNS = ("occupancy", "limited by", "of peak")
 Use = tuple[str, str, str]  # a cell of each column; empty where unknown
+NO_USE: Use = ("", "", "")
 
 
 def use_of(space: Space, trial: Trial) -> Use:
@@ -38,11 +39,6 @@ def uses_of_journal(journal: Path) -> Mapping[Config, Use]:
         for trial, held, amount in zip(view.trials, view.occupancies, moved, strict=True):
             found[trial.config] = _cells(held, amount, trial, search.device)
     return found
-
-
-def used_columns(uses: Sequence[Use]) -> tuple[int, ...]:
-    """The columns in which some cell is known."""
-    return tuple(place for place in range(len(COLUMNS)) if any(use[place] for use in uses))
 
 
 def _cells(held: Occupancy | None, moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> Use:

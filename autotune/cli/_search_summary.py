@@ -16,7 +16,7 @@ from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.base import FASTER
 from autotune.tuning.doubts import busy_text, is_busy, slow_governors
-from autotune.tuning.finals import by_score
+from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import summary

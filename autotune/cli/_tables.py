@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +15,7 @@ from autotune.space import Space
 from autotune.space.spec import DTYPES
 
 UNKNOWN = "-"  # in a cell
+_NOT_KNOWN = ("", UNKNOWN)
 _PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
 
 
@@ -39,12 +40,24 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     cells = list(rows)
     for position, column in enumerate(columns):
-        texts = [row[position] for row in cells if row[position] not in ("", UNKNOWN)]
+        texts = [row[position] for row in cells if row[position] not in _NOT_KNOWN]
         numeric = bool(texts) and all(text[0].isdigit() for text in texts)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
         drawn.add_row(*row)
     return drawn
+
+
+def known_columns(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], optional: Collection[str]
+) -> tuple[list[str], list[list[str]]]:
+    """The columns and rows of a table without those `optional` columns that have no known cell."""
+    shown = [
+        place
+        for place, column in enumerate(columns)
+        if column not in optional or any(row[place] not in _NOT_KNOWN for row in rows)
+    ]
+    return [columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
 
 
 def cell(value: float | None, style: str = "{:.4g}") -> str:

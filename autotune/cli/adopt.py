@@ -35,11 +35,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli._search_summary import result_json, result_text
-    from autotune.tuning.adopt import adopt, searched
+    from autotune.tuning.adopt import adopt, full_search_result
 
     options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
     with opt.opened_task(parsed) as (task, progress):
-        entry = searched(task, parsed.cache)
+        entry = full_search_result(task, parsed.cache)
         result = adopt(task, options, progress) if entry is None else None
     if entry is not None:
         emit(known_json(entry) if parsed.json else known_text(task, entry))

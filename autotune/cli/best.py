@@ -50,7 +50,7 @@ def _tier(text: str) -> Tier:
 def run(parsed: argparse.Namespace) -> None:
     """Look up the best configuration and print it."""
     from autotune.serving.lookup import best_config
-    from autotune.tuning.task import resolve_device
+    from autotune.tuning.served import resolve_device
 
     sizes = opt.sizes(parsed)
     device = resolve_device(parsed.device, parsed.cache)

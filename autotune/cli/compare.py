@@ -17,7 +17,7 @@ from autotune.analysis.compare import (
     against_cpus,
 )
 from autotune.cli import options as opt
-from autotune.cli._tables import UNKNOWN, cell, console, table
+from autotune.cli._tables import UNKNOWN, cell, console, known_columns, table
 from autotune.cli.output import emit
 from autotune.core.text import per_second, table_sizes
 
@@ -187,13 +187,10 @@ def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Ite
 def _times(title: str, comparison: KernelComparison) -> _Section:
     columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
     rows = [_times_row(result) for result in comparison.tuned]
-    known = [place for place in range(len(columns)) if any(row[place] != UNKNOWN for row in rows)]
     notes = []
     if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
         notes = ["Rates are unknown: these results do not say how much work was done."]
-    return _Section(
-        title, [columns[place] for place in known], [[row[place] for place in known] for row in rows], notes
-    )
+    return _Section(title, *known_columns(columns, rows, columns), notes)
 
 
 def _times_row(result: DeviceResult) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._device_use import COLUMNS, use_of, used_columns
-from autotune.cli._tables import cell, console, problem_text, rate_text, table
+from autotune.cli._device_use import COLUMNS, NO_USE, use_of
+from autotune.cli._tables import UNKNOWN, cell, console, known_columns, problem_text, rate_text, table
 from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
@@ -23,7 +23,7 @@ from autotune.evaluation.instance import work
 from autotune.report.figures import Bar, bar_chart, save
 from autotune.report.source_figures import source_figures
 from autotune.space import Space
-from autotune.tuning.tuner import TUNED
+from autotune.tuning.single_runs import TUNED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,8 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Verify and time the landmarks, and print a table."""
-    from autotune.tuning.task import tuned_best
-    from autotune.tuning.tuner import ladder
+    from autotune.tuning.served import tuned_best
+    from autotune.tuning.single_runs import ladder
 
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first, so that a damaged cache costs no time
@@ -77,17 +77,17 @@ def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
     first_ms = next((trial.time_ms for _, trial in steps if trial.time_ms is not None), None)
-    uses = [use_of(space, trial) if trial.time_ms is not None else ("", "", "") for _, trial in steps]
-    shown = used_columns(uses)
     rows = []
-    for (name, trial), use in zip(steps, uses, strict=True):
-        figures = tuple(use[place] or "-" for place in shown)
+    for name, trial in steps:
+        use = NO_USE if trial.time_ms is None else use_of(space, trial)
+        figures = [text or UNKNOWN for text in use]
         if trial.time_ms is None:
-            rows.append((name, "-", "-", "-", *figures, _why_not(trial)))
+            rows.append((name, UNKNOWN, UNKNOWN, UNKNOWN, *figures, _why_not(trial)))
         else:
             note = notes.get(name, str(trial.config))
             rows.append((name, *_row(space, trial.config, trial.time_ms, first_ms), *figures, note))
-    return table(("step", "ms", "rate", "speed-up", *(COLUMNS[place] for place in shown), "note"), rows)
+    columns = ("step", "ms", "rate", "speed-up", *COLUMNS, "note")
+    return table(*known_columns(columns, rows, COLUMNS))
 
 
 def sources_table(

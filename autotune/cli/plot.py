@@ -31,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where to write it: .svg, .png or .pdf",
     )
     parser.add_argument("--title", help="the title (default: kernel, problem and device)")
+    parser.add_argument("--device", metavar="NAME", help="show this device's results only")
     parser.add_argument("--x", metavar="PARAMETER", help="the columns of a heat map")
     parser.add_argument("--y", metavar="PARAMETER", help="the rows of a heat map")
     parser.add_argument(
@@ -44,8 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.report.figures import save
     from autotune.report.plots import Plot, draw
 
-    figure = draw(
-        parsed.kind, Plot(parsed.sources, parsed.cache, parsed.space, parsed.title, (parsed.x, parsed.y))
-    )
+    asked = (parsed.sources, parsed.cache, parsed.space, parsed.title, (parsed.x, parsed.y), parsed.device)
+    figure = draw(parsed.kind, Plot(*asked))
     save(figure, parsed.output)
     emit(f"{parsed.kind} in {parsed.output}")

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Run the configuration and print what came of it; fails if a run does."""
-    from autotune.tuning.tuner import profile_once, run_once
+    from autotune.tuning.single_runs import profile_once, run_once
 
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):

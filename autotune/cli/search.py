@@ -20,7 +20,7 @@ from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
     from autotune.tuning.cluster import Cluster
-    from autotune.tuning.context import Observer
+    from autotune.tuning.observer import Observer
     from autotune.tuning.result import Result
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
@@ -132,16 +132,16 @@ def run(parsed: argparse.Namespace) -> None:
     options = _options(parsed)
     several = parsed.devices or parsed.cluster
     if several and (parsed.wanted or parsed.sweep or "," in (parsed.dtype or "")):
-        raise InputError("autotune search: --devices and --cluster are for one problem of each space")
+        raise InputError("--devices and --cluster are for one problem of each space")
     if parsed.more_spaces and (parsed.sweep or parsed.wanted):
-        raise InputError("autotune search: --sweep and --wanted are for one space")
+        raise InputError("--sweep and --wanted are for one space")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
-        raise InputError("autotune search: --each-model needs --cluster and one space, and no --journal")
+        raise InputError("--each-model needs --cluster and one space, and no --journal")
     if parsed.wanted:
         _tune_misses(parsed, options)
         return
     if parsed.space is None:
-        raise InputError("autotune search: name a space, or give --wanted")
+        raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
     if parsed.more_spaces:
         _search_spaces(parsed, options)
         return
@@ -149,7 +149,7 @@ def run(parsed: argparse.Namespace) -> None:
         _sweep(parsed, options)
         return
     if parsed.variants:
-        raise InputError("autotune search: --variants belongs to --sweep")
+        raise InputError("--variants belongs to --sweep")
     if parsed.each_model:
         _search_each_model(parsed, options)
         return
@@ -243,13 +243,11 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search a range of sizes, or several element types, and print the table of variants."""
     from autotune.cli._sweep_summary import sweep_json, sweep_text
     from autotune.cli._tables import console
-    from autotune.evaluation.get_ready import get_ready
     from autotune.tuning.sweep import bind_sweep, sweep
 
     ranges = opt.ranges(parsed.sweep)
     dtypes = list(dict.fromkeys(filter(None, (parsed.dtype or "").split(","))))
     with opt.progress(parsed) as progress:
-        get_ready()
         tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)
     if parsed.json:

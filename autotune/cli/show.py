@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._device_use import COLUMNS, Use, used_columns, uses_of_journal
-from autotune.cli._tables import cell, console, table
+from autotune.cli._device_use import COLUMNS, NO_USE, Use, uses_of_journal
+from autotune.cli._tables import UNKNOWN, cell, console, known_columns, table
 from autotune.cli.output import emit
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
@@ -49,7 +50,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--sort",
         metavar="NAME",
         default="time",
-        help="sort by time, order (as tried) or a parameter (default %(default)s)",
+        help="sort by time (the fastest of the last round first), order (as tried) or a parameter "
+        "(default %(default)s)",
     )
     parser.add_argument("--limit", metavar="N", type=opt.at_least(1), help="only the first N")
     parser.add_argument(
@@ -91,7 +93,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
     else:
         known = {journal: uses_of_journal(journal) for journal in journals}
-        uses = [known[row.journal].get(row.trial.config, ("", "", "")) for row in chosen]
+        uses = [known[row.journal].get(row.trial.config, NO_USE) for row in chosen]
         console().print(
             trials_table(trials, uses, [row.journal for row in chosen] if len(journals) > 1 else ())
         )
@@ -105,6 +107,7 @@ class _Row(NamedTuple):
 
     journal: Path
     trial: Trial
+    is_fastest: bool  # of the last round
 
 
 def _rows(journal: Path, *, with_finals: bool) -> list[_Row]:
@@ -113,21 +116,22 @@ def _rows(journal: Path, *, with_finals: bool) -> list[_Row]:
 
     _, trials, last_round = read_journal(journal)
     finals = last_round if with_finals else {}
-    return [_Row(journal, _with_final(trial, finals)) for trial in trials]
+    fastest = min(finals, key=lambda key: finals[key].median_ms, default="")
+    return [_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
 
 
 def _of(chosen: Sequence[_Row], found: Sequence[_Row]) -> str:
     return f"{len(chosen)} of {count_text(len(found), 'trial')}"
 
 
-def _with_final(trial: Trial, finals: Mapping[str, Measurement]) -> Trial:
+def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> _Row:
     """The trial with its measurement of the last round, if it took part; the fastest is marked."""
-    final = finals.get(trial.key)
     if final is None or trial.time_ms is None:
-        return trial
-    fastest = min(finals.values(), key=lambda measured: measured.median_ms)
-    mark = "the fastest of the last round" if final is fastest else ""
-    return replace(trial, measurement=final, detail="; ".join(filter(None, (mark, trial.detail))))
+        return _Row(journal, trial, is_fastest=False)
+    is_fastest = trial.key == fastest
+    mark = "the fastest of the last round" if is_fastest else ""
+    detail = "; ".join(filter(None, (mark, trial.detail)))
+    return _Row(journal, replace(trial, measurement=final, detail=detail), is_fastest)
 
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
@@ -198,12 +202,17 @@ def _select(rows: Sequence[_Row], parsed: argparse.Namespace) -> list[_Row]:
         chosen = [row for row in chosen if condition.names <= set(row.trial.config)]
         chosen = [row for row in chosen if condition(row.trial.config)]
     if parsed.sort == "time":
-        chosen.sort(key=lambda row: math.inf if row.trial.time_ms is None else row.trial.time_ms)
+        chosen.sort(key=_time_key)
     elif parsed.sort != "order":
         if parsed.sort not in names:
             raise InputError(f"--sort {parsed.sort}: expected time, order or the name of a parameter")
         chosen.sort(key=lambda row: _sort_key(row.trial.config.get(parsed.sort)))
     return chosen[: parsed.limit]
+
+
+def _time_key(row: _Row) -> tuple[bool, float]:
+    """The fastest of the last round first: times of the search may be lower by luck."""
+    return (not row.is_fastest, math.inf if row.trial.time_ms is None else row.trial.time_ms)
 
 
 def _sort_key(value: Value | None) -> tuple[int, Value]:
@@ -212,45 +221,31 @@ def _sort_key(value: Value | None) -> tuple[int, Value]:
 
 
 def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Sequence[Path] = ()) -> Table:
-    """Make a table with a column per parameter, and the use of the device where it is known.
+    """Make a table with a column per parameter, and of energy, resources and their use what is known.
 
     Args:
         trials: A row each.
-        uses: Occupancy, its limiter and the share of peak of each.
+        uses: Occupancy, its limiter and the share of peak of each; empty where nothing is known of them.
         journals: The journal of each row, for a column of its own; empty leaves it out.
     """
     names = list(dict.fromkeys(name for trial in trials for name in trial.config))
-    resources = ("registers", "spill_bytes") if any(trial.registers for trial in trials) else ()
-    shown = used_columns(uses)
-    energies_j = [trial.measurement.energy_j if trial.measurement else None for trial in trials]
-    has_energies = any(energy_j is not None for energy_j in energies_j)
     rows = [
         (
             cell(trial.time_ms),
-            *([cell(energies_j[place])] if has_energies else []),
+            cell(trial.measurement.energy_j if trial.measurement else None),
             trial.status.value,
             *(str(trial.config.get(name, "")) for name in names),
-            *(cell(getattr(trial, name), "{}") for name in resources),
-            *(uses[place][column] or "-" for column in shown),
-            *([journals[place].name] if journals else []),
+            cell(trial.registers, "{}"),
+            cell(trial.spill_bytes, "{}"),
+            *(text or UNKNOWN for text in use),
+            journal.name if journal else "",
             _detail(trial),
         )
-        for place, trial in enumerate(trials)
+        for trial, use, journal in zip(trials, uses or repeat(NO_USE), journals or repeat(None), strict=False)
     ]
-    titles = (name.removesuffix("_bytes") for name in resources)
-    return table(
-        (
-            "ms",
-            *(["J"] if has_energies else []),
-            "status",
-            *names,
-            *titles,
-            *(COLUMNS[column] for column in shown),
-            *(["journal"] if journals else []),
-            "detail",
-        ),
-        rows,
-    )
+    optional = ("J", "registers", "spill", *COLUMNS, "journal")
+    columns = ("ms", "J", "status", *names, "registers", "spill", *COLUMNS, "journal", "detail")
+    return table(*known_columns(columns, rows, optional))
 
 
 def _detail(trial: Trial) -> str:

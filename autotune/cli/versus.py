@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
+from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
 from autotune.core.text import table_sizes
 from autotune.core.trials import Budget
@@ -91,10 +91,10 @@ def versus_table(one: Versus) -> Table:
     rows = [
         (
             each.name,
-            _text(each.time_ms),
+            cell(each.time_ms),
             _ratio(each.time_ms, one.tuned_ms),
-            _text(_with(each, one.pinned_ms)),
-            _text(_with(each, one.pageable_ms)),
+            cell(_with(each, one.pinned_ms)),
+            cell(_with(each, one.pageable_ms)),
             _ratio(
                 _with(each, one.pageable_ms),
                 None if one.tuned_ms is None else _sum(one.tuned_ms, one.pageable_ms),
@@ -134,12 +134,8 @@ def _sum(time_ms: float, copies_ms: float | None) -> float | None:
     return None if copies_ms is None else time_ms + copies_ms
 
 
-def _text(time_ms: float | None) -> str:
-    return "-" if time_ms is None else f"{time_ms:.4g}"
-
-
 def _ratio(time_ms: float | None, tuned_ms: float | None) -> str:
-    return "-" if time_ms is None or not tuned_ms else f"{time_ms / tuned_ms:.3g}x"
+    return cell(None if time_ms is None or not tuned_ms else time_ms / tuned_ms, "{:.3g}x")
 
 
 def _where_it_pays(found: Sequence[Versus]) -> str:

@@ -151,6 +151,11 @@ _BUILT_IN = (
     *("vector_types.h", "vector_functions.h", "math_functions.h", "device_atomic_functions.h"),
     *("driver_types.h", "host_defines.h", "builtin_types.h"),
 )
+# Headers for device code that come with the toolkit or CCCL: a folder of the source has none of these names.
+_OF_TOOLKIT = re.compile(
+    r"(?:cub|thrust|cuda|nv|crt|cooperative_groups)/.+|(?:cuda_(?:fp\d+|bf16|pipeline|pipeline_primitives|awbarrier)"
+    r"|cooperative_groups|mma|cuComplex|math_constants|curand_kernel)\.hp*"
+)
 # Headers of the standard library that libcu++ has for device code.
 _FOR_DEVICES = (
     "limits",
@@ -183,7 +188,8 @@ def find_header(name: str) -> Path | None:
 
 def is_cuda_header(name: str) -> bool:
     """Whether a CUDA compiler has a header itself, so that no folder of the source needs to have it."""
-    return name in _STAND_INS or name in _BUILT_IN or name in _FOR_DEVICES or find_header(name) is not None
+    named = name in _STAND_INS or name in _BUILT_IN or name in _FOR_DEVICES or _OF_TOOLKIT.fullmatch(name)
+    return bool(named) or find_header(name) is not None
 
 
 @cache

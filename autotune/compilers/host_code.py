@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from autotune.core.brackets import closing
+
 _MASKED = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*#(?:[^\n\\]|\\\n|\\.)*""",
     re.DOTALL | re.MULTILINE,
@@ -53,7 +55,7 @@ def device_part(source: str) -> str:
         elif re.search(r"\bnamespace\b|\bextern\s*$", head) and "(" not in head:
             begin = position  # its contents are examined one by one
         else:
-            end = _closing(masked, found.start()) + 1
+            end = closing(masked, found.start(), "{}") + 1
             body = masked[found.start() : end]
             is_function = _FUNCTION.search(_ALIGNED.sub("", head)) is not None
             is_type = not is_function and _TYPE.search(head) is not None
@@ -74,12 +76,3 @@ def _blank(text: str) -> str:
         kept += [re.sub(r"[^\n]", " ", text[start : directive.start()]), directive[0]]
         start = directive.end()
     return "".join((*kept, re.sub(r"[^\n]", " ", text[start:])))
-
-
-def _closing(text: str, opening: int) -> int:
-    depth = 0
-    for brace in re.compile("[{}]").finditer(text, opening):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return brace.start()
-    return len(text) - 1

@@ -147,6 +147,15 @@ def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
     return sorted(expression.names - set(known))
 
 
+def names_behind(names: Iterable[str], derived: Mapping[str, str]) -> set[str]:
+    """Names with those that the derived ones among them read, directly or through other derived names."""
+    found = set(names)
+    for name, text in reversed([*derived.items()]):  # derived names read earlier ones only
+        if name in found:
+            found |= parse(text).names
+    return found
+
+
 def _parse_tree(text: str) -> ast.expr:
     try:
         tree: Any = compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST)

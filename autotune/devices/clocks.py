@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from autotune.core.launch_plan import Settings
 from autotune.errors import CannotSet, LaunchError
@@ -125,14 +125,6 @@ def restore_abandoned() -> None:
                     _put_back(record)
             finally:
                 os.close(record)
-
-
-def run_and_restore(state: Any, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Run a function of the device process, then restore the settings of its device."""
-    try:
-        return function(state, *arguments, **options)
-    finally:
-        state.device.clocks.restore()
 
 
 def _locked_record(name: str) -> int:

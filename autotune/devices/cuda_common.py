@@ -30,21 +30,7 @@ from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
 from autotune.devices.nvml import NvmlMonitor
 from autotune.errors import LaunchError
 
-_COMPARE_ARGUMENTS = (
-    "actual",
-    "expected",
-    "count",
-    "ends",
-    "gap",
-    "special",
-    "kind",
-    "rtol",
-    "atol",
-    "magnitude",
-    "factor",
-    "result",
-)
-_GATHER_ARGUMENTS = ("array", "places", "words", "count", "found")
+_SourceOf = Callable[[int], str]  # the source of a kernel of ours, for elements of a size
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 256  # launches that are kept
 
@@ -68,10 +54,9 @@ class CudaDeviceBase(CudaMemory):
         self._graph_of: tuple[object, ...] | None = None
         self._graph: DriverGraph | None = None
         self._flush_ratio = 0.0  # 0: not measured yet
-        self._comparers: dict[int, Program] = {}
-        self._gatherers: dict[int, Program] = {}
+        self._own_programs: dict[tuple[_SourceOf, int], Program] = {}
         thread = ThreadPoolExecutor(1)  # compiles while the context is made and memory is filled
-        self._compiling: dict[tuple[Callable[[int], str], int], Future[Binary]] = {
+        self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
             (source, size): thread.submit(_compiled, info.architecture, source(size))
             for size in (4, 2, 8, 1)  # every search needs the first
             for source in (cuda_source, gather_source)
@@ -179,12 +164,16 @@ class CudaDeviceBase(CudaMemory):
         found = self.region(memory, indices.nbytes, size_bytes)
         self.write(memory, indices.view(np.uint8))
         word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
-        numbers = np.uint64(item_bytes // word_bytes), np.uint64(indices.size)
-        values = (buffer, memory, *numbers, found)
-        step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, _GATHER_ARGUMENTS)
-        arguments = dict(zip(_GATHER_ARGUMENTS, values, strict=True))
+        arguments = {
+            "array": buffer,
+            "places": memory,
+            "words": np.uint64(item_bytes // word_bytes),
+            "count": np.uint64(indices.size),
+            "found": found,
+        }
+        step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
         try:
-            self._prepared(self._gatherer(word_bytes), step, arguments, self.stream)()
+            self._prepared(self._own(gather_source, word_bytes), step, arguments, self.stream)()
         except DriverError as error:
             raise classified(error) from None
         return self.read(found, size_bytes)
@@ -270,42 +259,33 @@ class CudaDeviceBase(CudaMemory):
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
         result = self.region(self._results, _RESULT_BYTES * position, _RESULT_BYTES)
         gap = 0 if comparison.inside else comparison.count - 2 * comparison.ends
-        counts = (comparison.count, comparison.ends, gap, special_bits(comparison.dtype))
-        numbers = (*map(np.uint64, counts), np.int32(KINDS.index(comparison.dtype)))
-        allowed = comparison.tolerance
-        magnitude = (
-            result if comparison.magnitude is None else comparison.magnitude
-        )  # not read without factor
-        tolerances = (
-            np.float64(allowed.rtol),
-            np.float64(allowed.atol),
-            magnitude,
-            np.float64(allowed.factor),
-        )
-        values = (comparison.actual, comparison.expected, *numbers, *tolerances, result)
+        magnitude = comparison.magnitude
+        arguments = {
+            "actual": comparison.actual,
+            "expected": comparison.expected,
+            "count": np.uint64(comparison.count),
+            "ends": np.uint64(comparison.ends),
+            "gap": np.uint64(gap),
+            "special": np.uint64(special_bits(comparison.dtype)),
+            "kind": np.int32(KINDS.index(comparison.dtype)),
+            "rtol": np.float64(comparison.tolerance.rtol),
+            "atol": np.float64(comparison.tolerance.atol),
+            "magnitude": result if magnitude is None else magnitude,  # not read without factor
+            "factor": np.float64(comparison.tolerance.factor),
+            "result": result,
+        }
         blocks = max(1, min(8 * self.info.compute_units, -(-(comparison.count - gap) // 512)))
-        step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, _COMPARE_ARGUMENTS)
-        program = self._comparer(element_bytes(comparison.dtype))
-        return program, step, dict(zip(_COMPARE_ARGUMENTS, values, strict=True))
+        step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, tuple(arguments))
+        return self._own(cuda_source, element_bytes(comparison.dtype)), step, arguments
 
-    def _comparer(self, item_bytes: int) -> Program:
-        """The kernel `compare` for elements of this size."""
-        if item_bytes not in self._comparers:
-            self._comparers[item_bytes] = self.load(self._built(cuda_source, item_bytes))
-        return self._comparers[item_bytes]
-
-    def _gatherer(self, word_bytes: int) -> Program:
-        """The kernel `gather` for words of this size."""
-        if word_bytes not in self._gatherers:
-            self._gatherers[word_bytes] = self.load(self._built(gather_source, word_bytes))
-        return self._gatherers[word_bytes]
-
-    def _built(self, source: Callable[[int], str], size: int) -> Binary:
-        """A kernel of ours, compiled now if its turn has not come yet."""
-        compiling = self._compiling[source, size]
-        if compiling.cancel():
-            return _compiled(self.info.architecture, source(size))
-        return compiling.result()
+    def _own(self, source: _SourceOf, size: int) -> Program:
+        """A kernel of ours for elements of a size, compiled now if its turn has not come yet."""
+        if (source, size) not in self._own_programs:
+            compiling = self._compiling[source, size]
+            is_late = compiling.cancel()
+            binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
+            self._own_programs[source, size] = self.load(binary)
+        return self._own_programs[source, size]
 
 
 def _passed(value: Buffer | np.generic) -> np.generic | int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,11 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(
         [(field, numpy_dtype(kind), (count,) if count else ()) for field, kind, count in fields], align=True
     )
+
+
+def array_bytes(dtype: str, shape: Sequence[int]) -> int:
+    """The size of an array in bytes."""
+    return prod(shape) * numpy_dtype(dtype).itemsize
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:

@@ -22,6 +22,7 @@ _THROTTLE_REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
+_SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0  # NVML's numbers for them
 _CLOCK_STEP_MHZ = 15
 _MAX_SETTLING_S = 0.5  # an idle GPU may never show the clock that it was given
 
@@ -31,6 +32,7 @@ class NvmlMonitor:
 
     def __init__(self, pci_bus_id: str) -> None:
         self._nvml: Any = None
+        self._first_count: int | None = None
         try:
             import pynvml
 
@@ -45,43 +47,33 @@ class NvmlMonitor:
 
     def conditions(self) -> dict[str, Value]:
         """Clock in MHz, temperature, throttle reasons and the number of other processes, as far as known."""
-        if self._nvml is None:
-            return {}
-        nvml, gpu = self._nvml, self._gpu
-        reasons = self._read(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+        reasons = self._read("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
         found: dict[str, Value | None] = {
-            "sm_clock_mhz": self._read(lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)),
-            "temperature_c": self._read(
-                lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)
-            ),
-            "throttled": ", ".join(name for bit, name in _THROTTLE_REASONS.items() if bit & (reasons or 0)),
+            "sm_clock_mhz": self._read("nvmlDeviceGetClockInfo", _SM_CLOCK),
+            "temperature_c": self._read("nvmlDeviceGetTemperature", _GPU_SENSOR),
+            "throttled": ", ".join(name for bit, name in _THROTTLE_REASONS.items() if bit & reasons),
             "other_processes": self._others(),
         }
         return {name: value for name, value in found.items() if value not in (None, "", 0)}
 
     def limits(self) -> str:
         """Power limit, and clocks as maximum/set: `700 W, SM 1980/1830 MHz`."""
-        if self._nvml is None:
-            return ""
-        nvml, gpu = self._nvml, self._gpu
-        power_mw = self._read(lambda: nvml.nvmlDeviceGetPowerManagementLimit(gpu))
+        power_mw = self._read("nvmlDeviceGetPowerManagementLimit")
         found = [] if power_mw is None else [f"{power_mw / 1e3:g} W"]
-        for name, kind in (("SM", nvml.NVML_CLOCK_SM), ("memory", nvml.NVML_CLOCK_MEM)):
-            clocks = (nvml.nvmlDeviceGetMaxClockInfo, nvml.nvmlDeviceGetApplicationsClock)
-            values = [str(mhz) for clock in clocks if (mhz := self._read(partial(clock, gpu, kind)))]
+        for name, kind in (("SM", _SM_CLOCK), ("memory", _MEMORY_CLOCK)):
+            clocks = ("nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetApplicationsClock")
+            values = [str(mhz) for clock in clocks if (mhz := self._read(clock, kind))]
             found += [f"{name} {'/'.join(values)} MHz"] if values else []
         return ", ".join(found)
 
     def energy_j(self) -> float | None:
         """Energy since the driver was loaded, in J; None if the GPU does not count it."""
-        if self._nvml is None:
-            return None
-        used_mj = self._read(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._gpu))
+        used_mj = self._read("nvmlDeviceGetTotalEnergyConsumption")
         return None if used_mj is None else used_mj * 1e-3
 
     def control(self) -> NvmlControl | None:
         """What sets clock and power limit of this GPU; None without NVML."""
-        uuid = self._nvml and self._read(lambda: self._nvml.nvmlDeviceGetUUID(self._gpu))
+        uuid = self._read("nvmlDeviceGetUUID")
         try:
             return NvmlControl(uuid) if uuid else None
         except LaunchError:  # a part of a GPU, say, whose whole is not shown here
@@ -89,9 +81,8 @@ class NvmlMonitor:
 
     def _processes(self) -> int | None:
         """How many processes compute on the GPU."""
-        nvml, gpu = self._nvml, self._gpu
-        found: int | None = self._read(lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(gpu)))
-        return found
+        running = self._read("nvmlDeviceGetComputeRunningProcesses")
+        return None if running is None else len(running)
 
     def _others(self) -> int | None:
         """How many others computed before this process, and do so beside it: one may have been ending."""
@@ -100,10 +91,13 @@ class NvmlMonitor:
             return self._first_count
         return min(self._first_count, max(0, now - 1))
 
-    def _read(self, reading: Any) -> Any:
+    def _read(self, name: str, *arguments: int) -> Any:
+        """What a function of NVML says of the GPU; None where that is not supported or not permitted."""
+        if self._nvml is None:
+            return None
         try:
-            return reading()
-        except _errors(self._nvml):  # not supported, or not permitted
+            return getattr(self._nvml, name)(self._gpu, *arguments)
+        except _errors(self._nvml):
             return None
 
 
@@ -141,13 +135,13 @@ class NvmlControl:
 
     def set(self, name: str, value: float) -> None:
         """Lock the clock, unlock it for 0, or set the power limit; wait until NVML shows it."""
-        nvml, gpu = self._nvml, self._gpu
+        gpu = self._gpu
         if name == "power_limit_w":
             self._call("nvmlDeviceSetPowerManagementLimit", gpu, round(value * 1e3))
             _wait(lambda: self._call("nvmlDeviceGetEnforcedPowerLimit", gpu) / 1e3 - value, 1)
         elif value:
             self._call("nvmlDeviceSetGpuLockedClocks", gpu, round(value), round(value))
-            clock = partial(self._call, "nvmlDeviceGetClockInfo", gpu, nvml.NVML_CLOCK_SM)
+            clock = partial(self._call, "nvmlDeviceGetClockInfo", gpu, _SM_CLOCK)
             _wait(lambda: clock() - value, _CLOCK_STEP_MHZ)
         else:
             self._call("nvmlDeviceResetGpuLockedClocks", gpu)

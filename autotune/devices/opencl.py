@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -31,12 +32,16 @@ from autotune.devices.opencl_memory import CacheFlusher, ContentComparer, flush_
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 
+POCL = "Portable Computing Language"  # its platform's name
+
 
 class OpenCLCompiler:
     """Builds programs for one device with the driver's compiler.
 
     PoCL first compiles a source with those built-in functions that it names, which is faster and gives the
-    same machine code. If that fails, it compiles the source as it is, with all of them.
+    same machine code. If that fails, it compiles the source as it is, with all of them. Its binaries are
+    compiled objects: those of built programs also hold machine code for any block, which takes most of the
+    time, and PoCL makes machine code for the block of a launch when it first runs.
     """
 
     def __init__(self, index: int) -> None:
@@ -44,6 +49,7 @@ class OpenCLCompiler:
         self._context = cl.Context([self._device])
         device = self._device
         self._header = pocl_header(device.platform.version)
+        self._makes_objects = device.platform.name == POCL
         self.identity = " ".join(
             (device.name, device.version, device.platform.version, device.driver_version)
         )
@@ -57,18 +63,41 @@ class OpenCLCompiler:
 
     def _built(self, source: str, options: list[str]) -> tuple[bytes, str]:
         """The binary of a source, and its log."""
+        run = self._object if self._makes_objects else self._program
         if self._header is not None:
-            with suppress(cl.RuntimeError):
-                return self._run(self._header.prepended(source, options), [*options, f"-D{GUARD}"])
+            with suppress(CompileError):
+                return run(self._header.prepended(source, options), [*options, f"-D{GUARD}"])
+        return run(source, options)
+
+    def _program(self, source: str, options: list[str]) -> tuple[bytes, str]:
+        """A built program."""
         try:
-            return self._run(source, options)
+            program = cl.Program(self._context, source).build(options)
         except cl.RuntimeError as error:
             raise CompileError(build_log(str(error))) from None
+        return self._content(program)
 
-    def _run(self, source: str, options: list[str]) -> tuple[bytes, str]:
-        program = cl.Program(self._context, source).build(options)
-        log = program.get_build_info(self._device, cl.program_build_info.LOG)
-        return program.get_info(cl.program_info.BINARIES)[0], log.strip()
+    def _object(self, source: str, options: list[str]) -> tuple[bytes, str]:
+        """A compiled object that can be linked."""
+        program = cl.Program(self._context, source)
+        try:
+            with warnings.catch_warnings():  # pyopencl's own cache of binaries does not serve PoCL
+                warnings.filterwarnings("ignore", "Pre-build attribute access")
+                program.compile(options)
+        except cl.RuntimeError:
+            raise CompileError(build_log(self._log(program))) from None
+        try:
+            cl.link_program(self._context, [program])
+        except cl.RuntimeError:
+            raise CompileError("linking fails: the source declares a function that nothing defines") from None
+        return self._content(program)
+
+    def _content(self, program: cl.Program) -> tuple[bytes, str]:
+        return program.get_info(cl.program_info.BINARIES)[0], self._log(program)
+
+    def _log(self, program: cl.Program) -> str:
+        log: str = program.get_build_info(self._device, cl.program_build_info.LOG)
+        return log.strip()
 
 
 class OpenCLDevice(HostComparisonMixin):
@@ -132,7 +161,12 @@ class OpenCLDevice(HostComparisonMixin):
     def load(self, binary: Binary) -> Program:
         """Load a binary; the program is its kernels by name."""
         try:
-            program = cl.Program(self._context, [self._device], [binary.data]).build()
+            program = cl.Program(self._context, [self._device], [binary.data])
+            kind = program.get_build_info(self._device, cl.program_build_info.BINARY_TYPE)
+            if kind == cl.program_binary_type.COMPILED_OBJECT:
+                program = cl.link_program(self._context, [program])
+            else:
+                program.build()
             return {kernel.function_name: kernel for kernel in program.all_kernels()}
         except cl.Error as error:
             raise LaunchError(f"the driver refuses the binary: {error}") from None

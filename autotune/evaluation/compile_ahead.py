@@ -19,13 +19,23 @@ from autotune.evaluation.scoring import Scoring
 
 
 @dataclass(frozen=True)
-class Ready:
-    """A configuration that is being compiled, or a trial that needs no run."""
+class Known:
+    """A trial that needs no run."""
 
-    instance: KernelInstance | None
-    compilation: Future[Compilation] | None
-    trial: Trial | None
+    trial: Trial
+    instance: KernelInstance | None  # None: there is none, which is why it failed
     is_journaled: bool  # the trial was read from the journal
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """A configuration that is being compiled, to run afterwards."""
+
+    instance: KernelInstance
+    compilation: Future[Compilation]
+
+
+Ready = Known | Compiling
 
 
 class CompileAhead:
@@ -83,12 +93,12 @@ class CompileAhead:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Ready(None, None, trial, is_journaled=trial.key in self._journal.trials)
+            return Known(trial, None, is_journaled=trial.key in self._journal.trials)
         earlier = self._journal.trials.get(instance.key)
         if earlier is not None and self._is_answer(earlier):
             earlier = replace(earlier, config=config, objective=self._scoring.objective)
-            return Ready(instance, None, earlier, is_journaled=True)
-        return Ready(instance, self._pool.compile(instance), None, is_journaled=False)
+            return Known(earlier, instance, is_journaled=True)
+        return Compiling(instance, self._pool.compile(instance))
 
     def _is_answer(self, trial: Trial) -> bool:
         """Whether a journaled trial has all that its score needs, or failed through its own fault."""
@@ -116,4 +126,4 @@ class CompileAhead:
 
 
 def _compilations(pending: Iterable[Ready]) -> list[Future[Compilation]]:
-    return [ready.compilation for ready in pending if ready.compilation is not None]
+    return [ready.compilation for ready in pending if isinstance(ready, Compiling)]

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from autotune.core.error_bounds import SMALLEST, SMALLEST_NORMAL
+from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
 from autotune.core.records import Value
 from autotune.evaluation.work_item import Array, ProblemInstance
-from autotune.space.arguments import RANDOM_FILLS
-from autotune.space.special_values import SPECIAL_VALUES
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals")
 

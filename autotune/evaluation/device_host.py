@@ -24,6 +24,7 @@ import distributed
 
 from autotune.devices import Address, cold_environment
 from autotune.errors import BrokenReference, NoMemory, SetupError
+from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.travelling_files import TravellingFiles
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
@@ -105,14 +106,10 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             return
         self.files = TravellingFiles(Path(scratch))
         self.files.add(setting.files)
-        self._worker = Worker(
-            address,
-            Path(self.files.path(str(setting.reference))),
-            tuple(map(self.files.problem, setting.problems)),
-            cold_environment(scratch),
-            wrong=setting.wrong,
-            kept=setting.kept,
-        )
+        reference = Path(self.files.path(str(setting.reference)))
+        problems = tuple(map(self.files.problem, setting.problems))
+        own = DeviceSetting(address, reference, problems, setting.wrong, setting.kept)
+        self._worker = Worker(own, cold_environment(scratch))
         self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})
 

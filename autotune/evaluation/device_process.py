@@ -1,14 +1,15 @@
 """The device process: an open device, the memory of each problem, and the functions that use them.
 
-A configuration's failure is returned as a value. An error that breaks the process is handled by the worker.
+A configuration's failure is returned as a value, a refused launch by `run_and_restore`. An error that breaks
+the process is handled by the worker.
 """
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ from numpy.typing import NDArray
 from autotune.core.trials import Binary, Failure, Rule, Status
 from autotune.devices import Address, backend, load_driver
 from autotune.devices.base import Buffer, Device, Program
-from autotune.devices.element_types import numpy_dtype, scalar_of
+from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
@@ -31,38 +32,48 @@ from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 
 
+@dataclass(frozen=True)
+class DeviceSetting:
+    """What a device process is started for.
+
+    Attributes:
+        address: The device.
+        reference: The reference file.
+        problems: The first problems, which it begins to prepare at once.
+        wrong: Saves the arrays of wrong results; None saves none.
+        kept: Keeps the results of slow references; None keeps none.
+        upcoming: Problems of later, which it also prepares if they are small.
+    """
+
+    address: Address
+    reference: Path
+    problems: tuple[ProblemInstance, ...] = ()
+    wrong: WrongArrays | None = None
+    kept: KeptResults | None = None
+    upcoming: tuple[ProblemInstance, ...] = ()
+
+
 class DeviceState:
     """State of the device process: the device, buffers by problem, and programs that stay loaded.
 
     The data of the first problems stay on the host. Device memory holds only the problems placed last.
     """
 
-    def __init__(
-        self,
-        address: Address,
-        reference: Path,
-        problems: tuple[ProblemInstance, ...],
-        wrong: WrongArrays | None = None,
-        kept: KeptResults | None = None,
-        upcoming: tuple[ProblemInstance, ...] = (),
-    ) -> None:
-        """Begin to prepare the problems, also `upcoming` if they are small.
-
-        `wrong` saves the arrays of wrong results, `kept` the results of slow references; None saves none.
-        """
-        self._address, self._wrong = address, wrong
-        self._placed: dict[str, ProblemBuffers] = {}
+    def __init__(self, setting: DeviceSetting) -> None:
+        """Begin to prepare the problems."""
+        self._address, self._wrong = setting.address, setting.wrong
+        self._placed: dict[str, SharedBuffers] = {}
         self._programs: dict[str, Program] = {}
         self._control: Control | None = None
-        self._settings = {name for problem in problems for name, _ in problem.settings}
-        self._preparation = Preparation(reference, problems, kept, upcoming)
+        self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
+        self._preparation = Preparation(setting.reference, setting.problems, setting.kept, setting.upcoming)
 
     @cached_property
     def device(self) -> Device:
         """The device, opened when it is first used."""
         self._preparation.begin_last()  # while the device is opened
         device = backend(self._address.backend).open_device(self._address.index)
-        device.clocks.check(self._settings)
+        device.clocks.check(self._clocks)
         return device
 
     @property
@@ -81,14 +92,14 @@ class DeviceState:
         for problem in problems:
             key = problem.data_key
             if key not in self._placed:
-                self._placed[key] = ProblemBuffers(self.device, self.data(problem))
-            self._placed[key].guarded_buffers(problem)
+                self._placed[key] = SharedBuffers(self.device, self.data(problem))
+            self.buffers(problem).arrays()
 
     def buffers(self, problem: ProblemInstance) -> ProblemBuffers:
         """Return the buffers of a problem; place it alone if it has none yet."""
         if problem.data_key not in self._placed:
             self.place((problem,))
-        return self._placed[problem.data_key]
+        return ProblemBuffers(problem, self._placed[problem.data_key])
 
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; those of the first ones are kept."""
@@ -109,11 +120,11 @@ class DeviceState:
             self._control = Control(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
         return self._control
 
-    def save_arrays(self, failure: Failure, problem: ProblemInstance) -> Failure:
+    def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:
         """Save the arrays of a wrong result that a check just found, if asked to; the failure says where."""
         if self._wrong is None or failure.status is not Status.WRONG_RESULT:
             return failure
-        where = self._wrong.write(failure.detail, wrong_arrays(problem, self.buffers(problem)))
+        where = self._wrong.write(failure.detail, wrong_arrays(buffers))
         return replace(failure, detail=f"{failure.detail}{where}")
 
     def is_loaded(self, binary: Binary) -> bool:
@@ -130,17 +141,10 @@ class DeviceState:
         return program
 
 
-def stand_by(
-    address: Address,
-    reference: Path,
-    problems: tuple[ProblemInstance, ...],
-    wrong: WrongArrays | None,
-    kept: KeptResults | None,
-    upcoming: tuple[ProblemInstance, ...],
-) -> DeviceState:
+def stand_by(setting: DeviceSetting) -> DeviceState:
     """A state that prepares problems; the driver is loaded, and no device is opened yet."""
-    state = DeviceState(address, reference, problems, wrong, kept, upcoming)
-    load_driver(address.backend)
+    state = DeviceState(setting)
+    load_driver(setting.address.backend)
     return state
 
 
@@ -157,29 +161,39 @@ def place(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
         state.device.flush_cache()  # allocates its buffer now, so that a lack of memory shows here
 
 
+def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Run a function on the device, then restore the device's settings; a refused launch is a Failure."""
+    try:
+        return function(state, *arguments, **options)
+    except LaunchError as error:
+        return _refused(error)
+    finally:
+        state.device.clocks.restore()
+
+
 def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
     """Verify a configuration on every problem, time it on the last, and verify what the timed runs left."""
     control = state.control(item)
     try:
         program = state.program(item.binary)
         for problem in item.checks:
-            verdict = verify(program, problem, state.buffers(problem))
+            buffers = state.buffers(problem)
+            verdict = verify(program, buffers)
             if verdict.failure is not None:
-                return Outcome(state.save_arrays(verdict.failure, problem))
+                return Outcome(state.save_arrays(verdict.failure, buffers))
         buffers = state.buffers(item.problem)
-        verdict = attempt(program, item.problem, buffers, inputs=False)
+        verdict = attempt(program, buffers, inputs=False)
         if verdict.failure is not None:
-            return Outcome(state.save_arrays(verdict.failure, item.problem))
-        place = (state.device, program, item.problem, buffers, item.policy.conditions)
-        stopwatch = Stopwatch(*place, repeatable=verdict.repeatable, changed=verdict.changed)
+            return Outcome(state.save_arrays(verdict.failure, buffers))
+        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=verdict.changed)
         measurement = measure(stopwatch, item, verdict.run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
-        failure = check(item.problem, buffers) or impossible(measurement, item.floor_ms)
-        return Outcome(failure and state.save_arrays(failure, item.problem), measurement)
+        failure = check(buffers) or impossible(measurement, item.floor_ms)
+        return Outcome(failure and state.save_arrays(failure, buffers), measurement)
     except LaunchError as error:
         is_of_control = control is not None and control.is_running
-        return Outcome(replace(refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING))
+        return Outcome(replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING))
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
@@ -187,17 +201,15 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     incumbent = item.incumbent
     if incumbent is None or incumbent.binary is None or incumbent.problem.data_key != item.problem.data_key:
         return None
-    buffers = state.buffers(item.problem)
+    buffers = state.buffers(incumbent.problem)
     try:
-        buffers.guarded_buffers(incumbent.problem)
+        buffers.arrays()
     except OutOfMemory:  # its own scratch arrays do not fit beside the others
         return None
     is_new = not state.is_loaded(incumbent.binary)
     program = state.program(incumbent.binary, keep=True)
-    repeatable = incumbent.measurement.batch > 1
-    stopwatch = Stopwatch(
-        state.device, program, incumbent.problem, buffers, item.policy.conditions, repeatable=repeatable
-    )
+    changed = () if incumbent.measurement.batch > 1 else None
+    stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed)
     if is_new:
         stopwatch.warm_up(1)
     return stopwatch
@@ -208,11 +220,9 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
 
     Returns whether it can be repeated without restoring its arrays, or what is wrong.
     """
-    try:
-        verdict = verify(state.program(binary, keep=True), problem, state.buffers(problem))
-    except LaunchError as error:
-        return refused(error)
-    return state.save_arrays(verdict.failure, problem) if verdict.failure else verdict.repeatable
+    buffers = state.buffers(problem)
+    verdict = verify(state.program(binary, keep=True), buffers)
+    return state.save_arrays(verdict.failure, buffers) if verdict.failure else verdict.repeatable
 
 
 def verify_often(
@@ -220,20 +230,17 @@ def verify_often(
 ) -> Failure | None:
     """Check the results of `count` runs of a verified configuration, of fewer where they take `limit_s`."""
     began_s = time.perf_counter()
-    try:
-        program, buffers = state.program(binary, keep=True), state.buffers(problem)
-        for number in range(1, count + 1):
-            failure = attempt(program, problem, buffers, inputs=False).failure
-            if failure is not None:
-                return replace(failure, detail=f"in run {number} of the same: {failure.detail}")
-            if time.perf_counter() - began_s > limit_s:
-                break
-    except LaunchError as error:
-        return refused(error)
+    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    for number in range(1, count + 1):
+        failure = attempt(program, buffers, inputs=False).failure
+        if failure is not None:
+            return replace(failure, detail=f"in run {number} of the same: {failure.detail}")
+        if time.perf_counter() - began_s > limit_s:
+            break
     return None
 
 
-def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Failure | None:
+def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> None:
     """Run a configuration once on exact arrays, for tools that watch accesses; results are not checked.
 
     There are no guard zones, and arrays without an input are left as they were allocated.
@@ -245,45 +252,36 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> Fa
     buffer_bytes: dict[str, int] = {}
     for array in problem.arrays:
         if array.name in problem.used:
-            size_bytes = math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
-            arguments[array.name] = buffer = device.allocate(size_bytes)
-            buffer_bytes[array.name] = size_bytes
+            arguments[array.name] = buffer = device.allocate(array.size_bytes)
+            buffer_bytes[array.name] = array.size_bytes
             if array.name in inputs:
                 device.write(buffer, np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8))
             if array.symbol:
-                device.set_variable(program, array.symbol, buffer, size_bytes)
+                device.set_variable(program, array.symbol, buffer, array.size_bytes)
     for view in problem.views:
         if view.of in arguments:
             size_bytes = buffer_bytes[view.of] - view.offset_bytes
             arguments[view.name] = device.region(arguments[view.of], view.offset_bytes, size_bytes)
-    try:
-        device.run(program, problem.launches, arguments)
-    except LaunchError as error:
-        return refused(error)
-    return None
+    device.run(program, problem.launches, arguments)
 
 
 def arrays_after_run(
     state: DeviceState, binary: Binary, problem: ProblemInstance, names: tuple[str, ...] | None = None
-) -> dict[str, str] | Failure:
+) -> dict[str, str]:
     """Run a configuration once, and return the files that its arrays were saved to, by argument name.
 
     `names` are those of the arrays to save; None saves all.
     """
-    try:
-        buffers = state.buffers(problem)
-        guarded_buffers = buffers.guarded_buffers(problem)
-        for guarded in guarded_buffers:
-            guarded.restore()
-        buffers.run(state.program(binary), problem)
-        files = {}
-        for guarded in (one for one in guarded_buffers if names is None or one.array.name in names):
-            with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
-                np.save(file, guarded.content())
-            files[guarded.array.name] = file.name
-        return files
-    except LaunchError as error:
-        return refused(error)
+    buffers = state.buffers(problem)
+    for guarded in buffers.arrays():
+        guarded.restore()
+    buffers.run(state.program(binary))
+    files = {}
+    for guarded in (one for one in buffers.arrays() if names is None or one.array.name in names):
+        with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
+            np.save(file, guarded.content())
+        files[guarded.array.name] = file.name
+    return files
 
 
 def read_and_remove(path: str) -> NDArray[Any]:
@@ -309,24 +307,21 @@ def run_for_results(
         problem: One without expected results.
         path: The file for the arrays that the reference returns.
     """
-    try:
-        program, buffers = state.program(binary), state.buffers(problem)
-        for check_ in checks:
-            verdict = verify(program, check_, state.buffers(check_))
-            if verdict.failure is not None:
-                return verdict.failure
-        verdict = attempt(program, problem, buffers)
-    except LaunchError as error:
-        return refused(error)
+    program, buffers = state.program(binary), state.buffers(problem)
+    for check_ in checks:
+        verdict = verify(program, state.buffers(check_))
+        if verdict.failure is not None:
+            return verdict.failure
+    verdict = attempt(program, buffers)
     if verdict.failure is not None:
         return verdict.failure
-    compared = [one for one in buffers.guarded_buffers(problem) if one.array.name in state.compared]
+    compared = [one for one in buffers.arrays() if one.array.name in state.compared]
     with path.open("wb") as file:
         save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
     return None
 
 
-def refused(error: LaunchError) -> Failure:
+def _refused(error: LaunchError) -> Failure:
     """The failure of a configuration that a device does not launch, or not time."""
     is_time = isinstance(error, ImpossibleTime)
     return Failure(Status.MEASUREMENT_ERROR if is_time else Status.LAUNCH_ERROR, str(error))

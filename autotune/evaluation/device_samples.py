@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from autotune.core.records import Value
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure
-from autotune.errors import LaunchError
-from autotune.evaluation.device_process import DeviceState, refused
+from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import check
 from autotune.evaluation.work_item import ProblemInstance
@@ -26,20 +25,17 @@ def sample(
 ) -> tuple[float, ...] | Failure:
     """Take `count` samples of a configuration, in ms, after a warm-up.
 
-    Returns a Failure when it cannot be launched or the timed runs leave a wrong result. With `is_checked`
-    false, it may compute something else, or nothing.
+    Returns a Failure when the timed runs leave a wrong result. With `is_checked` false, it may compute
+    something else, or nothing.
     """
-    try:
-        program, buffers = state.program(binary, keep=True), state.buffers(problem)
-        stopwatch = Stopwatch(state.device, program, problem, buffers, conditions, repeatable=repeatable)
-        stopwatch.batch = batch if repeatable else 1
-        if not stopwatch.warms_up:
-            stopwatch.warm_up(1)
-        samples = tuple(stopwatch.sample_ms() for _ in range(count))
-        failure = check(problem, buffers) if is_checked else None
-        return failure or samples
-    except LaunchError as error:
-        return refused(error)
+    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    stopwatch = Stopwatch(program, buffers, conditions, changed=() if repeatable else None)
+    stopwatch.batch = batch if repeatable else 1
+    if not stopwatch.warms_up:
+        stopwatch.warm_up(1)
+    samples = tuple(stopwatch.sample_ms() for _ in range(count))
+    failure = check(buffers) if is_checked else None
+    return failure or samples
 
 
 def energy(
@@ -62,16 +58,12 @@ def energy(
         repeatable: Whether it can run again without restoring its arrays.
 
     Returns:
-        None if the device has no energy counter; a Failure when the configuration cannot be launched or the
-        runs leave a wrong result.
+        None if the device has no energy counter; a Failure when the runs leave a wrong result.
     """
-    try:
-        program, buffers = state.program(binary, keep=True), state.buffers(problem)
-        stopwatch = Stopwatch(state.device, program, problem, buffers, repeatable=repeatable)
-        energy_j = stopwatch.energy_j(run_ms, seconds)
-        return check(problem, buffers) or energy_j
-    except LaunchError as error:
-        return refused(error)
+    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    stopwatch = Stopwatch(program, buffers, changed=() if repeatable else None)
+    energy_j = stopwatch.energy_j(run_ms, seconds)
+    return check(buffers) or energy_j
 
 
 def conditions(state: DeviceState) -> Mapping[str, Value]:

@@ -13,8 +13,8 @@ from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
 from autotune.errors import BudgetSpent
-from autotune.evaluation.compile_ahead import CompileAhead, Ready
-from autotune.evaluation.compiler_pool import Compilation, CompilerPool
+from autotune.evaluation.compile_ahead import CompileAhead, Compiling, Known, Ready
+from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
@@ -39,7 +39,7 @@ _CHOOSING = Stage("choosing what to try next")
 class Running:
     """A configuration that is verified and timed."""
 
-    ready: Ready
+    ready: Compiling
     instance: KernelInstance
     binary: Binary
 
@@ -143,12 +143,11 @@ class Evaluator:
         """Run one at a time on the device while the next ones are compiled and the last ones journaled."""
         try:
             for ready in self.compile_ahead.in_order(configs):
-                compiled = ready.compilation.result() if ready.compilation is not None else None
                 self._collect()
                 if limit_s is not None and self.spent_s >= limit_s:
                     self.time_was_over = True
                     raise BudgetSpent
-                self._submit(ready, compiled)
+                self._submit(ready)
                 if self.compile_ahead.shares_cores:
                     self._collect()
                 self._report()
@@ -157,13 +156,12 @@ class Evaluator:
             self._report()
         self._on_stage(_CHOOSING)
 
-    def _submit(self, ready: Ready, compiled: Compilation | None) -> None:
+    def _submit(self, ready: Ready) -> None:
         """Send one configuration to the device, unless its trial is known without a run."""
-        if ready.trial is not None:
+        if isinstance(ready, Known):
             self._record(ready.trial, ready)
             return
-        assert ready.instance is not None and compiled is not None
-        instance = ready.instance
+        instance, compiled = ready.instance, ready.compilation.result()
         if isinstance(compiled, Failure):
             self._record(self._trial(instance, None, Outcome(compiled), ""), ready)
             return
@@ -263,7 +261,8 @@ class Evaluator:
         return self._lap_began - began
 
     def _record(self, trial: Trial, ready: Ready) -> None:
-        row = None if ready.is_journaled else trial  # the journal keeps its time, whatever the score is
+        is_journaled = isinstance(ready, Known) and ready.is_journaled
+        row = None if is_journaled else trial  # the journal keeps its time, whatever the score is
         if row is None:
             self.resumed += 1
             self._resumed_s += trial.cost_s / self.devices
@@ -298,6 +297,6 @@ def _run_key(instance: KernelInstance, binary_sha256: str) -> RunKey:
 
 def _incumbent(ready: Ready, trial: Trial) -> Incumbent:
     assert ready.instance is not None and trial.measurement is not None
-    compiled = ready.compilation.result() if ready.compilation is not None else None
+    compiled = ready.compilation.result() if isinstance(ready, Compiling) else None
     binary = compiled if isinstance(compiled, Binary) else None
     return Incumbent(trial.measurement, binary, ready.instance.problem)

@@ -6,5 +6,5 @@ from autotune.processes.fork_server import preload
 
 
 def get_ready() -> None:
-    """Import in the background what the processes of a search need, while files are still being read."""
+    """Import in the background, once, what the processes of a search need, while files are being read."""
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))

@@ -44,6 +44,7 @@ _BUILDS = {
     "addresses": (
         "-fsanitize=address,alignment,bounds",
         "-fno-sanitize-recover=all",
+        "-fno-tree-sink",  # a read stays where it is written
         "-ftrivial-auto-var-init=pattern",
     ),
     "races": (
@@ -113,19 +114,24 @@ class HostSanitizer:
             problems: What to run it on.
             until_s: When to end, on the clock of `time.perf_counter`.
         """
-        small = [one for one in problems if sum(map(_size_bytes, one.arrays)) <= MAX_BYTES]
+        small = [one for one in problems if sum(array.size_bytes for array in one.arrays) <= MAX_BYTES]
         by_size = sorted(small, key=_threads)
         fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(_threads, by_size)))
         chosen = by_size[: len(list(fitting))]
+        limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
         if not chosen:
-            return Unchecked(f"all sizes need more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB")
+            return Unchecked(f"all sizes need {limits}")
+        left = sorted(_entries(problems) - _entries(chosen))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
             try:
-                return self._check(folder, chosen, until_s)
+                found = self._check(folder, chosen, until_s)
             except subprocess.TimeoutExpired:
                 return Unchecked(f"ran out of {TIMEOUT_S:g} s", is_late=time.perf_counter() >= until_s)
+        if found is None and left:
+            return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
+        return found
 
     def _check(
         self, folder: Path, problems: Sequence[ProblemInstance], until_s: float
@@ -153,6 +159,10 @@ def find_host_sanitizer() -> HostSanitizer | None:
     """Return the sanitizers of the host; None without g++."""
     compiler = shutil.which("g++")
     return HostSanitizer(compiler) if compiler else None
+
+
+def _entries(problems: Sequence[ProblemInstance]) -> set[str]:
+    return {launch.entry for problem in problems for launch in problem.launches}
 
 
 def _threads(problem: ProblemInstance) -> int:
@@ -275,7 +285,7 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
                     path = f'"{file}"'
                 values[array.name] = f"array_{number}_{array.name}"
                 arrays.append(f"static autotune::any_pointer {values[array.name]};")
-                steps.append(f"{values[array.name]} = autotune::array({path}, {_size_bytes(array)}ul);")
+                steps.append(f"{values[array.name]} = autotune::array({path}, {array.size_bytes}ul);")
         for local in problem.local:
             name = f"local_{number}_{local.name}"
             values[local.name] = f"{name}()"
@@ -292,16 +302,12 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
             steps.append(f"autotune::launch({launched});")
         for array in _outputs(problem):
             steps.append(
-                f'autotune::save("{number}.{array.name}", {values[array.name]}, {_size_bytes(array)}ul);'
+                f'autotune::save("{number}.{array.name}", {values[array.name]}, {array.size_bytes}ul);'
             )
         cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
     main = f"int main(int, char **words) {{ autotune::limit({MAX_CPU_S}); const int number = atoi(words[1]);"
     dynamic = max((launch.shared_bytes for problem in problems for launch in problem.launches), default=0)
     return "\n".join([_with_own_words(source, max(1, dynamic)), *arrays, main, *cases, "return 0; }", ""])
-
-
-def _size_bytes(array: Array) -> int:
-    return math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
 
 
 def _literal(value: ScalarValue) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import zlib
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from autotune.core.c_types import is_complex
+from autotune.core.fills import SPECIAL_VALUES
 from autotune.core.records import Value
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, unlike
@@ -26,7 +26,6 @@ from autotune.evaluation.data_sets import has_special_values
 from autotune.evaluation.kept_results import KeptResults, load_results
 from autotune.evaluation.reference import run_magnitude, run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
-from autotune.space.special_values import SPECIAL_VALUES
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 _PIECE = 2**16  # elements that are drawn at once, which stay in a core's cache
@@ -133,7 +132,7 @@ def _fill(
         case "constant", [value]:
             return np.full(array.shape, value, dtype)
         case "sequence", [int() | float() as start, int() | float() as step]:
-            return (start + step * np.arange(math.prod(array.shape))).astype(dtype).reshape(array.shape)
+            return (start + step * np.arange(array.count)).astype(dtype).reshape(array.shape)
         case "integers", [int() as low, int() as high]:
             exact = dtype if dtype.kind in "iu" else np.dtype(np.int32)
 
@@ -168,7 +167,7 @@ def _drawn(
         draw: Draws that many elements.
         piece: How many it draws at once: generators of small integers forget bits between two calls.
     """
-    values = np.empty(math.prod(array.shape), numpy_dtype(array.dtype))
+    values = np.empty(array.count, numpy_dtype(array.dtype))
     if is_complex(array.dtype):  # both parts are drawn
         values = values.view(plain_dtype(array.dtype))
     chunks = -(-values.size // _CHUNK)

@@ -17,7 +17,7 @@ from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallConditions, Problem
 from autotune.devices.array_compare import Tolerance
-from autotune.devices.element_types import numpy_dtype
+from autotune.devices.element_types import array_bytes
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.stored_inputs import StoredInputs
@@ -221,7 +221,9 @@ class InstanceMaker:
             tolerance=tolerance,
             views=_views(evaluated, arrays),
             local=tuple(
-                LocalArray(item.name, _size_bytes(item)) for item in evaluated if item.role == "local"
+                LocalArray(item.name, array_bytes(item.dtype, item.shape))
+                for item in evaluated
+                if item.role == "local"
             ),
             bounds=tuple(
                 (array.name, _bound(space.spec.errors[array.name], array.dtype, tolerance, values))
@@ -296,7 +298,7 @@ def _data_names(spec: SpaceSpec) -> set[str]:
 def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[ArrayView, ...]:
     """The arguments that are views; raises ExpressionError for one that begins beyond its array."""
     found = []
-    sizes = {array.name: _size_bytes(array) for array in arrays}
+    sizes = {array.name: array.size_bytes for array in arrays}
     for item in evaluated:
         if item.role == "view":
             if item.offset_bytes > sizes[item.of]:
@@ -306,10 +308,6 @@ def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Arra
                 )
             found.append(ArrayView(item.name, item.of, item.offset_bytes))
     return tuple(found)
-
-
-def _size_bytes(array: Argument | Array) -> int:
-    return math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
 
 
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,18 +26,16 @@ from autotune.evaluation.journal_edits import Edit, KeyOf, edit_of
 from autotune.evaluation.journal_rows import (
     decode_trial,
     encode_measurement,
-    encode_scales,
     encode_trial,
-    read_devices,
     read_finals,
     read_keys,
-    read_lost,
 )
 from autotune.processes.files import hold, why_unwritable
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
+_FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: how devices compare, and which one failed
 
 
 class LastRound(NamedTuple):
@@ -118,7 +117,7 @@ class Journal:
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write how the devices of a search compare; raises WriteError when that fails."""
-        self._write({"devices": encode_scales(scales)})
+        self._write({"devices": {name: asdict(scale) for name, scale in scales.items()}})
 
     def append_lost(self, device: str, reason: str) -> None:
         """Write that a device fails and takes no further part; raises WriteError when that fails."""
@@ -327,11 +326,7 @@ class _Rows:
             if "trial" in row:
                 trial = decode_trial(row["trial"])
                 self.trials[trial.key] = trial
-            elif "devices" in row:
-                read_devices(row["devices"], "devices")
-            elif "lost" in row:
-                read_lost(row["lost"], "lost")
-            else:
+            elif not row.keys() & _FOR_PEOPLE:
                 measured = read_finals(row.get("finals"), "finals")
                 checked = read_keys(row.get("checked", []), "checked")
                 _put_last(self.finals, LastRound(measured, frozenset(checked), row.get("sanitizers") is True))

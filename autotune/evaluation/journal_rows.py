@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.trials import DeviceScale, Measurement, Rule, Status, Trial
+from autotune.core.trials import Measurement, Rule, Status, Trial
 
 _LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
 
@@ -47,18 +46,6 @@ def _decode_measurement(row: object, place: str) -> Measurement:
         fields["conditions"] = {name: item for name, item in conditions.items() if name != "noise"}
     optional = (*_LATER, "batch", "energy_j", "conditions")
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
-
-
-def encode_scales(scales: Mapping[str, DeviceScale]) -> dict[str, Any]:
-    """Convert the scales of devices to JSON values."""
-    return {name: {"scale": scale.scale, "interval": list(scale.interval)} for name, scale in scales.items()}
-
-
-def _decode_scale(row: object, place: str) -> DeviceScale:
-    found = values.record(DeviceScale, {"scale": values.amount, "interval": _samples}, (), row, place)
-    if len(found.interval) != 2:
-        raise values.Damaged(place, "two ends of an interval", found.interval)
-    return found
 
 
 def _samples(value: object, place: str) -> tuple[float, ...]:
@@ -112,7 +99,5 @@ _TRIAL: dict[str, values.Read] = {
     "measurement": _decode_measurement,
     **_OPTIONAL,
 }
-read_devices = values.mapping_of(_decode_scale, values.text)
-read_lost = values.mapping_of(values.text, values.text)
 read_finals = values.mapping_of(_decode_measurement, values.text)
 read_keys = values.list_of(values.text)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from statistics import median
 
 from autotune.core.trials import USUAL, CallConditions, Failure, Measurement, Rule, Status, median_interval
-from autotune.devices.base import Device, Program
+from autotune.devices.base import Program
 from autotune.errors import ImpossibleTime
-from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
-from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, WorkItem
+from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.guarded_buffer import GuardedBuffer
+from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 
 LAUNCH_MS = 0.02  # overhead of a first run on a GPU
 SETTLING_MS = 10.0  # until a CPU's threads and caches settle; the overhead of a first run is a tenth
@@ -33,33 +34,27 @@ class Stopwatch:
 
     def __init__(
         self,
-        device: Device,
         program: Program,
-        problem: ProblemInstance,
         buffers: ProblemBuffers,
         conditions: CallConditions = USUAL,
         *,
-        repeatable: bool,
-        changed: Collection[str] | None = None,
+        changed: Collection[str] | None,
     ) -> None:
-        """`changed` are the arrays to restore unless runs are repeatable; None for all inout ones."""
-        self._device = device
+        """`changed` are the inout arrays that a run changes, so that they are restored; None for all."""
+        self._device, self._settings = buffers.device, buffers.problem.settings
         self._program = program
-        self._problem = problem
         self._buffers = buffers
-        guarded_buffers = buffers.guarded_buffers(problem)
+        arrays = buffers.arrays()
         self._restored: Sequence[GuardedBuffer] = [
             guarded
-            for guarded in guarded_buffers
-            if guarded.array.role == "inout"
-            and not repeatable
-            and (changed is None or guarded.array.name in changed)
+            for guarded in arrays
+            if guarded.array.role == "inout" and (changed is None or guarded.array.name in changed)
         ]
-        self._written = [guarded for guarded in guarded_buffers if guarded.array.role != "in"]
-        self._outputs = [guarded for guarded in guarded_buffers if guarded.array.role == "out"]
+        self._written = [guarded for guarded in arrays if guarded.array.role != "in"]
+        self._outputs = [guarded for guarded in arrays if guarded.array.role == "out"]
         self._turn = 0
         self.start_over()
-        self._on_gpu = device.info.kind == "gpu"
+        self._on_gpu = self._device.info.kind == "gpu"
         self._is_cold = conditions.cache == "cold" if conditions.cache else self._on_gpu
         self._conditions = conditions
         self.batch = 1
@@ -99,15 +94,15 @@ class Stopwatch:
     def _run(self, repeats: int, is_second: bool = False) -> float:
         launch = self._conditions.launch
         graph = launch == "graph" if launch else None
-        return self._buffers.run(self._program, self._problem, repeats, graph=graph, is_second=is_second)
+        return self._buffers.run(self._program, repeats, graph=graph, is_second=is_second)
 
     def _put_back(self) -> None:
         """Restore what runs change and make every output wrong, so that no kernel finds its work done.
 
         The clocks are set first: that may take longer than the flush, after which the run begins at once.
         """
-        if self._problem.settings:
-            self._device.clocks.apply(self._problem.settings)
+        if self._settings:
+            self._device.clocks.apply(self._settings)
         for guarded in self._to_restore:
             guarded.restore()
         self._to_restore = self._restored
@@ -141,7 +136,7 @@ class Stopwatch:
         restore_j: float | None = 0.0
         if self._restored:
             known, arrays = self._buffers.restore_j, tuple(guarded.array for guarded in self._restored)
-            key = arrays, self._problem.settings
+            key = arrays, self._settings
             if key not in known:
                 known[key] = self._each_j(self._restore_alone, seconds)
                 self._restore_and_run(1)  # the caller checks what a run leaves

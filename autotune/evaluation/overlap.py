@@ -9,9 +9,9 @@ import numpy as np
 
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.base import PipelinedRun
-from autotune.errors import LaunchError
-from autotune.evaluation.buffers import PAGE_BYTES, GuardedBuffer, ProblemBuffers
+from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.device_process import DeviceState
+from autotune.evaluation.guarded_buffer import PAGE_BYTES, GuardedBuffer
 from autotune.evaluation.work_item import ProblemInstance
 
 MAX_STREAMS = 3  # one copies in, one computes, one copies out
@@ -46,28 +46,14 @@ def pieces_ms(
             return Failure(
                 Status.LAUNCH_ERROR, f"{array.name}: every call changes it, and no call begins with it"
             )
-    try:
-        return _pieces_ms(state, binary, problem, count, given, back)
-    except LaunchError as error:
-        return Failure(Status.LAUNCH_ERROR, str(error))
+    device, data = state.device, state.data(problem)
+    device.forget()  # the arrays of an earlier call
+    sets = [ProblemBuffers(problem, SharedBuffers(device, data)) for _ in range(min(count, MAX_STREAMS))]
+    arrays = [buffers.arrays() for buffers in sets]
+    try:  # one array: it is pinned at once
+        host = np.zeros(count * sum(map(_host_bytes, arrays[0])), np.uint8)
     except MemoryError as error:
         return Failure(Status.LAUNCH_ERROR, f"{count} calls need more memory than the host has: {error}")
-    finally:
-        state.device.forget()
-
-
-def _pieces_ms(
-    state: DeviceState,
-    binary: Binary,
-    problem: ProblemInstance,
-    count: int,
-    given: Collection[str],
-    back: Collection[str],
-) -> float | Failure:
-    device, data = state.device, state.data(problem)
-    sets = [ProblemBuffers(device, data) for _ in range(min(count, MAX_STREAMS))]
-    arrays = [buffers.guarded_buffers(problem) for buffers in sets]
-    host = np.zeros(count * sum(map(_host_bytes, arrays[0])), np.uint8)  # one array: it is pinned at once
     parts = iter(np.split(host, np.cumsum([_host_bytes(one) for one in arrays[0]] * count)[:-1]))
     program = state.program(binary)
     runs = []
@@ -82,7 +68,7 @@ def _pieces_ms(
         runs.append(
             PipelinedRun(
                 problem.launches,
-                sets[stream].arguments(program, problem),
+                sets[stream].arguments(program),
                 [copies[name] for name in given],
                 [copies[name] for name in back],
                 1 + stream,
@@ -98,7 +84,7 @@ def _pieces_ms(
             for _, part in run.results:
                 part[:] = 0xFF
         device.run_pipelined(program, runs)
-    if not all(one.check(problem, guarded) for one, guarded in zip(sets, arrays, strict=True)):
+    if not all(one.are_right(guarded) for one, guarded in zip(sets, arrays, strict=True)):
         return Failure(Status.WRONG_RESULT, "a piece computes something else than the reference")
     for run in runs[-len(sets) :]:
         if not all(np.array_equal(device.read(buffer, part.size), part) for buffer, part in run.results):

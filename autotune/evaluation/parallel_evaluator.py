@@ -14,7 +14,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Trial
 from autotune.errors import BudgetSpent
-from autotune.evaluation.compile_ahead import Ready
+from autotune.evaluation.compile_ahead import Compiling, Ready
 from autotune.evaluation.compiler_pool import Compilation
 from autotune.evaluation.device_host import Evaluated
 from autotune.evaluation.evaluator import Evaluator, RunKey, Running
@@ -40,14 +40,14 @@ class ParallelEvaluator(Evaluator):
         super().__init__(*arguments, **options)
         self._fleet = fleet
         self._waiting: deque[Config] = deque()  # to be compiled
-        self._compiling: dict[Future[Compilation], Ready] = {}
-        self._compiled: deque[Ready] = deque()  # to be run
+        self._compiling: dict[Future[Compilation], Compiling] = {}
+        self._compiled: deque[Compiling] = deque()  # to be run
         self._outgoing: _Task = []  # the next one
         self._running: dict[distributed.Future, _Task] = {}
         # items of lost tasks: one at a time is sent again, to see which of them costs its worker
         self._suspects: deque[_Task] = deque()
         self._suspect: distributed.Future | None = None
-        self._twins: dict[RunKey, list[Ready]] = {}  # of what runs: the same binary and launches
+        self._twins: dict[RunKey, list[Compiling]] = {}  # of what runs: the same binary and launches
         self._cost_s = MIN_TASK_S  # of a work item, on average
         self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
         self._under_way: set[Config] = set()  # all of these
@@ -114,11 +114,11 @@ class ParallelEvaluator(Evaluator):
             self._take_events()
 
     def _compile(self, ready: Ready) -> None:
-        if ready.compilation is None:
-            self._submit(ready, None)
-        else:
+        if isinstance(ready, Compiling):
             self._compiling[ready.compilation] = ready
             ready.compilation.add_done_callback(self._events.put)
+        else:
+            self._submit(ready)
 
     @property
     def _most_items(self) -> int:
@@ -137,9 +137,7 @@ class ParallelEvaluator(Evaluator):
         share = len(self._compiled) // (self._fleet.slots - len(self._running))
         count = max(1, min(share, self._most_items))
         while self._compiled and len(self._outgoing) < count:
-            ready = self._compiled.popleft()
-            assert ready.compilation is not None
-            self._submit(ready, ready.compilation.result())
+            self._submit(self._compiled.popleft())
         task, self._outgoing = self._outgoing, []
         if task:
             self._send(task)

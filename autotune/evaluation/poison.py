@@ -23,8 +23,7 @@ def poison(array: Array, seed: int, *, may_be_nan: bool) -> Bytes:
     """The content of an array that nobody fills; no NaN where a result may be NaN."""
     has_floats = is_floating(numpy_dtype(plain_dtype(array.dtype)))
     poisons = POISON_FLOAT[may_be_nan:] if has_floats else POISON_INTEGER
-    size_bytes = math.prod(array.shape) * numpy_dtype(array.dtype).itemsize
-    return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), size_bytes)  # takes no memory
+    return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), array.size_bytes)  # takes no memory
 
 
 def guard_zone(array: Array, seed: int) -> Bytes:

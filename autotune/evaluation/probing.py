@@ -8,8 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from autotune.core.trials import Binary, Failure, Status
-from autotune.errors import LaunchError
+from autotune.core.trials import Binary
 from autotune.evaluation.baselines import elapsed_ms
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.work_item import ProblemInstance
@@ -17,25 +16,20 @@ from autotune.evaluation.work_item import ProblemInstance
 _COPIES = 7  # of which the median counts
 
 
-def variable_after_run(
-    state: DeviceState, binary: Binary, problem: ProblemInstance, name: str
-) -> bytes | Failure:
+def variable_after_run(state: DeviceState, binary: Binary, problem: ProblemInstance, name: str) -> bytes:
     """Run a configuration once on its pristine arrays, and return the content of a variable of its binary."""
-    try:
-        buffers = state.buffers(problem)
-        for guarded in buffers.guarded_buffers(problem):
-            guarded.restore()
-        program = state.program(binary)
-        buffers.run(program, problem)
-        return state.device.read_variable(program, name).tobytes()
-    except LaunchError as error:
-        return Failure(Status.LAUNCH_ERROR, str(error))
+    buffers = state.buffers(problem)
+    for guarded in buffers.arrays():
+        guarded.restore()
+    program = state.program(binary)
+    buffers.run(program)
+    return state.device.read_variable(program, name).tobytes()
 
 
 def waited_ms(state: DeviceState, binary: Binary, problem: ProblemInstance) -> float:
     """Time from the host's launch to the end of its wait, in ms: the best of 100."""
     buffers, program = state.buffers(problem), state.program(binary)
-    return min(elapsed_ms(lambda: buffers.run(program, problem, graph=False)) for _ in range(100))
+    return min(elapsed_ms(lambda: buffers.run(program, graph=False)) for _ in range(100))
 
 
 def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildFailed, InputError, SetupError
-from autotune.evaluation.device_process import DeviceState, run_bare
+from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child
 
@@ -28,7 +28,8 @@ _OWN_PLACES = {"ncu": "nsight-compute/*", "nsys": "nsight-systems/*/bin"}
 class Profiler:
     """A profiler for one device; `name` is ncu or nsys, `program` its path.
 
-    With `metrics`, ncu counts these alone, and what it says is their table, as CSV.
+    With `metrics`, ncu counts these alone, in the first `max_launches`, and what it says is their table, as
+    CSV.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Profiler:
     reference: Path
     environment: Mapping[str, str]
     metrics: tuple[str, ...] = ()
+    max_launches: int = 0
 
     def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
         """Run the launches of a configuration once; return what the profiler says of them.
@@ -50,13 +52,12 @@ class Profiler:
             SetupError: The launch fails, or the profiler does.
         """
         report.parent.mkdir(parents=True, exist_ok=True)
-        child = Child(
-            *(DeviceState, self.address, self.reference, (problem,)),
-            environment=self.environment,
-            wrapper=self._command(report),
-        )
+        setting = DeviceSetting(self.address, self.reference, (problem,))
+        child = Child(DeviceState, setting, environment=self.environment, wrapper=self._command(report))
         try:
-            failure: Failure | None = child.call(run_bare, binary, problem, timeout_s=TIMEOUT_S)
+            failure: Failure | None = child.call(
+                run_and_restore, run_bare, binary, problem, timeout_s=TIMEOUT_S
+            )
             code, said = child.finish(TIMEOUT_S)
         except ChildFailed as error:
             raise SetupError(f"{self.name}: {error}") from None
@@ -73,7 +74,8 @@ class Profiler:
     def _command(self, report: Path) -> tuple[str, ...]:
         file = str(report.absolute())
         if self.name == "ncu":
-            chosen = ("--metrics", ",".join(self.metrics)) if self.metrics else ()
+            limit = ("--launch-count", str(self.max_launches))
+            chosen = ("--metrics", ",".join(self.metrics), *limit) if self.metrics else ()
             return self.program, "--force-overwrite", *chosen, "--export", file
         return self.program, "profile", "--trace=cuda", "--force-overwrite=true", "--stats=true", "-o", file
 

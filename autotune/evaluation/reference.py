@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
-import math
 import re
 import textwrap
 import traceback
@@ -313,7 +312,7 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
     declared, found = list(array.shape), list(result.shape)
     inner = [[length for length in shape if length != 1] for shape in (found, declared)]
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
-    if result.size != math.prod(array.shape) or is_turned:
+    if result.size != array.count or is_turned:
         raise BrokenReference(
             f"{where} returned for {array.name} an array of shape {found}; return one of shape {declared}, "
             "as the space file declares"
@@ -323,7 +322,7 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
 def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: bool) -> NDArray[Any]:
     """Flatten and convert a reference's result to the array's type, or raise BrokenReference.
 
-    Real numbers `may_be_nan`.
+    With `may_be_nan`, real numbers may be NaN.
     """
     what = f"{where} returned for {array.name}"
     dtype = numpy_dtype(array.dtype)

@@ -22,7 +22,7 @@ from pathlib import Path
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
-from autotune.evaluation.device_process import DeviceState, run_bare
+from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
@@ -105,16 +105,14 @@ class Sanitizer:
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         wrapper = (self.program, *options)
-        problems = runs[0][1]
-        child = Child(
-            DeviceState, self.address, self.reference, problems, environment=self.environment, wrapper=wrapper
-        )
+        setting = DeviceSetting(self.address, self.reference, problems=runs[0][1])
+        child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
         try:
             with suppress(ChildDied, ChildRaised):
                 for binary, problems in runs:
                     for problem in problems:
                         left_s = max(0.0, deadline_s - time.perf_counter())
-                        child.call(run_bare, binary, problem, timeout_s=left_s)
+                        child.call(run_and_restore, run_bare, binary, problem, timeout_s=left_s)
             return child.finish(max(0.0, deadline_s - time.perf_counter()))
         finally:
             child.kill()

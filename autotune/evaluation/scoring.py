@@ -91,7 +91,8 @@ class Scoring:
             try:
                 value = float(self._own(values))
             except Exception as error:  # noqa: BLE001 - whatever the user's function raises
-                raise ExpressionError(f"{self.name}: {type(error).__name__}: {error}") from None
+                known = hint(str(error.args[0]), values) if isinstance(error, KeyError) and error.args else ""
+                raise ExpressionError(f"{self.name}: {type(error).__name__}: {error}{known}") from None
         if not 0 < value < math.inf:
             raise ExpressionError(f"{self.name} gives {value:g}, expected more than 0")
         return replace(measurement, value=value)

@@ -7,34 +7,35 @@ from dataclasses import replace
 
 import numpy as np
 
+from autotune.core.fills import RANDOM_FILLS
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status, Verdict
 from autotune.devices.base import Program
 from autotune.errors import Blame
-from autotune.evaluation.buffers import GuardedBuffer, ProblemBuffers
+from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import describe, place
-from autotune.space.arguments import RANDOM_FILLS
 
 
-def verify(program: Program, problem: ProblemInstance, buffers: ProblemBuffers) -> Verdict:
+def verify(program: Program, buffers: ProblemBuffers) -> Verdict:
     """Run the plan from poisoned outputs and check all arrays; then check again after a run on other inputs.
 
     The second check finds a kernel that works only once, or skips work that looks done: scratch and outputs
     start with results for the other inputs or, under every other seed, outputs are right except for a part.
     Raises what `Device.run` raises.
     """
-    first = attempt(program, problem, buffers)
+    first = attempt(program, buffers)
     if first.failure is not None:
         return first
-    others = altered(problem.arrays)
-    for guarded in buffers.guarded_buffers(problem):
+    others = altered(buffers.problem.arrays)
+    for guarded in buffers.arrays():
         (guarded.alter if guarded.array.name in others else guarded.restore)()
-    buffers.run(program, problem)
-    for guarded in buffers.guarded_buffers(problem):
-        if guarded.array.role == "out" and guarded.count > 1 and problem.definition.seed % 2 == 0:
+    buffers.run(program)
+    for guarded in buffers.arrays():
+        if guarded.array.role == "out" and guarded.count > 1 and buffers.problem.definition.seed % 2 == 0:
             guarded.write_expected_part()
-    second = attempt(program, problem, buffers, kept=("out", "scratch"))
+    second = attempt(program, buffers, kept=("out", "scratch"))
     if second.failure is None:
         return second
     failure = replace(second.failure, detail=f"after a run on other inputs: {second.failure.detail}")
@@ -60,72 +61,56 @@ def altered(arrays: Iterable[Array]) -> set[str]:
 
 
 def attempt(
-    program: Program,
-    problem: ProblemInstance,
-    buffers: ProblemBuffers,
-    *,
-    kept: tuple[str, ...] = (),
-    inputs: bool = True,
+    program: Program, buffers: ProblemBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
 ) -> Verdict:
     """Run the plan once and check the result.
 
     Args:
         program: The loaded binary.
-        problem: What it runs on.
-        buffers: The problem's arrays.
+        buffers: The arrays that it runs on.
         kept: Roles of arrays that start as the last run left them.
         inputs: Whether to check that inputs are unchanged; a later check may do so for this run, too.
 
     Raises:
         LaunchError, DeviceLost: As `Device.run` does.
     """
-    guarded_buffers = buffers.guarded_buffers(problem)
-    for guarded in guarded_buffers:
+    for guarded in buffers.arrays():
         if guarded.array.role not in kept:
             guarded.restore()
-    run_ms = buffers.run(program, problem)
-    failure = check(problem, buffers, inputs=inputs)
-    changed = () if failure else tuple(_changed(guarded_buffers, buffers))
-    return Verdict(failure, changed, run_ms)
+    run_ms = buffers.run(program)
+    failure = check(buffers, inputs=inputs)
+    return Verdict(failure, () if failure else tuple(_changed(buffers)), run_ms)
 
 
-def _changed(guarded_buffers: Iterable[GuardedBuffer], buffers: ProblemBuffers) -> Iterator[str]:
-    for guarded in guarded_buffers:
+def _changed(buffers: ProblemBuffers) -> Iterator[str]:
+    for guarded in buffers.arrays():
         if guarded.array.role == "inout" and buffers.difference(guarded.against_initial()):
             yield guarded.array.name
 
 
-def check(problem: ProblemInstance, buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
+def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
     """Compare memory with what a correct run leaves; return None when it agrees.
 
     An earlier run may be to blame if something changed that no correct run of any configuration changes.
     """
-    guarded_buffers = buffers.guarded_buffers(problem)
-    if buffers.check(
-        problem, [guarded for guarded in guarded_buffers if inputs or guarded.array.role != "in"]
-    ):
+    arrays = buffers.arrays()
+    if buffers.are_right([guarded for guarded in arrays if inputs or guarded.array.role != "in"]):
         return None
-    for guarded in guarded_buffers:
+    for guarded in arrays:
         if not guarded.is_trustworthy():
             detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})", Blame.PROCESS)
-    reasons = (
-        _outside(guarded, problem) or _inside(guarded, problem, buffers) for guarded in guarded_buffers
-    )
+            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(buffers.problem)})", Blame.PROCESS)
+    reasons = (_outside(guarded, buffers.problem) or _inside(guarded, buffers) for guarded in arrays)
     failure = next(reason for reason in reasons if reason is not None)
     inputs_now = [
-        buffers.difference(guarded.against_initial())
-        for guarded in guarded_buffers
-        if guarded.array.role == "in"
+        buffers.difference(guarded.against_initial()) for guarded in arrays if guarded.array.role == "in"
     ]
     return replace(failure, blame=Blame.PROCESS) if any(inputs_now) else failure
 
 
-def wrong_arrays(problem: ProblemInstance, buffers: ProblemBuffers) -> list[GuardedBuffer]:
+def wrong_arrays(buffers: ProblemBuffers) -> list[GuardedBuffer]:
     """The arrays that are not as a correct run leaves them."""
-    return [
-        guarded for guarded in buffers.guarded_buffers(problem) if buffers.wrong(guarded, problem) is not None
-    ]
+    return [guarded for guarded in buffers.arrays() if buffers.wrong(guarded) is not None]
 
 
 def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None:
@@ -142,9 +127,9 @@ def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None
     return None
 
 
-def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBuffers) -> Failure | None:
+def _inside(guarded: GuardedBuffer, buffers: ProblemBuffers) -> Failure | None:
     """The failure of an array whose guard zones are whole; None if it is right."""
-    array, difference = guarded.array, buffers.wrong(guarded, problem)
+    array, problem, difference = guarded.array, buffers.problem, buffers.wrong(guarded)
     if difference is None:
         return None
     first, count = difference
@@ -152,7 +137,7 @@ def _inside(guarded: GuardedBuffer, problem: ProblemInstance, buffers: ProblemBu
         return _wrong(f"changed its input {place(array, first)}", problem)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", problem)
-    inputs = [one for one in buffers.guarded_buffers(problem) if one.array.role == "in"]
+    inputs = [one for one in buffers.arrays() if one.array.role == "in"]
     return _wrong(describe(guarded, first, count, problem.tolerance_of(array.name), inputs), problem)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from autotune.core.records import Launch, Value
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement, Problem
 from autotune.devices.array_compare import EXACT, Tolerance
+from autotune.devices.element_types import array_bytes
 
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # as keys hash a value
 
@@ -45,6 +47,16 @@ class Array:
     path: str = field(default="", compare=False)  # not compared: the hash identifies the content
     symbol: str = ""  # the variable of the source that it is copied to
     is_kept: bool = field(default=False, compare=False)  # filled once for all calls
+
+    @property
+    def count(self) -> int:
+        """The number of its elements."""
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size on the device."""
+        return array_bytes(self.dtype, self.shape)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD, Address, load_driver
-from autotune.devices.clocks import restore_abandoned, run_and_restore
+from autotune.devices import BACKENDS, COLD, load_driver
+from autotune.devices.clocks import restore_abandoned
 from autotune.errors import (
     Blame,
     BrokenReference,
@@ -24,16 +24,16 @@ from autotune.errors import (
     SetupError,
 )
 from autotune.evaluation.device_process import (
+    DeviceSetting,
     DeviceState,
     compared_outputs,
     place,
+    run_and_restore,
     run_work_item,
     stand_by,
 )
-from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
-from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.child import Child, kill_all, retry_once
 from autotune.processes.fork_server import preload
 
@@ -69,47 +69,33 @@ class DeviceWorker(Protocol):
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
-    `problems` are prepared (inputs drawn, references computed) whenever a child starts, others by `prepare`.
-    So the time limit of a run covers the run only.
+    The first problems are prepared (inputs drawn, references computed) whenever a child starts, others by
+    `prepare`. So the time limit of a run covers the run only.
     """
 
     def __init__(
         self,
-        address: Address,
-        reference: Path,
-        problems: tuple[ProblemInstance, ...],
+        setting: DeviceSetting,
         environment: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
-        wrong: WrongArrays | None = None,
-        kept: KeptResults | None = None,
         *,
         has_standby: bool = False,
-        upcoming: tuple[ProblemInstance, ...] = (),
     ) -> None:
         """Start nothing yet.
 
         Args:
-            address: The device.
-            reference: The reference file.
-            problems: The first problems.
+            setting: Of the child; `upcoming` are problems of the last round, for the process that stands by.
             environment: Environment variables of the child.
             on_stage: Is told when a problem is prepared.
-            wrong: As in DeviceState.
-            kept: As in DeviceState.
             has_standby: Whether another process loads the driver once the child is ready, to replace it
                 when it is gone, up to the last round. It uses no device until then.
-            upcoming: Problems of the last round that the process that stands by prepares.
         """
-        self._has_standby, self._upcoming = has_standby, upcoming
+        self._setting = setting
+        self._has_standby = has_standby
         self._standby: Child | None = None
-        self._standby_setting: tuple[Any, ...] = ()
-        self._kept = kept
-        self._address = address
-        self._reference = reference
-        self._first_problems = problems
+        self._standby_setting: DeviceSetting | None = None  # None: it prepares nothing
         self._environment = environment
         self._on_stage = on_stage
-        self._wrong = wrong
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
@@ -124,7 +110,7 @@ class Worker:
 
     def turn_to(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Take other problems as the first ones; a running child prepares them when they are used."""
-        self._first_problems = problems
+        self._setting = replace(self._setting, problems=problems)
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
@@ -133,33 +119,31 @@ class Worker:
 
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
         """Start the child: in the process that stands by, if there is one."""
-        preload(("autotune.evaluation.device_samples", BACKENDS[self._address.backend].module), COLD)
-        setting, self._is_early = self._setting(), self._standby is not None
+        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module), COLD)
+        setting, self._is_early = replace(self._setting, upcoming=upcoming), self._standby is not None
         if self._standby is None:
-            self._child = Child(DeviceState, *setting, upcoming, environment=self._environment)
+            self._child = Child(DeviceState, setting, environment=self._environment)
         else:
             self._child, self._standby = self._standby, None
-            if setting != self._standby_setting:
-                self._child.become(DeviceState, *setting, upcoming)
+            if self._setting != self._standby_setting:
+                self._child.become(DeviceState, setting)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
             self.close()
-            raise SetupError(f"{self._address} is no longer used by this search")
+            raise SetupError(f"{self._setting.address} is no longer used by this search")
         self._is_ready = self._has_searched = False
         self._runs = 0
 
     def _begin_standby(self) -> None:
         """Start the process that stands by; with a reference that may use a device, it prepares nothing."""
-        self._standby_setting = () if may_use_device(self._reference) else self._setting()
-        state: tuple[Any, ...] = (load_driver, self._address.backend)
-        if self._standby_setting:
-            state = (stand_by, *self._standby_setting, self._upcoming)
-        self._standby = Child(*state, environment=self._environment)
+        self._standby_setting = None if may_use_device(self._setting.reference) else self._setting
+        if self._standby_setting is None:
+            backend = self._setting.address.backend
+            self._standby = Child(load_driver, backend, environment=self._environment)
+        else:
+            self._standby = Child(stand_by, self._setting, environment=self._environment)
         if self._has_ended:  # as in _begin: nobody else would end it
             self._standby.kill()
-
-    def _setting(self) -> tuple[Any, ...]:
-        return self._address, self._reference, self._first_problems, self._wrong, self._kept
 
     @property
     def compared(self) -> frozenset[str]:
@@ -315,8 +299,8 @@ class Worker:
 
     def _place(self) -> Failure | None:
         keys = _keys(self._problems)
-        are_first = keys <= _keys(self._first_problems)
-        problems = self._first_problems if are_first else self._problems
+        are_first = keys <= _keys(self._setting.problems)
+        problems = self._setting.problems if are_first else self._problems
 
         def attempt() -> None:
             child = self._ready_child()
@@ -337,7 +321,7 @@ class Worker:
     @contextmanager
     def _setting_up(self) -> Iterator[None]:
         """Say that a problem is being prepared; close the child if that fails."""
-        self._on_stage(Stage(f"computing the reference ({self._reference.name})"))
+        self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})"))
         try:
             yield
         except ChildFailed:
@@ -351,8 +335,8 @@ class Worker:
         if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
             return BrokenReference(error.message)
         if isinstance(error, ChildRaised) and error.kind == CannotSet.__name__:
-            return CannotSet(f"{self._address}: {error.message}")
-        where = f"{self._reference} on {self._address}"
+            return CannotSet(f"{self._setting.address}: {error.message}")
+        where = f"{self._setting.reference} on {self._setting.address}"
         if isinstance(error, ChildTimeout):
             return SetupError(
                 f"{where}: device, inputs and reference were not ready within {SETUP_TIMEOUT_S:g} s; "

@@ -16,7 +16,7 @@ from autotune.core.error_bounds import UNIT_ROUNDOFF
 from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
 from autotune.errors import WriteError
-from autotune.evaluation.buffers import GuardedBuffer
+from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.work_item import Array
 
 MAX_EXAMINED = 2**24  # elements, from the first that differs on; more would take seconds

@@ -53,6 +53,21 @@ class _Choice(NamedTuple):
     registers: int | None
 
 
+class _Candidate(NamedTuple):
+    """A configuration that may run under a condition in C; `cost` is that of a variant."""
+
+    choice: _Choice
+    condition: str
+    cost: float = 0.0
+
+
+class _Point(NamedTuple):
+    """Sizes, and the configurations to try for them in this order."""
+
+    sizes: Sizes
+    rows: list[_Candidate]
+
+
 def header(kernel: str, cache: Folder | None = None) -> str:
     """The text of a kernel's header.
 
@@ -71,10 +86,11 @@ def header(kernel: str, cache: Folder | None = None) -> str:
     for record in [newest, *records]:
         for parameter in record.parameters:
             domains[parameter.name].update(dict.fromkeys(parameter.values))
-    tables = _Tables(newest, tuned, sizes, domains)
+    answers, tables = _Answers(newest, tuned, sizes), _Tables(sizes, domains)
     for number, target in enumerate(targets):
         for dtype_number, dtype in enumerate(newest.dtypes):
-            tables.add(number, target, dtype_number, dtype)
+            for tier, points in answers.runs(number, target, dtype):
+                tables.add(f"{number}, {dtype_number}, AUTOTUNE_{tier.name}", points)
     name = f"autotune_{kernel}"
     cases = (f"    case {case}: return {text};" for text, case in tables.conditions.items() if case)
     words = {
@@ -181,37 +197,31 @@ def _c_value(value: Value, values: Iterable[Value]) -> str:
     return repr(value) if isinstance(value, float) else f"{int(value)}{'LL' * (type(value) is int)}"
 
 
-@dataclass
-class _Tables:
-    """The rows of the C tables, in the order in which `best_config` tries results."""
+@dataclass(frozen=True)
+class _Answers:
+    """What `best_config` tries for each device, in its order."""
 
     newest: KernelRecord
     tuned: Sequence[_Target]
     sizes: Sequence[str]
-    domains: Mapping[str, Iterable[Value]]
-    configs: dict[Config, int] = field(default_factory=dict)
-    conditions: dict[str, int] = field(default_factory=lambda: {ALWAYS: 0})
-    tables: dict[str, list[str]] = field(
-        default_factory=lambda: {"config": [], "row": [], "point": [], "run": []}
-    )
-    orders: dict[tuple[object, ...], list[_Choice]] = field(default_factory=dict)
+    orders: dict[tuple[object, ...], list[_Choice]] = field(default_factory=dict)  # known already
 
-    def add(self, number: int, target: _Target, dtype_number: int, dtype: str) -> None:
-        """Add the answers for a device and an element type: its own results, those of others, the default."""
+    def runs(self, number: int, target: _Target, dtype: str) -> Iterator[tuple[Tier, list[_Point]]]:
+        """The points of each tier: the device's own results, those of others, and the default.
 
-        def run(tier: Tier, record: KernelRecord, points: Iterable[tuple[Sizes, Sequence[_Choice]]]) -> None:
-            first = len(self.tables["point"])
-            for sizes, choices in points:
-                self._add_point(record, target.device, dtype, sizes, choices)
-            self._end_run(number, dtype_number, tier, first)
-
+        Args:
+            number: That of the device.
+            target: The device.
+            dtype: The element type.
+        """
         for record in target.records:
             own = [entry for entry in record.entries if entry.dtype == dtype]
             for table in record.variants:
                 if table.dtype == dtype:
                     swept = [e for e in own if e.sizes in table.sizes and e.data == table.data]
-                    self._add_variants(number, dtype_number, record, target.device, table, swept)
-            run(Tier.EXACT, record, ((e.sizes, [_Choice(e.config, number, e.registers)]) for e in own))
+                    yield Tier.INTERPOLATED, self._variants(number, record, target.device, table, swept)
+            choices = ((entry.sizes, [_Choice(entry.config, number, entry.registers)]) for entry in own)
+            yield Tier.EXACT, [self._point(record, target.device, dtype, *choice) for choice in choices]
         record = target.records[0] if target.records else self.newest
         if dtype not in record.dtypes:
             return
@@ -225,73 +235,49 @@ class _Tables:
             tuple(sorted(e.sizes.items())): e.sizes for device in known for e in device.entries
         }.values()
         for tier, scope in scopes(target.traits, [device for device in known if device.entries]):
-            run(tier, self.newest, ((sizes, self._order(dtype, scope, sizes)) for sizes in listed))
-        default = _Choice(record.default, -1, None)
-        run(Tier.DEFAULT, record, [(dict.fromkeys(self.sizes, 1), [default])])
+            orders = ((sizes, self._order(dtype, scope, sizes)) for sizes in listed)
+            yield tier, [self._point(self.newest, target.device, dtype, *order) for order in orders]
+        default, anywhere = _Choice(record.default, -1, None), dict.fromkeys(self.sizes, 1)
+        yield Tier.DEFAULT, [self._point(record, target.device, dtype, anywhere, [default])]
 
-    def _add_point(
+    def _point(
         self,
         record: KernelRecord,
         device: DeviceInfo | None,
         dtype: str,
         sizes: Sizes,
-        choices: Sequence[_Choice],
-    ) -> None:
-        """Add sizes with the configurations to try, up to the first that may always run."""
-        first = len(self.tables["row"])
+        choices: Iterable[_Choice],
+    ) -> _Point:
+        """Sizes with the configurations to try, up to the first that may always run."""
+        rows: list[_Candidate] = []
         for choice in choices:
             text = condition(record, choice.config, device, dtype, choice.registers, self.sizes)
-            if text is None:
-                continue
-            self._add_row(choice, text)
+            if text is not None:
+                rows.append(_Candidate(choice, text))
             if text == ALWAYS:
                 break
-        self._end_point(sizes, first)
+        return _Point(sizes, rows)
 
-    def _add_variants(
+    def _variants(
         self,
         number: int,
-        dtype_number: int,
         record: KernelRecord,
         device: DeviceInfo | None,
         table: VariantTable,
         swept: Sequence[Entry],
-    ) -> None:
-        """Add a sweep's sizes, each with all variants and what they cost there."""
+    ) -> list[_Point]:
+        """A sweep's sizes, each with all variants and what they cost there."""
         timed = [config for config in table.configs if any(config in e.relative_times for e in swept)]
-        first_point = len(self.tables["point"])
+        conditions = [condition(record, one, device, table.dtype, None, self.sizes) for one in timed]
+        points = []
         for entry in swept if timed else ():
-            first = len(self.tables["row"])
             row = Row(entry.sizes, entry.relative_times)
-            for config in timed:
-                text = condition(record, config, device, table.dtype, None, self.sizes)
-                self._add_row(
-                    _Choice(config, number, None), NEVER if text is None else text, row.cost(config)
-                )
-            self._end_point(entry.sizes, first)
-        self._end_run(number, dtype_number, Tier.INTERPOLATED, first_point)
-
-    def _add_row(self, choice: _Choice, text: str, cost: float = 0.0) -> None:
-        """Add a configuration that may run under a condition in C."""
-        if choice.config not in self.configs:
-            self.configs[choice.config] = len(self.configs)
-            values = (_c_value(choice.config[name], domain) for name, domain in self.domains.items())
-            self.tables["config"].append(", ".join(values))
-        case = self.conditions.setdefault(text, len(self.conditions))
-        self.tables["row"].append(f"{self.configs[choice.config]}, {choice.source}, {case}, {cost!r}")
-
-    def _end_point(self, sizes: Sizes, first: int) -> None:
-        """Add the point whose rows begin at `first`."""
-        rows = self.tables["row"]
-        logs = ", ".join(repr(log2(sizes[name])) for name in self.sizes)
-        exact = ", ".join(f"{sizes[name]}LL" for name in self.sizes)
-        self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(rows) - first}")
-
-    def _end_run(self, number: int, dtype_number: int, tier: Tier, first: int) -> None:
-        """Add the run of points, if there are any, that begins at `first`."""
-        count = len(self.tables["point"]) - first
-        if count:
-            self.tables["run"].append(f"{number}, {dtype_number}, AUTOTUNE_{tier.name}, {first}, {count}")
+            rows = [
+                _Candidate(_Choice(config, number, None), NEVER if text is None else text, row.cost(config))
+                for config, text in zip(timed, conditions, strict=True)
+            ]
+            points.append(_Point(entry.sizes, rows))
+        return points
 
     def _order(self, dtype: str, scope: Sequence[KnownDevice], sizes: Sizes) -> list[_Choice]:
         """The configurations in the order in which a tier tries them, each with the device it is best on."""
@@ -306,6 +292,38 @@ class _Tables:
                 source = slugs.index(scope[place].folder)
                 order.append(_Choice(config, source, entries[place].registers_of(config)))
         return self.orders[key]
+
+
+@dataclass
+class _Tables:
+    """The rows of the C tables: runs have points, points have rows, and rows a configuration each."""
+
+    sizes: Sequence[str]
+    domains: Mapping[str, Iterable[Value]]
+    configs: dict[Config, int] = field(default_factory=dict)
+    conditions: dict[str, int] = field(default_factory=lambda: {ALWAYS: 0})
+    tables: dict[str, list[str]] = field(
+        default_factory=lambda: {"config": [], "row": [], "point": [], "run": []}
+    )
+
+    def add(self, run: str, points: Sequence[_Point]) -> None:
+        """Add the points of a run, which is none without any."""
+        if points:
+            self.tables["run"].append(f"{run}, {len(self.tables['point'])}, {len(points)}")
+        for point in points:
+            logs = ", ".join(repr(log2(point.sizes[name])) for name in self.sizes)
+            exact = ", ".join(f"{point.sizes[name]}LL" for name in self.sizes)
+            first = len(self.tables["row"])
+            self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(point.rows)}")
+            self.tables["row"] += [self._row(*row) for row in point.rows]
+
+    def _row(self, choice: _Choice, text: str, cost: float) -> str:
+        if choice.config not in self.configs:
+            self.configs[choice.config] = len(self.configs)
+            values = (_c_value(choice.config[name], domain) for name, domain in self.domains.items())
+            self.tables["config"].append(", ".join(values))
+        case = self.conditions.setdefault(text, len(self.conditions))
+        return f"{self.configs[choice.config]}, {choice.source}, {case}, {cost!r}"
 
     def lines(self, name: str) -> Iterator[str]:
         """The tables in C, which has no empty arrays: a table without rows gets a row of zeros."""

@@ -23,11 +23,13 @@ from autotune.core.text import hint
 from autotune.core.trials import Budget, Failure, Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
-from autotune.kernel_tuner.request import Request, read_request
+from autotune.kernel_tuner.request import KernelCall, Request, read_request
 from autotune.searchers import strategy_names
-from autotune.tuning.context import Observer, Unobserved, open_context, open_processes
+from autotune.tuning.context import open_context
+from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -105,7 +107,7 @@ def tune_kernel(
     if not isinstance(names, str):
         raise InputError("objective: several at once are not supported; name one, or use metrics")
     options = _options(strategy, strategy_options, seed)
-    request = read_request(
+    call = KernelCall(
         *(kernel_name, kernel_source, problem_size, arguments, tune_params),
         grid_div=(grid_div_x, grid_div_y, grid_div_z),
         restrictions=restrictions,
@@ -121,6 +123,7 @@ def tune_kernel(
         block_size_names=block_size_names,
         observers=observers,
     )
+    request = read_request(call)
     if names != "time":
         own = _objective(names, bool(is_higher_better), metrics, request)
         options = replace(options, objective=Objective.OWN, own=own)
@@ -174,7 +177,7 @@ def run_kernel(
         SetupError: The kernel does not compile, or does not run.
     """
     _refuse(platform, texmem_args, None, smem_args)
-    request = read_request(
+    call = KernelCall(
         *(kernel_name, kernel_source, problem_size, arguments),
         {name: [value] for name, value in (params or {"kernel_tuner_run": 1}).items()},
         grid_div=(grid_div_x, grid_div_y, grid_div_z),
@@ -186,6 +189,7 @@ def run_kernel(
         defines=defines,
         block_size_names=block_size_names,
     )
+    request = read_request(call)
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder, _progress(quiet=True) as progress:

@@ -48,6 +48,33 @@ _AXES = "xyz"
 
 
 @dataclass(frozen=True)
+class KernelCall:
+    """What a script gives to `tune_kernel` or `run_kernel`, by the names that Kernel Tuner documents.
+
+    `grid_div` has those of x, y and z.
+    """
+
+    kernel_name: str
+    kernel_source: Any
+    problem_size: Any
+    arguments: Sequence[Any]
+    tune_params: Mapping[str, Sequence[Any]]
+    grid_div: tuple[Any, Any, Any] = (None, None, None)
+    restrictions: Any = None
+    answer: Sequence[Any] | None = None
+    atol: float = 1e-6
+    verify: Callable[..., Any] | None = None
+    lang: str | None = None
+    device: int = 0
+    smem_args: Mapping[str, Any] | None = None
+    cmem_args: Mapping[str, Any] | None = None
+    compiler_options: Sequence[str] | None = None
+    defines: Mapping[str, Any] | None = None
+    block_size_names: Sequence[str] | None = None
+    observers: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True)
 class Request:
     """One kernel with its parameters and arguments."""
 
@@ -59,47 +86,24 @@ class Request:
     digest: str  # of all that the trials depend on
 
 
-def read_request(
-    kernel_name: str,
-    kernel_source: Any,
-    problem_size: Any,
-    arguments: Sequence[Any],
-    tune_params: Mapping[str, Sequence[Any]],
-    *,
-    grid_div: tuple[Any, Any, Any],
-    restrictions: Any = None,
-    answer: Sequence[Any] | None = None,
-    atol: float = 1e-6,
-    verify: Callable[..., Any] | None = None,
-    lang: str | None = None,
-    device: int = 0,
-    smem_args: Mapping[str, Any] | None = None,
-    cmem_args: Mapping[str, Any] | None = None,
-    compiler_options: Sequence[str] | None = None,
-    defines: Mapping[str, Any] | None = None,
-    block_size_names: Sequence[str] | None = None,
-    observers: Sequence[Any] | None = None,
-) -> Request:
-    """Read the arguments of `tune_kernel`; raises InputError that says what to change.
-
-    All are as Kernel Tuner documents them; `grid_div` has those of x, y and z.
-    """
-    parameters = read_parameters(tune_params)
+def read_request(call: KernelCall) -> Request:
+    """Make a space of what a script gives; raises InputError that says what to change."""
+    parameters = read_parameters(call.tune_params)
     first = {name: next(iter(values.values())) for name, values in parameters.given.items()}
-    text = _source(kernel_source, first)
-    dialect = _dialect(lang, text)
-    _check_kernel(kernel_name, dialect, cmem_args)
-    known = read_arguments(arguments, kernel_name, text, cmem_args, parameters)
-    watching = read_observers(observers)
-    rule = _launch_rule(problem_size, grid_div, block_size_names, smem_args)
+    text = _source(call.kernel_source, first)
+    dialect = _dialect(call.lang, text)
+    _check_kernel(call.kernel_name, dialect, call.cmem_args)
+    known = read_arguments(call.arguments, call.kernel_name, text, call.cmem_args, parameters)
+    watching = read_observers(call.observers)
+    rule = _launch_rule(call)
     rule.check(first)
-    answer = answer_on_host(answer)
-    listed = _listed(restrictions)
+    call = replace(call, answer=answer_on_host(call.answer))
+    listed = _listed(call.restrictions)
     constraints, others = _restrictions(listed, parameters)
     limit = _threads_limit(rule, parameters)
-    source = _sources(kernel_source, rule, defines, dialect, parameters)
-    verifier = _verifier(verify, answer, atol, known, parameters, watching)
-    expected = {} if verifier else expected_results(answer, known)
+    source = _sources(call, rule, dialect, parameters)
+    verifier = _verifier(call, known, parameters, watching)
+    expected = {} if verifier else expected_results(call.answer, known)
     hashes = {name: content_sha256(array) for name, array in known.arrays.items()}
     functions = Functions(
         reference=lambda _inputs, _sizes: expected,
@@ -109,54 +113,51 @@ def read_request(
         values=_launch_values(rule, known, parameters),
         source=source,
         verify=verifier,
-        verified=_verified(answer, known),
+        verified=_verified(call.answer, known),
     )
     default = Config({one.name: one.values[0] for one in parameters.listed})
-    sizes = _sizes(problem_size, known)
-    shown = source_of_text(source(default), f"{kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}")
+    sizes = _sizes(call.problem_size, known)
+    shown = source_of_text(source(default), f"{call.kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}")
     spec = replace(
-        bare_spec(re.sub(r"\W+", "_", kernel_name).strip("_"), parameters.listed, default, sizes),
-        path=Path(f"tune_kernel({kernel_name!r})"),
+        bare_spec(re.sub(r"\W+", "_", call.kernel_name).strip("_"), parameters.listed, default, sizes),
+        path=Path(f"tune_kernel({call.kernel_name!r})"),
         sha256=hashlib.sha256(repr((parameters.given, constraints)).encode()).hexdigest(),
         dialect=dialect,
         source=shown.path,
         reference=Path("answer"),
         constraints=tuple(Constraint(one, 1) for one in [*constraints, limit] if isinstance(one, str)),
         arguments=known.specs,
-        launch=_launches(kernel_name, known, bool(smem_args)),
-        compiler_options={dialect: _options(compiler_options)},
+        launch=_launches(call.kernel_name, known, bool(call.smem_args)),
+        compiler_options={dialect: _options(call.compiler_options)},
         rtol=RTOL,
-        atol=repr(float(atol)),
+        atol=repr(float(call.atol)),
         functions=functions,
         device=device_settings(parameters),
     )
     contents = [
         *hashes.values(),
-        *(content_sha256(np.asarray(one)) for one in answer or () if one is not None),
+        *(content_sha256(np.asarray(one)) for one in call.answer or () if one is not None),
     ]
-    identity = (shown.sha256, parameters.given, known.specs, contents, repr(listed), sizes, atol, defines)
+    given, specs = parameters.given, known.specs
+    identity = (shown.sha256, given, specs, contents, repr(listed), sizes, call.atol, call.defines)
     return Request(
         space=Space.of(spec, SourceText(shown.path, shown.text, shown.sha256)),
         parameters=parameters,
         arguments=known,
         observers=watching,
-        device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{device}",
+        device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{call.device}",
         digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
     )
 
 
 def _sources(
-    kernel_source: Any,
-    rule: LaunchRule,
-    defines: Mapping[str, Any] | None,
-    dialect: str,
-    parameters: Parameters,
+    call: KernelCall, rule: LaunchRule, dialect: str, parameters: Parameters
 ) -> Callable[[Config], str]:
     """The function that gives the source of a configuration."""
 
     def source(config: Config) -> str:
         params = parameters.decode(config)
-        return _define(_source(kernel_source, params), params, rule, defines, dialect)
+        return _define(_source(call.kernel_source, params), params, rule, call.defines, dialect)
 
     return source
 
@@ -187,17 +188,11 @@ def _check_kernel(name: str, dialect: str, cmem_args: Mapping[str, Any] | None) 
         )
 
 
-def _launch_rule(
-    problem_size: Any,
-    grid_div: tuple[Any, Any, Any],
-    block_size_names: Sequence[str] | None,
-    smem_args: Mapping[str, Any] | None,
-) -> LaunchRule:
+def _launch_rule(call: KernelCall) -> LaunchRule:
     """The rule of launches, with Kernel Tuner's names for the sizes of a block that are not given."""
-    given = tuple(block_size_names or ())
-    return LaunchRule(
-        problem_size, grid_div, (*given, *BLOCK_NAMES[len(given) :]), (smem_args or {}).get("size", 0)
-    )
+    given = tuple(call.block_size_names or ())
+    names = (*given, *BLOCK_NAMES[len(given) :])
+    return LaunchRule(call.problem_size, call.grid_div, names, (call.smem_args or {}).get("size", 0))
 
 
 def _threads_limit(rule: LaunchRule, parameters: Parameters) -> str | Callable[[Values], bool]:
@@ -325,18 +320,14 @@ def _verified(answer: Sequence[Any] | None, known: KernelArguments) -> tuple[str
 
 
 def _verifier(
-    verify: Callable[..., Any] | None,
-    answer: Sequence[Any] | None,
-    atol: float,
-    arguments: KernelArguments,
-    parameters: Parameters,
-    observers: Observers,
+    call: KernelCall, arguments: KernelArguments, parameters: Parameters, observers: Observers
 ) -> Callable[[Config, Mapping[str, NDArray[Any]]], Any] | None:
     """What judges, in this process, the arrays that a run leaves; None where a comparison elsewhere does.
 
     That is the script's own `verify`; with observers of outputs it is they, as in Kernel Tuner; and a
     comparison with the answer of what a Tunable chose.
     """
+    verify, answer, atol = call.verify, call.answer, call.atol
     has_choice = answer is not None and len(arguments.passed) > 1
     if verify is None and not observers.outputs and not has_choice:
         return None

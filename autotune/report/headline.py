@@ -22,10 +22,10 @@ def headline(view: SearchView) -> list[dict[str, str]]:
 
 
 def _best_items(view: SearchView) -> Iterable[dict[str, str]]:
-    if view.best is None:
+    trial = view.best_trial
+    if trial is None:
         yield _item("Best time", "none", "every trial failed")
         return
-    trial = view.trials[view.best]
     low, high = trial.measurement.interval_ms if trial.measurement else (0.0, 0.0)
     if view.search.is_cached and view.served:
         low, high = view.served.interval_ms
@@ -39,12 +39,11 @@ def _best_items(view: SearchView) -> Iterable[dict[str, str]]:
 
 
 def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
-    time_ms = None if view.best is None else view.times_ms[view.best]
-    if view.best is None or not time_ms:
+    time_ms = view.best_ms
+    if not time_ms:
         return
     for name, title, unit in (("bytes", "Memory rate", "B/s"), ("flops", "Arithmetic rate", "FLOP/s")):
-        amount = view.work.get(name, [None] * len(view.trials))[view.best]
-        if amount:
+        if amount := view.best_work(name):
             yield _item(
                 title,
                 per_second(amount / time_ms * 1e3, unit),
@@ -64,7 +63,7 @@ def _share(view: SearchView, name: str, per_ms: float) -> str:
 
 
 def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
-    time_ms = None if view.best is None else view.times_ms[view.best]
+    time_ms = view.best_ms
     if not time_ms:
         return
     place = view.place_of(view.default_config)
@@ -84,7 +83,7 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
 
 
 def _ties(view: SearchView) -> Iterable[dict[str, str]]:
-    best = None if view.best is None else view.trials[view.best]
+    best = view.best_trial
     if best is None:
         return
     if view.served:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from autotune.analysis.compare import KernelComparison
 from autotune.analysis.importance import importance
 from autotune.core import json_values as values
+from autotune.core.text import hint
 from autotune.errors import InputError
+from autotune.hardware.names import slug
 from autotune.report import figures
 from autotune.report.figures import Bar, Line
 from autotune.report.gather import gather
@@ -35,6 +37,7 @@ class Plot:
         space: The kernel's space file; None for the packaged one.
         title: None for one that says what is shown.
         parameters: The two parameters of a heat map, as far as they are given: x, then y.
+        device: Only results of the device with this name; None for those of all.
     """
 
     sources: Sequence[str]
@@ -42,6 +45,7 @@ class Plot:
     space: Path | None = None
     title: str | None = None
     parameters: tuple[str | None, str | None] = (None, None)
+    device: str | None = None
 
 
 def draw(kind: str, plot: Plot) -> Figure:
@@ -61,14 +65,24 @@ def matrix_figure(comparison: KernelComparison) -> Figure:
 
 
 def _views(plot: Plot) -> list[SearchView]:
-    return [SearchView(search) for search in gather(plot.sources, plot.cache, plot.space).searches]
+    """The searches to plot; raises InputError if none is of the device that was asked for."""
+    searches = gather(plot.sources, plot.cache, plot.space).searches
+    device = plot.device
+    found = [one for one in searches if device is None or slug(one.device_name) == slug(device)]
+    if device is not None and not found:
+        known = {one.device_name for one in searches}
+        raise InputError(f"--device {device}: no result of it{hint(device, known)}")
+    return [SearchView(search) for search in found]
 
 
 def _view(plot: Plot) -> SearchView:
     found = _views(plot)
     if len(found) > 1:
         listed = "; ".join(f"{view.search.device_name}, {view.problem}" for view in found)
-        raise InputError(f"this plot shows one search, and there are {len(found)}: {listed}; name one file")
+        raise InputError(
+            f"this plot shows one search, and there are {len(found)}: {listed}; "
+            "name one with --device, or one file"
+        )
     if found[0].best is None:
         raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")
     return found[0]
@@ -96,8 +110,7 @@ def _ladder(plot: Plot) -> Figure:
             raise InputError(
                 f"{plot.sources[0]}: no landmark of the space was timed; `autotune ladder` times them"
             )
-        best_ms = view.times_ms[view.best or 0]
-        steps.append((TUNED, best_ms or 0.0))
+        steps.append((TUNED, view.best_ms or 0.0))
         plot = Plot(plot.sources, title=_title(plot, view))
     first_ms = steps[0][1]
     bars = [
@@ -211,14 +224,13 @@ def _sweep(plot: Plot) -> Figure:
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, float] = {}
     for view in _views(plot):
-        best = view.best
-        time_ms = None if best is None else view.times_ms[best]
-        if best is None or time_ms is None:
+        time_ms = view.best_ms
+        if time_ms is None:
             continue
         name = ", ".join(filter(None, (view.search.kernel, view.search.dtype, view.search.device_name)))
         size = float(prod(view.search.sizes.values()))
         times.setdefault(name, []).append((size, time_ms))
-        moved = (view.work.get("bytes") or [None] * len(view.trials))[best]
+        moved = view.best_work("bytes")
         if moved:
             rates.setdefault(name, []).append((size, moved / time_ms * 1e3))
         if moved and view.bandwidth:

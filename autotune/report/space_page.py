@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.expressions import parse
+from autotune.core.expressions import names_behind, parse
 from autotune.core.trials import Status, Trial
 from autotune.report.columns import search_json
 from autotune.report.gather import Search
@@ -116,10 +116,7 @@ def _lines_by_parameter(space: Space) -> Mapping[str, set[int]]:
     """The lines of the constraints that read a parameter, directly or through derived names."""
     lines: dict[str, set[int]] = {parameter.name: set() for parameter in space.parameters}
     for constraint in space.spec.constraints:
-        names = set(parse(constraint.text).names)
-        for name, text in reversed(list(space.spec.derived.items())):
-            if name in names:
-                names |= parse(text).names
+        names = names_behind(parse(constraint.text).names, space.spec.derived)
         for name in names & lines.keys():
             lines[name].add(constraint.line)
     return lines

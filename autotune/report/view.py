@@ -13,7 +13,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.c_types import C_TYPES
-from autotune.core.expressions import Expression, number, parse
+from autotune.core.expressions import Expression, names_behind, number, parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Value
 from autotune.core.text import table_sizes
 from autotune.core.trials import Status, Trial
@@ -110,6 +110,21 @@ class SearchView:
         last = [place for place in timed if self.trials[place].key in finals]
         return min(last or timed, key=lambda place: self.times_ms[place] or 0.0, default=None)
 
+    @property
+    def best_trial(self) -> Trial | None:
+        """The trial at `best`."""
+        return None if self.best is None else self.trials[self.best]
+
+    @property
+    def best_ms(self) -> float | None:
+        """Its time."""
+        return None if self.best is None else self.times_ms[self.best]
+
+    def best_work(self, name: str) -> float | None:
+        """Its bytes or operations, as far as they are known."""
+        amounts = self.work.get(name)
+        return None if amounts is None or self.best is None else amounts[self.best]
+
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Parameters in the space file's order, with all values that it lists or a trial has."""
@@ -165,7 +180,7 @@ class SearchView:
     @cached_property
     def _detail_of_each(self) -> list[str]:
         """The detail of each trial; one that was faster than the best in the search says why it lost."""
-        best_ms = None if self.best is None else self.times_ms[self.best]
+        best_ms = self.best_ms
         is_final = self.search.is_cached or bool(self.search.finals)
         found = []
         for place, (once, trial) in enumerate(zip(self.search.trials, self.trials, strict=True)):
@@ -285,10 +300,7 @@ class SearchView:
         search = self.search
         known = search.spec or search.record
         derived = known.derived if known else {}
-        used = {name for text in texts for name in parse(text).names}
-        for name, text in reversed(list(derived.items())):
-            if name in used:
-                used |= parse(text).names
+        used = names_behind((name for text in texts for name in parse(text).names), derived)
         names = [parameter.name for parameter in self.parameters if parameter.name in used]
         needed = {name: text for name, text in derived.items() if name in used}
         answers: dict[tuple[Value | None, ...], Any] = {}

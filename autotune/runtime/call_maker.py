@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import SourceText, render
-from autotune.core.c_types import struct_fields
-from autotune.core.launch_plan import TRITON, symbol_names
-from autotune.core.records import Argument, CallSpec, DeviceInfo, Launch, Provenance, Tier
+from autotune.core.launch_plan import symbol_names
+from autotune.core.records import DeviceInfo, Provenance, Tier
 from autotune.core.text import size_text
-from autotune.devices.element_types import is_floating, numpy_dtype, scalar_of
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.alignment import needed_alignment_bytes
+from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.packages import Make, package_of
-from autotune.runtime.prepared import CallPlan, Hidden, Launcher, View, Workspace
+from autotune.runtime.prepared import Launcher, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
-from autotune.serving.cache_schema import damaged
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
 from autotune.serving.matching import change_sentence
@@ -34,6 +29,7 @@ from autotune.serving.matching import change_sentence
 if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
 
+_SIZE_AND_OFFSET = re.compile(r"\s*(?P<size>[A-Za-z_]\w*)\s*(?P<offset>[+-]\s*\d+)\s*", re.ASCII)
 CHECK_S = 1.0  # how often cache files are looked at for changes
 
 
@@ -105,62 +101,23 @@ class CallMaker:
         """The error for a configuration that does not compile or launch."""
         return SetupError(f"{self.source.path}: {best.config}: {error}")
 
-    def make(
-        self,
-        names: Sequence[str],
-        given: Mapping[str, Any],
-        views: Mapping[str, View],
-        stream: Any,
-        sizes: dict[str, int],
-        numbers: Mapping[str, Any],
-    ) -> Call:
-        """Look up the configuration, compile it and pack its launches.
-
-        Args:
-            names: Of the arrays of the call, absent ones too, in their order.
-            given: The arrays.
-            views: Their views.
-            stream: As in a call.
-            sizes: Those that were given as numbers.
-            numbers: Scalars of the call.
-        """
-        arrays = list(given.values())
+    def make(self, given: CallArguments) -> Call:
+        """Look up the configuration, compile it and pack its launches."""
+        arrays = list(given.arrays.values())
         package = package_of(arrays[0])
-        launcher = package.open(arrays, stream)
-        sizes = self._complete(sizes, views)
-        ask = self._question(launcher, views, sizes)
+        launcher = package.open(arrays, given.stream)
+        sizes = self._complete(dict(given.sizes), given.views)
+        ask = self._question(launcher, given.views, sizes)
         best = ask()
         if self._request.tuning is not None:
             self._request.tuning.request(best, sizes)
-        expected = {argument.name: argument for argument in best.arguments(**sizes)}
-        launches = best.launch(**sizes)
-        call = best.record.call or CallSpec()
-        if self.record.compiler == TRITON:
-            self._require_no_integers(expected[name] for name in numbers)
-        variables = [argument for argument in expected.values() if argument.symbol]
-        passed = self._used(launches, expected)
-        pointers = [expected[name] for name in dict.fromkeys(passed) if expected[name].role == "view"]
-        parents = [item.of for item in pointers]
-        used = dict.fromkeys([*passed, *parents, *(argument.name for argument in variables)])
-        made = [name for name in call.returns if name not in views]
-        if made and stream is not None and launcher.dialect == "cuda":
+        planner = CallPlanner(self.kernel, best, sizes)
+        made = planner.made(given)
+        if made and given.stream is not None and launcher.dialect == "cuda":
             raise self._not_allocated(made)
-        hidden = []
-        for name in used:
-            if name in views:
-                self._require(expected[name], views[name])
-            elif name not in made and expected[name].role not in ("local", "scalar", "view"):
-                hidden.append(self._hidden(expected[name], call))
-        plan = CallPlan(
-            given=(*(name if name in views else "" for name in names), *made, *numbers),
-            scalars=self._scalars((expected[name] for name in used), numbers),
-            hidden=tuple(hidden),
-            variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),
-            launches=launches,
-            local={name: _size_bytes(expected[name]) for name in used if expected[name].role == "local"},
-            views=tuple((item.name, item.of, item.offset_bytes) for item in pointers),
-        )
-        symbols = symbol_names(launches, variables)
+        plan = planner.plan(given)
+        arguments = planner.arguments
+        symbols = symbol_names(plan.launches, arguments.values())
         try:
             program = self._program(launcher, best, symbols)
             workspace = self._workspaces.setdefault(launcher.queue, Workspace())
@@ -173,10 +130,10 @@ class CallMaker:
             best=best,
             ask=ask,
             makers=tuple(
-                package.empty(arrays[0], expected[name].shape, expected[name].dtype) for name in made
+                package.empty(arrays[0], arguments[name].shape, arguments[name].dtype) for name in made
             ),
-            like=names.index(next(iter(given))),
-            number=lambda name, value: launcher.number(self._scalar(expected[name], value)),
+            like=given.names.index(next(iter(given.arrays))),
+            number=lambda name, value: launcher.number(planner.number(name, value)),
             needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, symbols),
         )
 
@@ -190,14 +147,6 @@ class CallMaker:
             )
         return self._alignments_bytes[key]
 
-    def _scalars(self, arguments: Iterable[Argument], given: Container[str]) -> dict[str, Any]:
-        """The values of scalars that the caller does not give."""
-        return {
-            item.name: self._scalar(item, item.value)
-            for item in arguments
-            if item.role == "scalar" and item.name not in given
-        }
-
     def _not_allocated(self, outputs: Iterable[str]) -> InputError:
         """The error for outputs that would have to be allocated on a stream that is not the current one."""
         return InputError(
@@ -205,27 +154,26 @@ class CallMaker:
             f"{', '.join(outputs)}, too"
         )
 
-    def _require_no_integers(self, arguments: Iterable[Argument]) -> None:
-        """Raise InputError for a number of a call for whose value a Triton kernel is compiled."""
-        for argument in arguments:
-            if not is_floating(numpy_dtype(argument.dtype)):
-                raise InputError(
-                    f"{self.kernel}: {argument.name} is a whole number, for whose value Triton compiles; "
-                    "make it a size of the space"
-                )
-
     def _complete(self, sizes: dict[str, int], views: Mapping[str, View]) -> dict[str, int]:
         """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""
-        for spec in self.record.arguments:
-            view = views.get(spec.name)
-            if view is None or view.shape is None or len(view.shape) != len(spec.shape):
-                continue
-            for name, extent in zip(spec.shape, view.shape, strict=True):
+        shaped = [
+            (spec, view.shape)
+            for spec in self.record.arguments
+            if (view := views.get(spec.name))
+            and view.shape is not None
+            and len(view.shape) == len(spec.shape)
+        ]
+        for spec, shape in shaped:
+            for name, extent in zip(spec.shape, shape, strict=True):
                 if name in self.sizes and sizes.setdefault(name, extent) != extent:
                     raise InputError(
-                        f"{self.kernel}: {spec.name} has shape {view.shape}: {name} would be {extent}, "
+                        f"{self.kernel}: {spec.name} has shape {shape}: {name} would be {extent}, "
                         f"and is {sizes[name]}"
                     )
+        for spec, shape in shaped:  # [n + 1] gives n where no array is just [n]
+            for text, extent in zip(spec.shape, shape, strict=True):
+                if (match := _SIZE_AND_OFFSET.fullmatch(text)) and match["size"] in self.sizes:
+                    sizes.setdefault(match["size"], extent - int(match["offset"].replace(" ", "")))
         if missing := sorted(self.sizes - sizes.keys()):
             raise InputError(
                 f"{self.kernel}: no array's shape gives {', '.join(missing)}; pass {missing[0]}=..."
@@ -249,54 +197,6 @@ class CallMaker:
             data=self._request.data,
             **sizes,
         )
-
-    def _used(self, launches: Sequence[Launch], expected: Mapping[str, Argument]) -> list[str]:
-        """The arguments that launches pass; raises InputError without any, CacheError for a wrong one."""
-        if not launches:
-            raise InputError(f"{self.kernel}: its launch plan has no launch for these sizes")
-        for step in launches:
-            if unknown := sorted(set(step.arguments) - expected.keys()):
-                raise damaged(f"results of {self.kernel}", f"the launch of {step.entry} takes {unknown[0]}")
-        return [name for step in launches for name in step.arguments]
-
-    def _require(self, argument: Argument, view: View) -> None:
-        """Raise InputError unless an array is what an argument needs."""
-        expected, size_bytes = self._expected(argument), _size_bytes(argument)
-        if (view.dtype is None or struct_fields(argument.dtype)) and view.size_bytes < size_bytes:
-            raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
-        # A package without unsigned types passes the same bytes as a signed type.
-        if not (view.dtype is None or struct_fields(argument.dtype)) and (
-            view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape
-        ):
-            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
-
-    def _expected(self, argument: Argument) -> str:
-        return f"{self.kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
-
-    def _hidden(self, argument: Argument, call: CallSpec) -> Hidden:
-        """Memory for an array that the caller does not pass; raises InputError if the caller has to."""
-        name, size_bytes = argument.name, _size_bytes(argument)
-        if argument.role == "scratch":
-            return Hidden(name, size_bytes)
-        if argument.role == "out" and call.inputs:
-            return Hidden(name, size_bytes)
-        if name in call.kept:
-            return Hidden(name, size_bytes, scalar_of(argument.dtype, call.kept[name]).tobytes())
-        if name in call.copies:
-            return Hidden(name, size_bytes, copy_of=call.copies[name])
-        raise InputError(f"{self._expected(argument)}, found none; pass it, too")
-
-    def _scalar(self, argument: Argument, value: Any) -> np.generic:
-        """Convert a number to the argument's type; raises InputError if the type cannot hold it."""
-        dtype = numpy_dtype(argument.dtype)
-        if isinstance(value, tuple):  # from the launch plan
-            return scalar_of(argument.dtype, value)
-        if isinstance(value, int | float | np.integer | np.floating):
-            with suppress(ValueError, OverflowError):
-                number: np.generic = dtype.type(value)
-                if number == value or is_floating(dtype):
-                    return number
-        raise InputError(f"{self.kernel}: {argument.name} = {value!r}: expected a value of type {dtype}")
 
     def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
         options = best.options(launcher.dialect)
@@ -351,7 +251,3 @@ def _is_driver_expected(now: DeviceInfo, best: Best, origin: Provenance) -> bool
         change_sentence("runtime", origin.runtime, now.runtime),
     }
     return not reported.isdisjoint(best.stale_reasons)
-
-
-def _size_bytes(argument: Argument) -> int:
-    return prod(argument.shape) * numpy_dtype(argument.dtype).itemsize

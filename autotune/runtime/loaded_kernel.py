@@ -16,6 +16,7 @@ from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
 from autotune.runtime.alignment import MAX_ALIGNMENT_BYTES
 from autotune.runtime.call_maker import Call, CallMaker, Request
+from autotune.runtime.call_plan import CallArguments
 from autotune.runtime.packages import (
     LEGACY,
     LOW_BITS,
@@ -241,7 +242,7 @@ class LoadedKernel:
             key = (key, tuple(whole.items()), *numbers)
         call = self._calls.get(key)
         if call is None:
-            call = self._maker.make(names, given, views, stream, whole, numbers)
+            call = self._maker.make(CallArguments(names, given, views, stream, whole, numbers))
             self._require_alignment(call, zip(names, handles, strict=True))
             if len(self._calls) >= _MAX_CALLS:
                 self.close()  # scratch memory of streams that are no longer used goes, too

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autotune.core.text import bare_code
 from autotune.errors import InputError
+from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess
 from autotune.scaffold.reading import FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
@@ -30,13 +31,10 @@ def scaffold(
     text: str,
     words: Collection[str],
     entry: str | None = None,
-    undefined: Collection[str] = (),
+    assumed: Assumptions = USUAL,
     *,
     host: str = "",
     include_dirs: tuple[str, ...] = (),
-    is_small: bool = False,
-    is_roomy: bool = False,
-    generic: str = "DTYPE",
 ) -> Scaffold:
     """Write a space for one of the kernels of a source.
 
@@ -46,24 +44,21 @@ def scaffold(
         text: Text of the source.
         words: The macros of portable.h.
         entry: Name of the kernel; by default the first one.
-        undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
+        assumed: What the source does not say.
         host: The program that launches the kernel, where there is one.
         include_dirs: Folders of headers, as the space file names them.
-        is_small: Whether the default is to take few resources.
-        is_roomy: Whether arrays get room to spare, for a kernel whose indices say little.
-        generic: The type that an instance of a template gets.
 
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
-    source = read_kernels(file, text, words, undefined, bare_code(host), generic)
+    source = read_kernels(file, text, words, assumed, bare_code(host))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
         known = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
-    found = guess(kernel, source, is_small=is_small, is_roomy=is_roomy)
+    found = guess(kernel, source, assumed)
     return Scaffold(
         source,
         kernel,
@@ -74,4 +69,4 @@ def scaffold(
     )
 
 
-__all__ = ["FoundKernel", "Guess", "Scaffold", "Source", "scaffold"]
+__all__ = ["Assumptions", "FoundKernel", "Guess", "Scaffold", "Source", "scaffold"]

@@ -14,9 +14,9 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil
 
+from autotune.core.brackets import closing, split_arguments
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
-from autotune.scaffold.brackets import closing, split_arguments
 from autotune.scaffold.macros import WORD, with_values
 from autotune.scaffold.shapes import expression_tree
 
@@ -138,6 +138,24 @@ class LaunchShape:
         return (atom,)
 
 
+def _smaller(one: Bound | None, other: Bound | None) -> Bound | None:
+    """The lower of two bounds where they differ by a number, else the first that is known."""
+    if one is None or other is None:
+        return one or other
+    apart = (other + -one).number
+    return other if apart is not None and apart < 0 else one
+
+
+def _larger(one: Bound | None, other: Bound | None) -> Bound | None:
+    """The higher of two bounds where that is known; a size is taken to be higher than a number."""
+    if one is None or other is None:
+        return None
+    apart = (other + -one).number
+    if apart is not None:
+        return other if apart > 0 else one
+    return one if other.number is not None else other if one.number is not None else None
+
+
 class IndexBounds:
     """The upper bounds of the indices of one kernel's body."""
 
@@ -226,7 +244,11 @@ class IndexBounds:
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
             case ast.Call(func=ast.Name(id="min"), args=[left, right]):
-                return self.of(left, depth) or self.of(right, depth)
+                return _smaller(self.of(left, depth), self.of(right, depth))
+            case ast.Call(func=ast.Name(id="max"), args=[left, right]):
+                return _larger(self.of(left, depth), self.of(right, depth))
+            case ast.Call(func=ast.Name(id="clamp"), args=[_, _, right]):
+                return self.of(right, depth)
         return None
 
     def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr, depth: int) -> Bound | None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from autotune.core.records import Value
-from autotune.scaffold.extents import IndexBounds
+from autotune.scaffold.guessed_launch import GuessedLaunch
+from autotune.scaffold.guessed_shapes import GuessedShape
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.outcome import Role, scalar_value
-from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, steers, vectors_of
-from autotune.scaffold.tiles import bounded_shape, bounds_of
-
-ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
-_BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
+from autotune.scaffold.outcome import Role
+from autotune.scaffold.reading import KernelArgument
+from autotune.scaffold.shapes import steers
 
 
 @dataclass(frozen=True)
@@ -34,22 +30,11 @@ class GuessedArgument:
     is_result: bool = False
 
 
-def number_value(
-    argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str], grid: Sequence[str]
-) -> str:
-    """The value of a number: that of the grid if it is called like the number of blocks."""
-    is_count = argument.name not in sizes and _BLOCKS.fullmatch(argument.name) is not None
-    return grid[0] if is_count else scalar_value(argument, kernel, sizes)
-
-
-def scalar_argument(
-    argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str], grid: Sequence[str]
-) -> GuessedArgument:
+def scalar_argument(argument: KernelArgument, launch: GuessedLaunch) -> GuessedArgument:
     """A number that is passed."""
-    value = number_value(argument, kernel, sizes, grid)
-    return GuessedArgument(
-        argument, None, value=value, remark="" if value in sizes else "any number will do?"
-    )
+    value = launch.number(argument)
+    remark = "" if value in launch.sizes else "any number will do?"
+    return GuessedArgument(argument, None, value=value, remark=remark)
 
 
 def variable_argument(argument: KernelArgument, names: Collection[str]) -> GuessedArgument:
@@ -61,57 +46,17 @@ def variable_argument(argument: KernelArgument, names: Collection[str]) -> Guess
     return GuessedArgument(argument, Role.IN, shape, _fill(argument), remark=remark)
 
 
-def array_shape(
-    argument: KernelArgument,
-    kernel: FoundKernel,
-    source: Source,
-    names: Sequence[str],
-    axes: Sequence[str],
-    values: Mapping[str, tuple[Value, ...]],
-    bounds: IndexBounds,
-) -> tuple[tuple[str, ...], str]:
-    """The shape of an array, and what to ask about it."""
-    array, body = argument.name, kernel.body
-    layouts = indexed_shapes(array, body, names)
-    if len(layouts) == 1:
-        return layouts[0], "shape guessed from its index"
-    is_histogram = is_scattered(array, body)
-    bound = bins(array, body, source.constants, {*names, *values}) if is_histogram else ""
-    bound = bound or bounded_shape(list(indices_of(array, body)), body, names)
-    bound = bound or vectors_of(array, body, names)
-    if not bound:
-        reached, is_complete = bounds.of_array(array)
-        words = {word for index in indices_of(array, body) for word in WORD.findall(index)}
-        is_compared = any(size in names for word in words for size in bounds_of(word, body))
-        is_size = is_complete and len(reached) == 1 and reached[0] in names
-        bound = reached[0] if is_size and not is_compared and not is_histogram else ""
-    extents = (bound,) if bound else _elements(names, axes, is_one_layout=not layouts)
-    if not bound and not layouts and not any(indices_of(array, body)):
-        return extents, "no index was found: how many elements?"
-    return extents, "shape guessed: how many elements?" if is_histogram and not bound else "shape guessed"
-
-
-def _elements(names: Sequence[str], axes: Sequence[str], *, is_one_layout: bool) -> tuple[str, ...]:
-    """As many elements as all sizes together have; two sizes are rows and columns."""
-    if len(names) == 1:
-        return (" * ".join([*names] * len(axes)),)
-    if len(names) == 2 and is_one_layout:
-        row = next((name for name in names if ACROSS.fullmatch(name)), names[-1])
-        return (names[names[0] == row], row)
-    return (" * ".join(names),)
-
-
 def array_argument(
     argument: KernelArgument,
     role: Role,
-    guessed: tuple[tuple[str, ...], str],
+    guessed: GuessedShape,
     body: str,
     *,
     has_reference: bool,
     is_roomy: bool,
 ) -> GuessedArgument:
     """An array with its role, and a fill if it has an input; `is_roomy` fills whole numbers with 0."""
-    extents, question = list(guessed[0]), guessed[1]
+    extents, question = list(guessed.extents), guessed.question
     if argument.width > 1:
         extents[-1] = f"{argument.width} * {_factor(extents[-1])}"
     shape = tuple(extents)

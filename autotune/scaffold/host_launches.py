@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autotune.scaffold.brackets import closing, split_arguments
+from autotune.core.brackets import closing, split_arguments
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,9 @@ def host_launches(kernel: str, host: str) -> list[HostLaunch]:
 def _defaults(before: str) -> dict[str, str]:
     """The defaults of the template of the function that launches, in whose body the text ends."""
     found = re.finditer(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*\{", before)
-    lists = [match[1] for match in found if _is_open(before[match.end() - 1 :])]
+    lists = [match[1] for match in found if closing(before, match.end() - 1, "{}") == len(before)]
     declared = [part.partition("=") for part in split_arguments(lists[-1] if lists else "")]
     return {name.split()[-1]: default.strip() for name, _, default in declared if default.strip()}
-
-
-def _is_open(text: str) -> bool:
-    """Whether the block with which a text begins does not end in it."""
-    depth = 0
-    for bracket in re.findall(r"[{}]", text):
-        depth += 1 if bracket == "{" else -1
-        if depth == 0:
-            return False
-    return True
 
 
 def _extents(block: str, host: str) -> tuple[str, ...]:

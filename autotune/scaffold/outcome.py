@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from autotune.scaffold.brackets import closing
+from autotune.core.brackets import closing
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel, KernelArgument
 

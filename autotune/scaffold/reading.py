@@ -6,13 +6,14 @@ Regular expressions instead of a compiler are enough for a first space file, whi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from autotune.core.brackets import closing, split_arguments
 from autotune.core.c_types import SCALARS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
-from autotune.scaffold.brackets import closing, split_arguments
+from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.host_launches import HostLaunch, host_launches
 from autotune.scaffold.macros import (
     TEMPLATE,
@@ -120,25 +121,19 @@ class Source:
 
 
 def read_kernels(
-    name: str,
-    text: str,
-    dialect_words: Iterable[str],
-    undefined: Collection[str] = (),
-    host: str = "",
-    generic: str = "DTYPE",
+    name: str, text: str, dialect_words: Iterable[str], assumed: Assumptions, host: str = ""
 ) -> Source:
     """Read a source; `dialect_words` are the macros of portable.h, `name` is for messages.
 
-    `undefined` words are those that a compiler does not know: they are macros, or types of variables.
-    `host` is the program that launches the kernels. `generic` is given for a type that a template takes.
-    Raises InputError when there is no kernel, or one that no launch plan can call.
+    `host` is the program that launches the kernels. Raises InputError when there is no kernel, or one that no
+    launch plan can call.
     """
     code = bare_code(text)
     meanings = defined_meanings(code)
     definitions = {name: chosen(texts) for name, texts in meanings.items()}
     plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
     first = next((dialect for dialect, words in _INTRODUCERS.items() if words.search(plain)), "")
-    types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=generic)
+    types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=assumed.generic)
     if _TEXTURE.search(plain):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
     for dialect, introducer in _INTRODUCERS.items():
@@ -149,7 +144,7 @@ def read_kernels(
             templates = {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
             capitals = {word for word in WORD.findall(plain) if word.isupper()}
             capitals -= definitions.keys() | templates
-            declared = [word for word in (*undefined, *sorted(capitals)) if types.is_unknown(word)]
+            declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
             own = {word: types.stand_in(word) for word in declared}
             kernels = tuple(
                 replace(kernel, types={**kernel.types, **own}, place=_place(kernel.name, code))
@@ -161,7 +156,7 @@ def read_kernels(
             taken |= {word for kernel in kernels for word in kernel.types} | types.structures.keys()
             taken |= types.declared
             taken.update(dialect_words if dialect == "portable" else ())
-            macros = tuple(find_macros(text, code, plain, taken, SCALARS, undefined))
+            macros = tuple(find_macros(text, code, plain, taken, SCALARS, assumed.undefined))
             return Source(dialect, kernels, macros, code, plain, definitions)
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
@@ -202,7 +197,10 @@ def _kernel(
     return FoundKernel(
         words[-1],
         entry,
-        tuple(argument if argument.dtype != UNKNOWN else types.guessed(argument) for argument in arguments),
+        tuple(
+            argument if argument.dtype != UNKNOWN else _with_stand_in(argument, types)
+            for argument in arguments
+        ),
         block or (launches[0].block if launches and "blockDim" not in body else ()),
         body,
         tuple(item for item in template if item.kind != "type"),
@@ -210,6 +208,12 @@ def _kernel(
         | _replaced_types(dialect, arguments),
         launch=launches[0] if launches else None,
     )
+
+
+def _with_stand_in(argument: KernelArgument, types: KnownTypes) -> KernelArgument:
+    """An argument whose type the user chooses, with the type that stands in."""
+    dtype, width = types.layout(types.stand_in(argument.type_name))
+    return replace(argument, dtype=dtype, width=width)
 
 
 def _expanded_lists(arguments: str, types: KnownTypes) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
-from autotune.scaffold.brackets import closing
+from autotune.core.brackets import closing
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.tiles import bounds_of
 
@@ -104,12 +104,7 @@ def steers(array: str, body: str) -> bool:
 
 def _value_part(text: str) -> str:
     """What is assigned: the text up to a bracket that it does not open, as at the end of a loop's head."""
-    depth = 0
-    for position, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth < 0:
-            return text[:position]
-    return text
+    return text[: closing(f"({text}", 0, "()") - 1]
 
 
 def indices_of(array: str, body: str) -> Iterator[str]:

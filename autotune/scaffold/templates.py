@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autotune.core.brackets import split_arguments
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
-from autotune.scaffold.brackets import split_arguments
 from autotune.scaffold.host_launches import HostLaunch
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.types import KnownTypes

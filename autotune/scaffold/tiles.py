@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from autotune.core.brackets import closing
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
-from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD
 
 INDEXED = {  # by any index along an axis
@@ -48,6 +48,25 @@ def threads_along(axis: str, body: str) -> str:
         *re.findall(rf"{block}\s*\*\s*(\w+)\s*\+\s*{thread}(?!\s*\*)", plain),
         *re.findall(rf"(?<![*\w]){thread}\s*\+\s*{block}\s*\*\s*(\w+)\b(?!\s*\*)", plain),
         *re.findall(rf"for\s*\([^;]*?\b(?:\w+)\s*=\s*{thread}\s*;[^;]*;[^;)]*\+=\s*(\w+)\s*\)", plain),
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def threads_per_element(axis: str, body: str, known: Collection[str], size: str) -> str:
+    """How many threads share an element, as the lanes of a warp share a row; empty if each has its own.
+
+    It is a number or a name in `known` that the thread's index in the grid is divided by, where the
+    quotient is compared with the size.
+    """
+    plain = without_aliases(body)
+    block, thread = rf"{BLOCK_INDEX[axis]}\s*\*\s*(?:{BLOCK_EXTENT[axis]}|\w+)", THREAD_INDEX[axis]
+    linear = rf"(?:{GLOBAL_INDEX[axis]}|{block}\s*\+\s*{thread}|{thread}\s*\+\s*{block})"
+    names = re.findall(rf"\b(\w+)\s*=\s*{linear}\s*[;,]", plain)
+    index = "|".join((GLOBAL_INDEX[axis], rf"\(\s*{linear}\s*\)", *names))
+    found = {
+        "32" if divisor == "warpSize" else divisor
+        for name, divisor in re.findall(rf"\b(\w+)\s*=\s*(?:{index})\s*/\s*(\w+)\s*[;,]", plain)
+        if (divisor.isdigit() or divisor in {*known, "warpSize"}) and size in bounds_of(name, plain)
     }
     return found.pop() if len(found) == 1 else ""
 

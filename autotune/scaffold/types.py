@@ -6,14 +6,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from autotune.core.brackets import closing
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
-from autotune.scaffold.brackets import closing
 from autotune.scaffold.macros import WORD, with_values
-
-if TYPE_CHECKING:
-    from autotune.scaffold.reading import KernelArgument
 
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
@@ -125,11 +121,6 @@ class KnownTypes:
         if variables and re.search(bits, self.code):
             return f"uint{width[0]}" if width else "unsigned"
         return "float" + (width[0] if width else "")
-
-    def guessed(self, argument: KernelArgument) -> KernelArgument:
-        """An argument whose type the user chooses, with the type that stands in."""
-        dtype, width = self.layout(self.stand_in(argument.type_name))
-        return replace(argument, dtype=dtype, width=width)
 
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):

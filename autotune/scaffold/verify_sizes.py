@@ -15,7 +15,8 @@ from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 
-_BLOCKS = re.compile(r"ceil_div\((\w+), ((?:[^()]|\([^()]*\))*)\)")
+# a size, the threads that share one of its elements, what a block covers
+_BLOCKS = re.compile(r"ceil_div\((\w+)(?: \* (\w+))?, ((?:[^()]|\([^()]*\))*)\)")
 _CHECK = re.compile(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b")
 _STRIDED = re.compile(
     r"\bfor\s*\([^;]*\b(?:threadIdx|THREAD_INDEX|get_local_id)\b[^;]*;\s*\w+\s*<\s*(\w+)\s*;"
@@ -88,11 +89,15 @@ def _largest_tiles(
     found: dict[str, int] = {}
     threads = [parse(part) for part in block]
     for match in filter(None, map(_BLOCKS.search, grid)):
-        tile = parse(match[2])
-        read = {name for part in (tile, *threads) for name in part.names} & values.keys()
+        sharing, tile = parse(match[2] or "1"), parse(match[3])
+        if not sharing.names <= values.keys():  # another size
+            continue
+        read = {name for part in (sharing, tile, *threads) for name in part.names} & values.keys()
         for chosen in product(*(values[name] for name in read)):
             config = dict(zip(read, chosen, strict=True))
             with suppress(ExpressionError):  # of a value that is no number
                 if prod(integer(part, config) for part in threads) <= _LARGEST_BLOCK:
-                    found[match[1]] = max(found.get(match[1], 1), integer(tile, config))
+                    found[match[1]] = max(
+                        found.get(match[1], 1), integer(tile, config) // integer(sharing, config)
+                    )
     return {name: tile for name, tile in found.items() if tile > 1}

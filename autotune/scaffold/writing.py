@@ -128,17 +128,17 @@ def _sizes(guess: Guess) -> list[str]:
 
 def _parameters(guess: Guess) -> list[str]:
     lines = ["parameters:"]
-    for parameter in guess.parameters:
+    for parameter in guess.launch.parameters:
         values = ", ".join(map(scalar, parameter.values))
         remark = f"  # {parameter.remark}" if parameter.remark else ""
         lines.append(f"  {parameter.name}: [{values}]{remark}")
-    for macro in guess.fixed_macros:
+    for macro in guess.launch.fixed_macros:
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; list values to tune it")
-    if guess.divided:
+    if guess.launch.divided:
         lines.append("constraints:")
-    for size, name in guess.divided:
+    for size, name in guess.launch.divided:
         lines.append(f"  - {size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?")
-    return [*lines, *_flow("default: {", (_chosen(item) for item in guess.parameters), "}")]
+    return [*lines, *_flow("default: {", (_chosen(item) for item in guess.launch.parameters), "}")]
 
 
 def _chosen(parameter: GuessedParameter) -> str:
@@ -192,18 +192,18 @@ def _types(source: Source, kernel: FoundKernel) -> list[str]:
 
 
 def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
-    grid = ", ".join(f'"{part}"' for part in guess.grid)
+    grid = ", ".join(f'"{part}"' for part in guess.launch.grid)
     names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
     entry = kernel.entry if kernel.entry.isidentifier() else f'"{kernel.entry}"'
     lines = [
         "launch:",
         f"  - entry: {entry}",
         f"    grid: [{grid}]  # blocks: is every element covered, and once?",
-        f"    block: [{', '.join(guess.block)}]  # threads",
+        f"    block: [{', '.join(guess.launch.block)}]  # threads",
         f"    arguments: [{names}]",
     ]
-    if guess.shared_bytes:
-        lines.append(f"    shared_bytes: {guess.shared_bytes}  # an element for each thread?")
+    if guess.launch.shared_bytes:
+        lines.append(f"    shared_bytes: {guess.launch.shared_bytes}  # an element for each thread?")
     for other in source.kernels:
         if other is not kernel:
             names = ", ".join(item.name for item in other.arguments if not item.symbol)

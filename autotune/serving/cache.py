@@ -29,6 +29,7 @@ Folder = str | os.PathLike[str]
 
 VARIABLE = "AUTOTUNE_CACHE"
 DEVICE_FILE = "device.json"
+OBJECTIVE = "objective."  # begins the folders of results whose objective is not the time
 _DEVICE = "device"  # its stem, which no kernel can have
 
 
@@ -39,7 +40,7 @@ def device_path(root: str, folder: str) -> str:
 
 def objective_root(root: str, objective: str) -> str:
     """The folder of results for an objective; no device's folder has a dot in its name."""
-    return root if objective == "time" else f"{root}/objective.{objective}"
+    return root if objective == "time" else f"{root}/{OBJECTIVE}{objective}"
 
 
 def record_path(root: str, folder: str, kernel: str) -> str:

@@ -100,9 +100,9 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
     others = f"there are: {', '.join(known)}" if known else "there are none of other kernels either"
     return (
-        f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}{nearest(kernel, known)}; "
-        f"tune it with: autotune search {kernel}.yaml; results elsewhere are found with --cache DIR, "
-        "cache=DIR or $AUTOTUNE_CACHE"
+        f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}; tune it "
+        f"with: autotune search {kernel}.yaml; results elsewhere are found with --cache DIR, cache=DIR or "
+        f"$AUTOTUNE_CACHE{nearest(kernel, known)}"
     )
 
 

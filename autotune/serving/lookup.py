@@ -102,7 +102,7 @@ def _answer(
     if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
         raise InputError('best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None')
     try:
-        best = _look_up(reader, query, files.read_roots(cache))
+        best = _LookUp(reader, query, files.read_roots(cache)).best()
     except NoConfig:
         if on_miss:
             _record_miss(cache, query)
@@ -120,114 +120,138 @@ def _record_miss(cache: files.Folder | None, query: Query) -> None:
         record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes, query.data or ""))
 
 
-def _look_up(reader: CacheReader, query: Query, roots: tuple[str, ...]) -> Best:
-    """A result of this device in any cache, else of another device, else the default.
+class _LookUp:
+    """One way through the caches: those with results of the kernel, and why these may not be served."""
 
-    Reads only the files that the answer needs.
-    """
-    reasons: list[str] = []
-    places: list[_Place] = []
-    try:
-        for root in roots:
-            place = _place(reader, root, query, places, reasons)
+    def __init__(self, reader: CacheReader, query: Query, roots: tuple[str, ...]) -> None:
+        self._reader, self._query, self._roots = reader, query, roots
+        self._places: list[_Place] = []
+        self._reasons: list[str] = []
+
+    def best(self) -> Best:
+        """A result of this device in any cache, else of another device, else the default.
+
+        Reads only the files that the answer needs.
+        """
+        try:
+            best = self._own_result()
+            if best is None and not any(folder for _, folder in self._places):
+                self._warn_of_misspelt()
+            if best is None and self._places and self._query.least is not Tier.EXACT:
+                best = self._result_of_others()
+        except ExpressionError as error:
+            raise damaged(f"{' or '.join(self._roots)}: results of {self._query.kernel}", error) from None
+        if best is None:
+            raise NoConfig(self._why_none())
+        return best
+
+    def _own_result(self) -> Best | None:
+        """A result of the device itself, from the first cache that has one that may be served."""
+        reader, query = self._reader, self._query
+        for root in self._roots:
+            place = self._place(root)
             if place is None:
                 continue
-            places.append(place)
-            best = _serve_tuned(reader, *place, query, reasons)
-            if best is not None:
-                return best
-        if isinstance(query.slug, str) and places and not any(folder for _, folder in places):
-            _warn_of_misspelt(reader, places, query)
-        if query.least is not Tier.EXACT and places:
-            best = _serve_others(reader, places, query, reasons)
-            if best is not None:
-                return best
-    except ExpressionError as error:
-        raise damaged(f"{' or '.join(roots)}: results of {query.kernel}", error) from None
-    raise NoConfig(_why_none(reader, query, roots, places, reasons))
+            self._places.append(place)
+            folder = place[1]
+            record = reader.record(root, folder, query.kernel) if folder else None
+            if folder and record is not None:
+                device = query.given or reader.device(root, folder)
+                best = match_own_results(folder, record, device, query, self._reasons)
+                if best is not None:
+                    return best
+        return None
 
+    def _place(self, root: str) -> _Place | None:
+        """A cache and the folder of the device in it; None if the cache has no results of the kernel."""
+        reader, kernel, slug = self._reader, self._query.kernel, self._query.slug
+        if slug is not None and reader.record(root, slug, kernel) is not None:
+            folder = slug if _is_device(reader.device(root, slug), self._query) else None
+        elif folders := reader.folders(root, kernel):
+            folder = self._folder_by_name(root, folders)
+        else:
+            return None
+        if folder is None or not self._places:
+            return root, folder
+        from autotune.serving.device_records import is_of_kernel  # only later caches need it
 
-def _warn_of_misspelt(reader: CacheReader, places: list[_Place], query: Query) -> None:
-    """Warn where one word of the given device's name is nearly that of a device with results."""
-    from autotune.hardware.names import misspelt  # only for a device that has no results
+        record = reader.record(root, folder, kernel)
+        first_root, _ = self._places[0]
+        if record is None or is_of_kernel(record, (one for _, one in reader.records(first_root, kernel))):
+            return root, folder
+        names = ", ".join(sorted(record.parameter_names))
+        self._reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
+        return root, None
 
-    known = [folder for root, _ in places for folder in reader.folders(root, query.kernel)]
-    if query.given is None and (meant := misspelt(query.slug or "", known)):
-        import warnings
+    def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
+        """The folder of a device whose slug is none of them: by its full name, or the only one there is."""
+        query = self._query
+        if query.slug is None:
+            return folders[0] if len(folders) == 1 and not self._places else None
+        from autotune.hardware.names import canonical
 
-        warnings.warn(
-            f"{query.kernel}: no results for a device {query.slug}; did you mean {meant}?", stacklevel=5
+        words = {*canonical(query.slug).split()}
+        for folder in folders:  # a folder may have more words than the name, such as cpu-
+            if words <= {*canonical(folder).split()} and _is_device(self._reader.device(root, folder), query):
+                return folder
+        return None
+
+    def _result_of_others(self) -> Best | None:
+        """An answer from all devices of all caches; of each device the first cache counts."""
+        from autotune.serving.device_records import first_of_each, walk
+        from autotune.serving.foreign_matching import (  # not needed for a tuned device
+            match_default,
+            match_other_devices,
+            target_device,
         )
 
+        query, reasons = self._query, self._reasons
+        device_records = first_of_each(walk(self._reader, [root for root, _ in self._places], query.kernel))
+        by_folder = {device_record.folder: device_record for device_record in device_records}
+        own = next((by_folder[folder] for _, folder in self._places if folder), None)
+        target = target_device(query, query.given or (own.device if own else None))
+        best = match_other_devices(device_records, target, query, reasons)
+        return match_default(device_records, own, target, query, reasons) if best is None else best
 
-def _why_none(
-    reader: CacheReader, query: Query, roots: tuple[str, ...], places: list[_Place], reasons: list[str]
-) -> str:
-    if not places:
-        from autotune.serving.device_records import no_results
+    def _warn_of_misspelt(self) -> None:
+        """Warn where one word of the given device's name is nearly that of a device with results."""
+        query = self._query
+        if not self._places or not isinstance(query.device, str):
+            return
+        from autotune.hardware.names import misspelt  # only for a device that has no results
 
-        return no_results(query.kernel, roots)
-    sizes = size_text(query.sizes) if query.sizes else None
-    data = f"data {query.data}" if query.data else None
-    asked = filter(None, [places[0][1] or query.slug, query.dtype, sizes, data])
-    what = {
-        Tier.EXACT: "nothing tuned for exactly",
-        Tier.DEFAULT: "nothing valid for",
-    }.get(query.least, f"nothing as close as {query.least.value} for")
-    parts = [f"{query.kernel}: {what} {', '.join(asked)}", *dict.fromkeys(reasons)]
-    parts += [f"{root} has {_listed(reader, root, query.kernel)}" for root, _ in places]
-    return "; ".join(parts)
+        known = [folder for root, _ in self._places for folder in self._reader.folders(root, query.kernel)]
+        if meant := misspelt(query.slug or "", known):
+            import warnings
 
+            warnings.warn(
+                f"{query.kernel}: no results for a device {query.slug}; did you mean {meant}?", stacklevel=5
+            )
 
-def _listed(reader: CacheReader, root: str, kernel: str) -> str:
-    """The results of a kernel in a cache: `nvidia-h200 (int32 n=1024 or float32 n=1024)`."""
-    parts = []
-    for folder, record in reader.records(root, kernel):
-        entries = (f"{entry.dtype} {size_text(entry.sizes)}" for entry in record.entries)
-        parts.append(f"{folder} ({' or '.join(entries)})")
-    return ", ".join(parts)
+    def _why_none(self) -> str:
+        query = self._query
+        if not self._places:
+            from autotune.serving.device_records import no_results
 
+            return no_results(query.kernel, self._roots)
+        sizes = size_text(query.sizes) if query.sizes else None
+        data = f"data {query.data}" if query.data else None
+        asked = filter(None, [self._places[0][1] or query.slug, query.dtype, sizes, data])
+        what = {
+            Tier.EXACT: "nothing tuned for exactly",
+            Tier.DEFAULT: "nothing valid for",
+        }.get(query.least, f"nothing as close as {query.least.value} for")
+        parts = [f"{query.kernel}: {what} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
+        parts += [f"{root} has {self._listed(root)}" for root, _ in self._places]
+        return "; ".join(parts)
 
-def _place(
-    reader: CacheReader, root: str, query: Query, earlier: list[_Place], reasons: list[str]
-) -> _Place | None:
-    """A cache and the folder of the device in it; None if the cache has no results of the kernel.
-
-    Adds to `reasons` why results of the device may not be served.
-    """
-    kernel, slug = query.kernel, query.slug
-    if slug is not None and reader.record(root, slug, kernel) is not None:
-        folder = slug if _is_device(reader.device(root, slug), query) else None
-    elif folders := reader.folders(root, kernel):
-        folder = _folder_by_name(reader, root, folders, query, is_first=not earlier)
-    else:
-        return None
-    if folder is None or not earlier:
-        return root, folder
-    from autotune.serving.device_records import is_of_kernel  # only later caches need it
-
-    record = reader.record(root, folder, kernel)
-    if record is None or is_of_kernel(record, (one for _, one in reader.records(earlier[0][0], kernel))):
-        return root, folder
-    names = ", ".join(sorted(record.parameter_names))
-    reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
-    return root, None
-
-
-def _folder_by_name(
-    reader: CacheReader, root: str, folders: list[str], query: Query, *, is_first: bool
-) -> str | None:
-    """The folder of a device that no folder's slug equals: by its full name, or the only folder there is."""
-    slug = query.slug
-    if slug is None:
-        return folders[0] if len(folders) == 1 and is_first else None
-    from autotune.hardware.names import canonical
-
-    words = {*canonical(slug).split()}
-    for folder in folders:  # a folder may have more words than the name, such as cpu-
-        if words <= {*canonical(folder).split()} and _is_device(reader.device(root, folder), query):
-            return folder
-    return None
+    def _listed(self, root: str) -> str:
+        """The results of the kernel in a cache: `nvidia-h200 (int32 n=1024 or float32 n=1024)`."""
+        parts = []
+        for folder, record in self._reader.records(root, self._query.kernel):
+            entries = (f"{entry.dtype} {size_text(entry.sizes)}" for entry in record.entries)
+            parts.append(f"{folder} ({' or '.join(entries)})")
+        return ", ".join(parts)
 
 
 def _is_device(known: DeviceInfo, query: Query) -> bool:
@@ -251,29 +275,3 @@ def _is_device(known: DeviceInfo, query: Query) -> bool:
 
 def _cores(device: DeviceInfo) -> int | None:
     return device.compute_units if device.kind == "cpu" else None
-
-
-def _serve_tuned(
-    reader: CacheReader, root: str, folder: str | None, query: Query, reasons: list[str]
-) -> Best | None:
-    record = reader.record(root, folder, query.kernel) if folder else None
-    if folder is None or record is None:
-        return None
-    return match_own_results(folder, record, query.given or reader.device(root, folder), query, reasons)
-
-
-def _serve_others(reader: CacheReader, places: list[_Place], query: Query, reasons: list[str]) -> Best | None:
-    """An answer from all devices of all caches; of each device the first cache counts."""
-    from autotune.serving.device_records import first_of_each, walk
-    from autotune.serving.foreign_matching import (  # not needed for a tuned device
-        match_default,
-        match_other_devices,
-        target_device,
-    )
-
-    device_records = first_of_each(walk(reader, [root for root, _ in places], query.kernel))
-    by_folder = {device_record.folder: device_record for device_record in device_records}
-    own = next((by_folder[folder] for _, folder in places if folder), None)
-    target = target_device(query, query.given or (own.device if own else None))
-    best = match_other_devices(device_records, target, query, reasons)
-    return best or match_default(device_records, own, target, query, reasons)

@@ -1,34 +1,22 @@
-"""Read the sections `arguments` and `launch` of a space file.
-
-No array is created and no expression is evaluated here.
-"""
+"""Read the section `arguments` of a space file; no array is created and no expression is evaluated."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_fields
-from autotune.core.json_values import is_name
-from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, TRITON_OPTIONS, is_entry
-from autotune.core.records import ArgumentSpec, LaunchSpec, Value
+from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, is_entry
+from autotune.core.records import ArgumentSpec, Value
 from autotune.core.text import hint
-from autotune.core.triton_source import TritonParameter
 from autotune.space.structures import read_fields, read_struct_value
 from autotune.space.value_advice import fill_advice
 from autotune.space.yaml_document import Element
 
 ROLES = tuple(role for role in ARGUMENT_ROLES if role not in ("scalar", "view"))
 FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
-RANDOM_FILLS = ("integers", "uniform", "normal")
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
-_EXAMPLES = {  # of required keys
-    **{"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"},
-    **{"entry": "my_kernel", "grid": '["ceil_div(n, BLOCK_SIZE)"]', "block": "[BLOCK_SIZE]"},
-}
-# of a launch: one expression each
-_ATTRIBUTES = ("shared_bytes", "when", "repeat", "stream", "cooperative", "programmatic")
+_EXAMPLES = {"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"}  # of required keys
 DATA = "{data}"  # stands for the name of the content in the name of a file
 
 
@@ -79,31 +67,6 @@ def read_arguments(
             "what the kernel writes has `role: out`"
         )
     return tuple(arguments.values())
-
-
-def read_launches(
-    section: Element,
-    arguments: Sequence[ArgumentSpec],
-    names: Collection[str],
-    dialect: str,
-    triton: Mapping[str, Sequence[TritonParameter]],
-) -> tuple[LaunchSpec, ...]:
-    """Read the launch plan.
-
-    Args:
-        section: Of the space file.
-        arguments: The kernel's.
-        names: What expressions may read.
-        dialect: That of the source.
-        triton: The kernels of a source in Triton, with their parameters.
-
-    Raises:
-        SpaceError: The plan is wrong.
-    """
-    known = {argument.name: argument for argument in arguments}
-    if dialect == TRITON:
-        return tuple(_triton_launch(element, known, names, triton) for element in section.items())
-    return tuple(_launch(element, known, names, dialect) for element in section.items())
 
 
 def read_dtype(element: Element, known: Collection[str]) -> str:
@@ -276,124 +239,3 @@ def _check_fill(
             lowest, highest = limits
             if not all(lowest <= number <= highest for number in numbers):  # type: ignore[operator]
                 raise element.error(f"expected numbers from {lowest} to {highest}, as {dtype} holds")
-
-
-def _triton_launch(
-    element: Element,
-    arguments: Mapping[str, ArgumentSpec],
-    names: Collection[str],
-    kernels: Mapping[str, Sequence[TritonParameter]],
-) -> LaunchSpec:
-    """A launch of a Triton kernel, whose compiler decides the block and the shared memory."""
-    entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat", "stream"))
-    passed = _passed(entries, arguments)
-    entry = entries["entry"].choice(kernels)
-    taken = [one.name for one in kernels[entry] if not one.is_constant]
-    if len(taken) != len(passed):
-        raise entries["arguments"].error(
-            f"{entry} takes ({', '.join(taken)}) besides its constants; "
-            f"the launch passes ({', '.join(passed)})"
-        )
-    for one in kernels[entry]:
-        if one.is_constant and one.name not in names and not one.has_default:
-            raise element.error(
-                f"{entry} needs {one.name} as a tl.constexpr; declare a parameter, a size or a derived name"
-            )
-    constants = tuple(one.name for one in kernels[entry] if one.is_constant and one.name in names)
-    constants += tuple(name for name in TRITON_OPTIONS if name in names)
-    if not constants:
-        raise element.error(f"{entry} has nothing to tune: no tl.constexpr, and no num_warps in the space")
-    return LaunchSpec(
-        entry=entry,
-        grid=_extent(entries["grid"], names),
-        block=("32 * num_warps" if "num_warps" in names else "128",),  # Triton's default: 4 warps
-        arguments=passed,
-        swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
-        constants=constants,
-        **_attributes(entries, names),
-    )
-
-
-def _passed(entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec]) -> tuple[str, ...]:
-    """The names of the arguments of a launch."""
-    passed = tuple(item.shown if item.is_scalar else item.text() for item in entries["arguments"].items())
-    for item, name in zip(entries["arguments"].items(), passed, strict=True):
-        if name not in arguments:
-            left = [one for one in arguments if one not in passed]
-            mend = f"; did you mean {left[0]}?" if len(left) == 1 else hint(name, arguments)
-            if not is_name(name):
-                mend = (
-                    "; declare {name: a, dtype: float32, value: 1}, for example, in `arguments`, and write a"
-                )
-            raise item.error(f"no argument is called {name!r}{mend}")
-        if arguments[name].symbol:
-            raise item.error(f"{name} is copied to {arguments[name].symbol}; a launch does not pass it")
-    return passed
-
-
-def _launch(
-    element: Element, arguments: Mapping[str, ArgumentSpec], names: Collection[str], dialect: str
-) -> LaunchSpec:
-    entries = element.record(
-        ("entry", "grid", "block", "arguments"),
-        ("swap", "cluster", *_ATTRIBUTES),
-        _EXAMPLES | {"arguments": f"[{', '.join(arguments)}]"},
-    )
-    passed = _passed(entries, arguments)
-    return LaunchSpec(
-        entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
-        grid=_extent(entries["grid"], names),
-        block=_extent(entries["block"], names),
-        arguments=passed,
-        swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
-        cluster=_extent(entries["cluster"], names) if "cluster" in entries else (),
-        **_attributes(entries, names),
-    )
-
-
-def _attributes(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, Any]:
-    """The expressions of a launch that have a default."""
-    return {name: entries[name].expression(names) for name in _ATTRIBUTES if name in entries}
-
-
-def _swap(
-    element: Element,
-    entries: Mapping[str, Element],
-    arguments: Mapping[str, ArgumentSpec],
-    passed: tuple[str, ...],
-) -> tuple[str, ...]:
-    """The two arrays that every other repetition exchanges."""
-    if "repeat" not in entries:
-        raise element.error("swap exchanges two arrays in every other repetition: add repeat")
-    items = entries["swap"].items()
-    names = tuple(item.text() for item in items)
-    if len(set(names)) != 2:
-        raise entries["swap"].error(f"expected two arrays, found {', '.join(names)}")
-    for item, name in zip(items, names, strict=True):
-        if name not in passed:
-            raise item.error(f"{name!r} is not among the launch's arguments{hint(name, passed)}")
-        if arguments[name].role not in ("out", "inout", "scratch"):
-            raise item.error(
-                f"{name} has the role {arguments[name].role}: only arrays that may be written swap"
-            )
-    one, other = (arguments[name] for name in names)
-    if (one.dtype, one.shape) != (other.dtype, other.shape):
-        raise entries["swap"].error(f"{one.name} and {other.name} differ in dtype or shape")
-    return names
-
-
-def _entry(element: Element) -> str:
-    entry = " ".join(element.text().split())
-    if not is_entry(entry):
-        raise element.error(
-            "expected a kernel's name, with template arguments or argument types where it has them, such as "
-            f"sum, ns::sum<float, BLOCK_SIZE> or sum(float *, int); found {entry!r}"
-        )
-    return entry
-
-
-def _extent(element: Element, names: Collection[str]) -> tuple[str, ...]:
-    extent = tuple(item.expression(names) for item in element.items())
-    if len(extent) > 3:
-        raise element.error(f"expected at most three dimensions, found {len(extent)}")
-    return extent

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.expressions import Expression, conjuncts, parse
+from autotune.core.expressions import Expression, conjuncts, names_behind, parse
 from autotune.core.records import Parameter, Value
 from autotune.errors import ExpressionError
 from autotune.space.truth_tables import Failed, Tables, TooManyOperands
@@ -137,7 +137,7 @@ class Scope:
     """What the expressions of a space may read: parameters, derived names in order, and constants."""
 
     parameters: Sequence[Parameter]
-    derived: Mapping[str, Expression]
+    derived: Mapping[str, str]
     constants: Mapping[str, Any]
 
     @cached_property
@@ -158,14 +158,11 @@ class Scope:
 
     def _rule(self, expression: Expression, names: Iterable[str]) -> Rule:
         """A rule on the parameters that `names` stand for, directly or through derived names."""
-        needed = set(names)
-        for name in reversed(tuple(self.derived)):  # derived names read earlier ones only
-            if name in needed:
-                needed |= self.derived[name].names
+        needed = names_behind(names, self.derived)
         columns = [column for column, item in enumerate(self.parameters) if item.name in needed]
         return Rule(
             expression=expression,
-            derived=tuple((name, item) for name, item in self.derived.items() if name in needed),
+            derived=tuple((name, parse(text)) for name, text in self.derived.items() if name in needed),
             parameters=tuple(self.parameters[column] for column in columns),
             columns=tuple(columns),
             constants=self.constants,

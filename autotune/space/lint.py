@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.core.expressions import integer, parse
+from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.records import Parameter
@@ -109,11 +109,12 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
     is_python = space.spec.source.suffix == ".py"
     code = bare_code(source, is_python=is_python)
+    is_generated = space.spec.functions.source is not None  # with the values of each configuration in it
     return (
         *_signatures(space, source, source if is_python else code),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
-        *(() if is_python else _redefined_parameters(space, source, code)),
+        *(() if is_python or is_generated else _redefined_parameters(space, source, code)),
         *_unknown_macros(space, source, code),
         *_untried_edges(space),
         *(() if is_python else (*_large_grids(space, code), *_flat_blocks(space, code))),
@@ -122,12 +123,12 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
 
 def _signatures(space: Space, source: str, code: str) -> Iterator[Finding]:
     macros = [parameter.name for parameter in space.parameters]
-    for subject, detail, entry in mismatches(space, code):
-        if subject in macros:
-            place = source_place(space, source, subject, after=entry)
+    for found in mismatches(space, code):
+        if found.subject in macros:
+            place = source_place(space, source, found.subject, after=found.kernel)
         else:
-            place = located(space.spec.path, subject)
-        yield Finding("signature", subject, detail, place)
+            place = located(space.spec.path, found.subject)
+        yield Finding("signature", found.subject, found.detail, place)
 
 
 def _expressions(spec: SpaceSpec) -> list[str]:
@@ -380,10 +381,7 @@ def largest_tiles(space: Space) -> dict[str, int]:
 def _largest(space: Space, text: str) -> int:
     """The largest value of an expression over the valid configurations; 0 if it depends on a size."""
     expression = parse(text)
-    names = set(expression.names)
-    for name, derived in reversed(tuple(space.spec.derived.items())):  # derived names read earlier ones only
-        if name in names:
-            names |= parse(derived).names
+    names = names_behind(expression.names, space.spec.derived)
     if names & space.problem.sizes.keys():
         return 0
     columns = [column for column, parameter in enumerate(space.parameters) if parameter.name in names]

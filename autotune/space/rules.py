@@ -18,9 +18,8 @@ class Rules:
 
     def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> None:
         self._spec = spec
-        derived = {name: parse(text) for name, text in spec.derived.items()}
         constants = plan.device_values(device) | dict(problem.sizes) | {"DTYPE": problem.dtype}
-        scope = Scope(spec.parameters, derived, constants)
+        scope = Scope(spec.parameters, spec.derived, constants)
         constraints = [parse(constraint.text) for constraint in spec.constraints]
         self._derived = scope.derived_rules()
         self._constraints = [scope.rule(constraint) for constraint in constraints]

@@ -11,7 +11,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
+from autotune.core.brackets import PAIRS, closing, split_arguments
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
@@ -37,6 +39,7 @@ _QUALIFIERS = frozenset(
     )
 )
 _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
+_PAIRS = f"{PAIRS}<>"
 _NOT_ENTRIES = ("__local", "local", "image2d_t", "sampler_t")
 
 
@@ -55,40 +58,58 @@ class _Parameter:
     bound: str = ""
 
 
-def mismatches(space: Space, code: str) -> Iterator[tuple[str, str, str]]:
-    """What in the launch plan does not fit a kernel's parameters, how, and the kernel: once for each entry.
+class Mismatch(NamedTuple):
+    """What of a launch plan does not fit a kernel.
 
-    What does not fit is a place in the space file, such as `launch[0].arguments`, or a parameter of the space
-    whose macro replaces one of the kernel.
+    `subject` is a place in the space file, such as `launch[0].arguments`, or a parameter of the space whose
+    macro replaces one of the kernel.
+    """
+
+    subject: str
+    detail: str
+    kernel: str
+
+
+def mismatches(space: Space, code: str) -> Iterator[Mismatch]:
+    """What of the launch plan does not fit the kernels of the source: at most one for each entry.
 
     Args:
         space: The bound space.
         code: The source without comments and strings.
     """
-    if space.spec.dialect == TRITON:  # checked when the space is read
-        return
-    is_python = space.spec.source.suffix == ".py"
-    for entry in dict.fromkeys(step.entry for step in space.spec.launch):
-        number = next(number for number, step in enumerate(space.spec.launch) if step.entry == entry)
-        name = _own_name(entry)
-        is_own = not is_python and "::" not in entry  # a namespace may be one of a library
-        if is_own and not re.search(rf"\b{name}\b", code) and not _may_be_pasted(name, code):
-            if kernels := list(_kernels(code)):
-                yield f"launch[{number}].entry", f"the source has no kernel {name}{hint(name, kernels)}", name
-            continue
-        is_plain = not is_python and re.search(_PLAIN.format(name=name), code, re.MULTILINE)
-        if is_plain and name not in _kernels(code):
-            what = f"{name} is a plain function of {space.spec.source.name}, which cannot be launched"
-            yield (
-                f"launch[{number}].entry",
-                f"{what}; write {_KERNEL[space.spec.dialect]} for its `void`",
-                name,
-            )
-            continue
-        definitions = _python_definitions(code, entry) if is_python else _definitions(code, entry)
-        found = [_misfit(space, entry, parameters) for parameters in definitions]
-        if found and None not in found:  # one of several overloads is meant
-            yield next((*one, name) for one in found if one)
+    if space.spec.dialect != TRITON:  # whose launches are checked when the space is read
+        entries = dict.fromkeys(step.entry for step in space.spec.launch)
+        yield from filter(None, (_mismatch(space, code, entry) for entry in entries))
+
+
+def _mismatch(space: Space, code: str, entry: str) -> Mismatch | None:
+    name = _own_name(entry)
+    if space.spec.source.suffix == ".py":
+        definitions = _python_definitions(code, entry)
+    elif what := _no_kernel(space, code, entry):
+        number = [step.entry for step in space.spec.launch].index(entry)
+        return Mismatch(f"launch[{number}].entry", what, name)
+    else:
+        definitions = _definitions(code, entry)
+    found = [_misfit(space, entry, parameters) for parameters in definitions]
+    if None in found:  # one of several overloads is meant
+        return None
+    return next((Mismatch(*one, name) for one in found if one), None)
+
+
+def _no_kernel(space: Space, code: str, entry: str) -> str:
+    """Why a source in C has no such kernel; empty if it has, or nothing shows that it has not."""
+    name = _own_name(entry)
+    is_own = "::" not in entry  # a namespace may be one of a library
+    if is_own and not re.search(rf"\b{name}\b", code) and not _may_be_pasted(name, code):
+        kernels = list(_kernels(code))
+        return f"the source has no kernel {name}{hint(name, kernels)}" if kernels else ""
+    if re.search(_PLAIN.format(name=name), code, re.MULTILINE) and name not in _kernels(code):
+        return (
+            f"{name} is a plain function of {space.spec.source.name}, which cannot be launched; write "
+            f"{_KERNEL[space.spec.dialect]} for its `void`"
+        )
+    return ""
 
 
 def _misfit(space: Space, entry: str, parameters: Sequence[_Parameter]) -> tuple[str, str] | None:
@@ -196,16 +217,16 @@ def _definitions(code: str, entry: str) -> list[list[_Parameter]]:
     """The parameters of each definition in C that an entry may mean; none if one of them cannot be read."""
     code = _DEFINE.sub("", code)
     is_template = "<" in entry
-    given = _split(entry.partition("<")[2].rpartition(">")[0])
+    given = split_arguments(entry.partition("<")[2].rpartition(">")[0], _PAIRS)
     found, kernels = [], []
     for match in re.finditer(rf"[\w)]\s+{_own_name(entry)}\s*\(", code):
-        inside, rest = _bracketed(code, match.end())
-        template = re.search(r"\btemplate\s*<([^;{}]*)$", code[: match.start()])
-        if not re.match(r"\s*\{", rest) or is_template != bool(template):
+        end = closing(code, match.end() - 1, "()")
+        template = re.search(r"\btemplate\s*(<[^;{}]*)$", code[: match.start()])
+        if not re.match(r"\s*\{", code[end + 1 :]) or is_template != bool(template):
             continue
-        declared = _split(_bracketed(template[1], 0, "<>")[0]) if template else []
+        declared = split_arguments(template[1][1 : closing(template[1], 0, "<>")], _PAIRS) if template else ()
         bound = dict(zip_longest(map(_declared_name, declared), given[: len(declared)], fillvalue=""))
-        found.append(_parameters(inside, bound))
+        found.append(_parameters(code[match.end() : end], bound))
         if _INTRODUCED.search(code[: match.start() + 1]):
             kernels.append(found[-1])
     chosen = kernels or found  # a function of the host may have the kernel's name
@@ -219,25 +240,12 @@ def _parameters(inside: str, bound: Mapping[str, str]) -> list[_Parameter] | Non
         inside: What is between the brackets.
         bound: The arguments of the template by its parameters; empty for an argument that is not given.
     """
-    texts = [" ".join(text.split()) for text in _split(inside)]
-    if texts in ([], ["void"]):
+    texts = split_arguments(inside, _PAIRS)
+    if texts in ((), ("void",)):
         return []
     parameters = [_parameter(text, bound) for text in texts]
     known = [one for one in parameters if one is not None]
     return known if "#" not in inside and len(known) == len(parameters) else None
-
-
-def _split(text: str) -> list[str]:
-    """The items of a list, where a comma between brackets separates nothing."""
-    items = [""]
-    depth = 0
-    for letter in text:
-        depth += (letter in "(<[{") - (letter in ")>]}")
-        if letter == "," and not depth:
-            items.append("")
-        else:
-            items[-1] += letter
-    return [item.strip() for item in items] if text.strip() else []
 
 
 def _declared_name(text: str) -> str:
@@ -259,19 +267,9 @@ def _kernels(code: str) -> Iterator[str]:
     """The names of the kernels that a source in C defines without a macro for the whole."""
     code = _DEFINE.sub("", code)
     for match in re.finditer(r"\b(\w+)\s*\(", code):
-        _, rest = _bracketed(code, match.end())
+        rest = code[closing(code, match.end() - 1, "()") + 1 :]
         if rest.lstrip().startswith("{") and _INTRODUCED.search(code[: match.start()]):
             yield match[1]
-
-
-def _bracketed(code: str, start: int, kind: str = "()") -> tuple[str, str]:
-    """The text up to the bracket that closes an open one, and the text after it."""
-    depth = 1
-    for position in range(start, len(code)):
-        depth += (code[position] == kind[0]) - (code[position] == kind[1])
-        if depth == 0:
-            return code[start:position], code[position + 1 :]
-    return code[start:], ""
 
 
 def _parameter(text: str, bound: Mapping[str, str]) -> _Parameter | None:

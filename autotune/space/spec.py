@@ -21,11 +21,12 @@ from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.core.triton_source import TritonParameter, kernels
 from autotune.errors import SpaceError
-from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype, read_launches
+from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype
 from autotune.space.call import read_call
 from autotune.space.configurations import Landmark, completed, read_config, read_landmarks
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
+from autotune.space.launches import read_launches
 from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.sizes import read_sizes, read_verify_sizes
 from autotune.space.special_values import read_special

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from autotune.core.error_bounds import UNIT_ROUNDOFF
-from autotune.space.arguments import RANDOM_FILLS, FilledArgument
+from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
+from autotune.space.arguments import FilledArgument
 from autotune.space.yaml_document import Element
-
-SPECIAL_VALUES = {"nan": (math.nan,), "infinities": (math.inf, -math.inf), "signed_zeros": (-0.0, 0.0)}
 
 
 def read_special(

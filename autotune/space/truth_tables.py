@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.expressions import Expression, operation
+from autotune.core.expressions import Expression, operation, parse
 from autotune.core.records import Parameter
 from autotune.errors import ExpressionError
 
@@ -57,7 +57,7 @@ class Tables:
     """Tables of expressions that read parameters, derived names (in their order) and constants."""
 
     parameters: Sequence[Parameter]
-    derived: Mapping[str, Expression]
+    derived: Mapping[str, str]
     constants: Mapping[str, Any]
     _cached: dict[str, Table] = field(default_factory=dict)  # of derived names and small expressions
 
@@ -85,7 +85,7 @@ class Tables:
     def of_derived(self, name: str) -> Table:
         """The table of a derived name; raises TooManyOperands."""
         if name not in self._cached:
-            self._cached[name] = self.of(self.derived[name])
+            self._cached[name] = self.of(parse(self.derived[name]))
         return self._cached[name]
 
 

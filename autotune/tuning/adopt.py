@@ -8,7 +8,8 @@ from pathlib import Path
 from autotune.core.records import ADOPTION, Entry
 from autotune.errors import InputError
 from autotune.serving.cache import read_roots
-from autotune.tuning.context import Observer, default_journal
+from autotune.tuning.context import default_journal
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.source_results import gather
@@ -16,7 +17,7 @@ from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
 
-def searched(task: TuningTask, cache: Path | None) -> Entry | None:
+def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
     """The cached result of a full search for this device, problem and element type, if there is one.
 
     Results of short searches and results whose configuration is no longer in the space are ignored.
@@ -31,7 +32,7 @@ def searched(task: TuningTask, cache: Path | None) -> Entry | None:
 def adopt(task: TuningTask, options: Options, observer: Observer) -> Result:
     """Search a few configurations that the results of other devices and sizes predict to be fast.
 
-    Check `searched` first: the result replaces whatever the cache holds for this problem.
+    Check `full_search_result` first: the result replaces whatever the cache holds for this problem.
 
     Raises:
         InputError: No other device or size has results; otherwise as `search` raises.

@@ -2,158 +2,97 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from autotune.core.records import Config, Entry
 from autotune.core.stages import Stage
-from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial, pareto_front
-from autotune.errors import ExpressionError, Overtaken, SetupError
-from autotune.evaluation.journal import LastRound
-from autotune.processes.machine_load import CpuTimes, cpu_times
-from autotune.searchers.base import SourceResults, StoppingEstimate
+from autotune.core.trials import Objective, Trial, pareto_front
+from autotune.errors import Overtaken
+from autotune.processes.machine_load import cpu_times
+from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import record_path, store
 from autotune.serving.device_records import foreign_bests
 from autotune.tuning.cache_entry import kernel_record, measured
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finals import (
-    MAX_FINALISTS,
-    Finals,
-    affordable,
-    by_score,
-    choose_finalists,
-    finalists,
-    indistinguishable,
-    is_final,
-    measured_binary,
-    remeasure,
-    winner_and_ties,
-)
-from autotune.tuning.fresh_inputs import SEEDS
-from autotune.tuning.groups import compare, leaders
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, finalists, measured_binary
+from autotune.tuning.groups import compare
+from autotune.tuning.last_round import Decision, Searched, last_round
 from autotune.tuning.result import Result
-from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text, late_text
-
-MAX_LAST_ROUND_S = 30.0  # without a time limit, where the search took less
-MAX_BESIDE = 2  # finalists beside configurations that take part in any case
-CHECKS_SHARE = 0.1  # of the time limit, for the checks before storing, beside what the last round leaves
-MIN_CHECKS_S = 3.0
+from autotune.tuning.stored_checks import StoredChecks, checks_text
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the last round may take: time in seconds, and inputs by their seeds."""
-
-    round_s: float | None = None  # None: as long as the search took, or MAX_LAST_ROUND_S
-    checks_s: float = math.inf  # for the checks before storing, beside what the round leaves
-    seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
-
-
-@dataclass(frozen=True)
-class Searched:
-    """A search at its end: what it took, what its result says of it, and what the last round may take."""
-
-    root: Path  # the cache folder
-    label: str  # the engine and its strategy
-    seed: int
-    seconds: float
-    began: CpuTimes
-    limits: Limits
-    sources: tuple[SourceResults, ...] = ()  # what it started from
-
-
-def checks_time_s(limit_s: float | None) -> float:
-    """Time for the checks before storing, beside what the last round leaves of a time limit."""
-    return math.inf if limit_s is None else max(MIN_CHECKS_S, CHECKS_SHARE * limit_s)
-
-
-def conclude(
-    context: TuningContext,
-    searched: Searched,
-    needed: Sequence[Config] = (),
-    passed: dict[Config, Gaps] | None = None,
-) -> Result:
+def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | None = None) -> Result:
     """Measure the best few again in a last round, and store the winner in the cache.
 
     Args:
         context: The open run, with the default and all others evaluated.
         searched: The search.
-        needed: Configurations that take part in the last round, and are stored, in any case.
-        passed: Configurations that have passed the checks before storing, each with what could not be
-            checked; those that pass here are added.
+        checks: The checks before storing, if some configurations have passed them already.
 
     Raises:
         SetupError: The default fails.
         WriteError: The cache cannot be written.
     """
-    root, limits = searched.root, searched.limits
-    round_s = max(MAX_LAST_ROUND_S, searched.seconds) if limits.round_s is None else limits.round_s
-    until_s = time.perf_counter() + round_s
+    checks = StoredChecks() if checks is None else checks
+    until_s = time.perf_counter() + searched.limits.round_s
     while True:
-        cached = _evaluate_cached(context, root)
+        cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        trials = {trial.config: trial for trial in earlier} | context.evaluator.trials
-        known = {} if passed is None else passed
-        measurements, gaps = _last_round(context, trials, needed, known, until_s, limits)
-        result = _result(context, searched, trials, measurements, gaps, cached, is_alone=not needed)
-        others = _other_times(context, root, result.winner, trials, measurements, needed)
+        known = {trial.config: trial for trial in earlier} | context.evaluator.trials
+        trials, decision = last_round(context, searched, known, checks, until_s)
+        result = _result(context, searched, trials, decision, cached)
+        others = _other_times(context, searched, trials, decision)
         record = kernel_record(result, others, searched.seed, context.policy)
         with suppress(Overtaken):  # another search stored a result: let that take part, too
-            store(root, context.task.device, record, seen=() if cached is None else (cached,))
+            seen = () if cached is None else (cached,)
+            store(searched.root, context.task.device, record, seen=seen)
             return result
 
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
     """Evaluate what the cache serves for this problem, so that no worse result replaces it."""
-    entry = context.task.cached_entry(root)
-    if entry is not None and entry.config in context.task.space:
-        context.evaluator.admit(entry.config, charged=False)
+    entry, space = context.task.cached_entry(root), context.task.space
+    if entry is not None and (row := space.index(entry.config)) is not None:
+        context.evaluator.admit(space.config(row), charged=False)  # in the space's order of names
     return entry
+
+
+def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
+    """Trials of the journal, from any search, whose content key still holds; fastest first."""
+    rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
+    scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
+    yield from (trial for trial in by_score(scored) if context.maker.key_now(trial.config) == trial.key)
 
 
 def _result(
     context: TuningContext,
     searched: Searched,
     trials: Mapping[Config, Trial],
-    measurements: Mapping[str, Measurement],
-    known_gaps: Mapping[Config, Gaps],
+    decision: Decision,
     cached: Entry | None,
-    *,
-    is_alone: bool,
 ) -> Result:
-    """Choose the winner and sum up what the search found.
+    """Sum up what the search found.
 
     Args:
         context: The open run.
         searched: The search.
         trials: Those of this search, and the best of the journal's earlier ones.
-        measurements: Those of the last round, by content key.
-        known_gaps: What could not be checked of each configuration that this search has checked; the winner
-            is not among them if its last round is one of the journal.
+        decision: That of the last round.
         cached: What the cache folder serves for this problem so far.
-        is_alone: Whether it is not a part of a sweep.
     """
     task, objective, evaluator = context.task, context.objective, context.evaluator
-    winner = _best(measurements, context, trials)
-    final = measurements[winner.key]
-    configs = {trial.key: trial.config for trial in trials.values()}
-    best = finalists(trials.values())
-    again = {measured_binary(trial) for trial in trials.values() if trial.key in measurements}
+    winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
-    ties = tuple(
-        configs[key]
-        for key, measurement in measurements.items()
-        if key != winner.key and indistinguishable(final, measurement, objective)
-    )
+    again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
+    is_alone = not searched.needed
     was_served = cached is not None and cached.config == winner.config
-    gaps = [known_gaps.get(config, Gaps()) for config in (winner.config, *ties)]
-    if winner.config in known_gaps:
-        checks = checks_text(context, gaps)
+    if decision.gaps is not None:
+        checks = checks_text(context, decision.gaps)
     elif cached is not None and was_served:
         checks = cached.provenance.checks
     else:
@@ -162,17 +101,17 @@ def _result(
         task=task,
         engine=searched.label,
         winner=winner,
-        final=final,
-        default=measurements[trials[task.spec.default].key],
-        ties=ties,
-        groups=compare(task.space, trials.values(), measurements, objective),
+        final=decision.measurements[winner.key],
+        default=decision.measurements[trials[task.spec.default].key],
+        ties=tuple(trial.config for trial in ties),
+        groups=compare(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in evaluator.trials),
         resumed=evaluator.resumed,
         time_was_over=evaluator.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
         lacked_time=is_alone
-        and searched.limits.round_s is not None
-        and any(measured_binary(one) not in again for one in best),
+        and searched.limits.is_strict
+        and any(measured_binary(one) not in again for one in finalists(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
@@ -189,137 +128,8 @@ def _result(
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
         checks=checks,
-        late=tuple(dict.fromkeys(name for gap in gaps for name in gap.late)),
+        late=tuple(dict.fromkeys(name for gap in decision.gaps or () for name in gap.late)),
     )
-
-
-def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
-    """Trials of the journal, from any search, whose content key still holds; fastest first."""
-    rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
-    scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
-    yield from (trial for trial in by_score(scored) if context.maker.key_now(trial.config) == trial.key)
-
-
-def _last_round(
-    context: TuningContext,
-    trials: dict[Config, Trial],
-    required: Sequence[Config],
-    passed: dict[Config, Gaps],
-    until_s: float,
-    limits: Limits,
-) -> tuple[Mapping[str, Measurement], Mapping[Config, Gaps]]:
-    """Measure the finalists and the default in turns until none of them fails.
-
-    A finalist that fails is replaced in `trials` by its failed trial, and the next best moves up.
-
-    Args:
-        context: The open run.
-        trials: Those to choose from.
-        required: Configurations that take part if they have a time.
-        passed: Those that passed the checks before storing, to which more are added.
-        until_s: When it should end, on the clock of `time.perf_counter`.
-        limits: With one for the round, fewer may take part, so that it ends in time.
-
-    Returns:
-        The measurements by content key, and what could not be checked of the configurations that this search
-        has checked.
-    """
-    default = trials[context.task.spec.default]
-    is_limited = limits.round_s is not None
-    while True:
-        now_s = time.perf_counter()
-        if required:  # others than the best few take part
-            best = finalists(trials.values(), MAX_BESIDE)
-        else:
-            best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        others = (trials[config] for config in required if trials[config].score is not None)
-        named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
-        needed = list({trial.config: trial for trial in named}.values())
-        chosen = affordable(best, needed, until_s - now_s if is_limited else math.inf)
-        journaled = _journaled_round(context, best if is_limited else (), needed, chosen)
-        if journaled is not None:
-            return journaled, passed
-        context.observer.last_round(len(chosen))
-        outcome = remeasure(context, chosen, until_s, limits.seeds)
-        failures = outcome.rejected
-        if not failures:
-            stored = winner_and_ties(chosen, outcome.measurements, context.objective)
-            checked = check_configurations(
-                context,
-                [trial.config for trial in stored if trial.config not in passed],
-                max(until_s, time.perf_counter()) + limits.checks_s,
-            )
-            passed |= checked.passed
-            failures = checked.failures
-            if not failures:
-                return outcome.measurements, _journal_round(context, outcome, stored, passed)
-        if default.config in failures:
-            raise SetupError(f"the default fails in the last round: {failures[default.config].detail}")
-        for trial in chosen:
-            if trial.config in failures:
-                trials[trial.config] = failed(context, trial, failures[trial.config])
-
-
-def _journal_round(
-    context: TuningContext, outcome: Finals, stored: Sequence[Trial], passed: Mapping[Config, Gaps]
-) -> Mapping[Config, Gaps]:
-    """Write a last round to the journal; return what could not be checked of what is stored of it."""
-    if outcome.late:
-        context.observer.warn(late_text(outcome.late))
-    gaps = {
-        trial.config: replace(passed[trial.config], late=(*outcome.late, *passed[trial.config].late))
-        for trial in stored
-    }
-    checked = frozenset(trial.key for trial in stored if not gaps[trial.config].late)
-    found = LastRound(dict(outcome.measurements), checked, not context.skips_sanitizer)
-    context.journal.append_finals(found)
-    return gaps
-
-
-def _journaled_round(
-    context: TuningContext, allowed: Sequence[Trial], needed: Sequence[Trial], chosen: Sequence[Trial]
-) -> Mapping[str, Measurement] | None:
-    """The last round of an earlier search with the same finalists, or with others that are allowed.
-
-    What would be stored of it must have passed all checks then: some may have been left out, or no time may
-    have been left for them.
-    """
-    by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
-    exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
-    for keys, found in reversed(context.journal.finals.items()):
-        is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
-        valued = _valued(context, by_key, found.measurements) if is_same else {}
-        if valued and all(is_final(measured, context.objective) for measured in valued.values()):
-            stored = winner_and_ties([by_key[key] for key in keys], valued, context.objective)
-            is_checked = found.has_sanitizers or context.skips_sanitizer
-            if is_checked and found.checked.issuperset(trial.key for trial in stored):
-                return valued
-    return None
-
-
-def _valued(
-    context: TuningContext, by_key: Mapping[str, Trial], found: Mapping[str, Measurement]
-) -> dict[str, Measurement]:
-    """Journaled measurements with the value of the user's objective; none where it needs more of them."""
-    try:
-        return {key: context.scoring.valued(by_key[key], measured) for key, measured in found.items()}
-    except ExpressionError:
-        return {}
-
-
-def _best(
-    measurements: Mapping[str, Measurement], context: TuningContext, trials: Mapping[Config, Trial]
-) -> Trial:
-    key = min(measurements, key=lambda key: measurements[key].score(context.objective) or math.inf)
-    return next(trial for trial in trials.values() if trial.key == key)
-
-
-def failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
-    """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
-    failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
-    if failure.status in WRONG:
-        context.journal.append(failed)
-    return failed
 
 
 def _stopping_estimate(
@@ -343,16 +153,12 @@ def _stopping_estimate(
 
 
 def _other_times(
-    context: TuningContext,
-    root: Path,
-    winner: Trial,
-    trials: Mapping[Config, Trial],
-    measurements: Mapping[str, Measurement],
-    needed: Sequence[Config],
+    context: TuningContext, searched: Searched, trials: Mapping[Config, Trial], decision: Decision
 ) -> tuple[tuple[Config, float], ...]:
     """Times of other configurations to store with the winner; only searches for time have them."""
     if context.objective is not Objective.TIME:
         return ()
     task = context.task
-    kept = foreign_bests(root, task.device, task.spec.kernel) | {task.spec.default, *needed}
-    return measured(trials.values(), measurements, winner, kept)
+    bests = foreign_bests(searched.root, task.device, task.spec.kernel)
+    kept = bests | {task.spec.default, *searched.needed}
+    return measured(trials.values(), decision.measurements, decision.stored[0], kept)

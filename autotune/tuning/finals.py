@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -28,20 +28,12 @@ from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
 from autotune.tuning.context import TuningContext
 from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
-from autotune.tuning.turns import Finalist, Series, Turns, is_precise, remove_shifts
+from autotune.tuning.turns import Finalist, Series, Turns, compiled, is_precise, remove_shifts
 
-MAX_FINALISTS = 8
-MAX_SLOWER = 1.5  # times the fastest trial's time
 FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 3.0
-# on an unsteady machine, a few turns of more trials decide which take part in the last round
-MAX_CANDIDATES = 24
-MAX_FEW = 12  # candidates that all take part: choosing among them would take longer
-SELECTION_ROUNDS = 6
-UNSTEADY = 0.05  # relative difference between a control and its earlier time that counts as unsteady
-UNSTEADY_SHARE = 0.1  # share of unsteady controls from which the machine counts as unsteady
 
 
 @dataclass(frozen=True)
@@ -51,81 +43,6 @@ class Finals:
     measurements: Mapping[str, Measurement]
     rejected: Mapping[Config, Failure]
     late: tuple[str, ...]  # what no time was left for
-
-
-def by_score(trials: Iterable[Trial]) -> list[Trial]:
-    """The trials that have a score, best first."""
-    scored = [(trial.score, trial) for trial in trials if trial.score is not None]
-    return [trial for _, trial in sorted(scored, key=lambda pair: pair[0])]
-
-
-def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
-    """The fastest trials, one for those that share a binary and its measurement.
-
-    A time that was taken while the machine was slow, as its control shows, is scaled back by that factor.
-    Trials far slower than the fastest are left out.
-    """
-    distinct: dict[object, Trial] = {}
-    for trial in sorted(by_score(trials), key=_steady_score):
-        distinct.setdefault(measured_binary(trial), trial)
-    best = list(distinct.values())[:count]
-    is_time = all(trial.objective is Objective.TIME for trial in best)
-    far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
-    return [trial for trial in best if _steady_score(trial) <= far]
-
-
-def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
-    """What trials have in common that share a binary and its measurement."""
-    return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
-
-
-def _steady_score(trial: Trial) -> float:
-    control = trial.measurement.control if trial.measurement else None
-    return (trial.score or 0.0) / max(1.0, control or 1.0)
-
-
-def is_unsteady(trials: Iterable[Trial]) -> bool:
-    """Whether configurations that were timed again during the search often took another time."""
-    controls = [trial.measurement.control for trial in trials if trial.measurement]
-    unsteady = [abs(control - 1) > UNSTEADY for control in controls if control is not None]
-    return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
-
-
-def choose_finalists(
-    context: TuningContext, trials: Iterable[Trial], until_s: float = math.inf
-) -> list[Trial]:
-    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
-
-    Args:
-        context: The open run.
-        trials: What to choose from.
-        until_s: When, on the clock of `time.perf_counter`, the choice should be made.
-    """
-    trials = list(trials)
-    if context.objective is Objective.TIME and is_unsteady(trials):
-        candidates = finalists(trials, MAX_CANDIDATES)
-        if len(candidates) <= MAX_FEW:
-            return candidates
-        left_s = until_s - time.perf_counter()
-        return _preselect(context, affordable(candidates, candidates[:1], left_s), until_s)
-    return finalists(trials)
-
-
-def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) -> list[Trial]:
-    """Time the trials in a few turns and return the fastest.
-
-    Trials that fail here are returned too, so that the last round rejects them and reports why.
-    """
-    rejected: dict[Config, Failure] = {}
-    series = []
-    for finalist in _compile(context, trials, rejected):
-        batch = finalist.trial.measurement.batch if finalist.trial.measurement else 1
-        series.append(Series(replace(finalist, repeatable=batch > 1), batch))
-    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, until_s)
-    failed = [trial for trial in trials if trial.config in rejected]
-    left = [timed for timed in series if timed.config not in rejected]
-    ranked = [timed.finalist.trial for timed in sorted(left, key=lambda timed: median(timed.values_ms))]
-    return failed + ranked[:MAX_FINALISTS]
 
 
 def remeasure(
@@ -147,21 +64,21 @@ def remeasure(
     """
     seeds = different(context.maker, seeds)
     context.worker.renew(*fresh_problems(context.maker, trials[0].config, seeds))
-    last_round = _LastRound(context, trials)
+    finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     late: tuple[str, ...] = ()
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > until_s:
             late = (FRESH_INPUTS,)
         else:
-            last_round.verify(seeds, number)
-    measurements = last_round.time(until_s)
-    if context.policy.energy_s > 0 and not last_round.rejected and _decides_by_energy(context):
-        measurements = last_round.with_energy(measurements)
-    measurements = last_round.with_values(measurements)
+            finalists.verify(seeds, number)
+    measurements = finalists.time(until_s)
+    if context.policy.energy_s > 0 and not finalists.rejected and _decides_by_energy(context):
+        measurements = finalists.with_energy(measurements)
+    measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     found = {keys[config]: measurement for config, measurement in measurements.items()}
-    return Finals(found, last_round.rejected, late)
+    return Finals(found, finalists.rejected, late)
 
 
 def _decides_by_energy(context: TuningContext) -> bool:
@@ -169,30 +86,14 @@ def _decides_by_energy(context: TuningContext) -> bool:
     return context.objective is not Objective.TIME or context.scoring.needs_energy
 
 
-def _compile(
-    context: TuningContext, trials: Sequence[Trial], rejected: dict[Config, Failure]
-) -> Iterator[Finalist]:
-    """Compile all trials in parallel and yield them in order; those that fail are rejected."""
-    instances = [context.maker.make(trial.config) for trial in trials]
-    compilations = [context.pool.compile(instance) for instance in instances]
-    for done, (trial, instance, compilation) in enumerate(zip(trials, instances, compilations, strict=True)):
-        context.observer.stage(Stage("last round: compiling", done + 1, len(trials)))
-        binary = compilation.result()
-        if isinstance(binary, Failure):
-            rejected[trial.config] = binary
-        else:
-            yield Finalist(instance, binary, trial, repeatable=False)
-
-
-class _LastRound:
+class _Finalists:
     """The finalists by configuration, and why some of them are rejected."""
 
     def __init__(self, context: TuningContext, trials: Sequence[Trial]) -> None:
         """Compile the finalists."""
         self._context = context
         self.rejected: dict[Config, Failure] = {}
-        compiled = _compile(context, trials, self.rejected)
-        self._finalists = {finalist.trial.config: finalist for finalist in compiled}
+        self._finalists = {one.trial.config: one for one in compiled(context, trials, self.rejected)}
 
     def _left(self) -> list[Finalist]:
         return [one for config, one in self._finalists.items() if config not in self.rejected]
@@ -322,35 +223,12 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
 
 def winner_and_ties(
     chosen: Sequence[Trial], measurements: Mapping[str, Measurement], objective: Objective
-) -> list[Trial]:
+) -> tuple[Trial, ...]:
     """What would be stored of the finalists: the best, then those that cannot be told from it."""
     winner = min(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
     best = measurements[winner.key]
-    others = [trial for trial in chosen if trial.key != winner.key]
-    return [
-        winner,
-        *(trial for trial in others if indistinguishable(best, measurements[trial.key], objective)),
-    ]
-
-
-def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
-    """The finalists for which there is time, best first, and all that are needed.
-
-    A finalist takes about as long as its trial did: it is verified and timed again.
-
-    Args:
-        chosen: All finalists.
-        needed: Those that take part in any case.
-        left_s: Time for the last round.
-    """
-    left_s -= sum(trial.cost_s for trial in needed)
-    kept = []
-    for trial in chosen:
-        if trial not in needed:
-            left_s -= trial.cost_s
-        if trial in needed or left_s > 0:
-            kept.append(trial)
-    return kept + [trial for trial in needed if trial not in kept]
+    others = (trial for trial in chosen if trial.key != winner.key)
+    return (winner, *(one for one in others if indistinguishable(best, measurements[one.key], objective)))
 
 
 def is_final(measurement: Measurement, objective: Objective) -> bool:

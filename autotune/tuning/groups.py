@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from autotune.core.expressions import parse
 from autotune.core.trials import Measurement, Objective, Trial
 from autotune.space import Space
-from autotune.tuning.finals import by_score, indistinguishable
+from autotune.tuning.finalists import by_score
+from autotune.tuning.finals import indistinguishable
 
 
 @dataclass(frozen=True)

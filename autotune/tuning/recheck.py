@@ -11,14 +11,15 @@ from pathlib import Path
 
 from autotune import __version__
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
-from autotune.core.trials import Budget, Failure, Measurement, Objective, Trial
+from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.evaluation.identity import workload_sha256
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
-from autotune.tuning.context import FULL_POLICY, Observer, TuningContext, default_journal, open_context
-from autotune.tuning.finals import remeasure, winner_and_ties
+from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
+from autotune.tuning.last_round import Decision, decide
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import Gaps, check_configurations, checks_text
+from autotune.tuning.stored_checks import StoredChecks, checks_text
 from autotune.tuning.task import TuningTask
 
 MAX_RUNNERS_UP = 3
@@ -58,7 +59,7 @@ def check(
     with _opened(task, options, observer, len(configs)) as context:
         trials = context.evaluator(configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
-        return found | check_configurations(context, [one for one in configs if found[one] is None]).failures
+        return found | StoredChecks().check(context, [one for one in configs if found[one] is None])
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
@@ -88,8 +89,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     with _opened(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in context.evaluator(configs)}
         failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
-        measurements, stored, checks = _measured(context, trials, failures)
-        return _compared(context, entry, stored, checks, measurements, failures)
+        return _compared(context, entry, _decided(context, trials, failures), failures)
 
 
 def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
@@ -101,65 +101,44 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 @contextmanager
 def _opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
     journal = options.journal or default_journal(task, "check.jsonl")
-    own = replace(options, journal=journal, fresh=True, budget=Budget())
+    own = replace(options, journal=journal, fresh=True, budget=Budget(), objective=Objective.TIME)
     with open_context(task, own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
         yield context
 
 
-def _measured(
+def _decided(
     context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
-) -> tuple[Mapping[str, Measurement], list[Trial], str]:
-    """Time in turns what has not failed, until the fastest and its ties pass all checks.
-
-    Returns:
-        The measurements by content key, the fastest with its ties, and what these were checked with;
-        `failures` gets what fails.
-    """
-    passed: dict[Config, Gaps] = {}
+) -> Decision | None:
+    """Time in turns what has not failed, until nothing fails; `failures` gets what does."""
+    checks = StoredChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        context.observer.last_round(len(left))
-        outcome = remeasure(context, left)
-        found = outcome.rejected
-        if not found:
-            stored = winner_and_ties(left, outcome.measurements, Objective.TIME)
-            checked = check_configurations(
-                context, [one.config for one in stored if one.config not in passed]
-            )
-            passed |= checked.passed
-            found = checked.failures
-            if not found:
-                gaps = (passed[one.config] for one in stored)
-                return outcome.measurements, stored, checks_text(context, gaps)
+        found = decide(context, left, checks)
+        if isinstance(found, Decision):
+            return found
         failures |= found
-    return {}, [], ""
+    return None
 
 
 def _compared(
-    context: TuningContext,
-    entry: Entry,
-    stored: Sequence[Trial],
-    checks: str,
-    measurements: Mapping[str, Measurement],
-    failures: Mapping[Config, Failure],
+    context: TuningContext, entry: Entry, decision: Decision | None, failures: Mapping[Config, Failure]
 ) -> CheckedEntry:
     """What the result is worth now.
 
     Args:
         context: The open run.
         entry: The cached result.
-        stored: The fastest now, and its ties.
-        checks: What these were checked with.
-        measurements: By content key.
+        decision: That of the last round; None if all failed.
         failures: Why configurations failed.
     """
-    fresh = _fresh(context, entry, stored, checks, measurements) if stored else None
-    failure = failures.get(entry.config)
-    if failure is not None:
+    fresh = _fresh(context, entry, decision) if decision else None
+    if decision is None or entry.config in failures:
+        failure = failures[entry.config]
         state = State.UNDECIDED if failure.by_machine else State.WRONG
         return CheckedEntry(entry, state, str(failure), None, fresh)
-    now = measurements[context.maker.make(entry.config).key]
-    noise = max(CHANGE, entry.noise or 0.0, measurements[stored[0].key].noise or 0.0)
+    now = decision.measurements[context.maker.make(entry.config).key]
+    fastest = decision.measurements[decision.stored[0].key]
+    noise = max(CHANGE, entry.noise or 0.0, fastest.noise or 0.0)
     ratio = now.median_ms / entry.time_ms
     overlaps = now.interval_ms[0] <= entry.interval_ms[1] and entry.interval_ms[0] <= now.interval_ms[1]
     if noise > NOISY:
@@ -168,24 +147,18 @@ def _compared(
         state, detail = State.SAME, ""
     else:
         state, detail = (State.FASTER if ratio < 1 else State.SLOWER), f"{ratio:.3g} times as long as stored"
-    if entry.config not in [trial.config for trial in stored]:
-        best_ms = measurements[stored[0].key].median_ms
-        better = f"{stored[0].config} now takes {best_ms / now.median_ms:.3g} times as long"
+    if entry.config not in [trial.config for trial in decision.stored]:
+        share = fastest.median_ms / now.median_ms
+        better = f"{decision.stored[0].config} now takes {share:.3g} times as long"
         detail = "; ".join(filter(None, (detail, better)))
     return CheckedEntry(entry, state, detail, now.median_ms, fresh)
 
 
-def _fresh(
-    context: TuningContext,
-    entry: Entry,
-    stored: Sequence[Trial],
-    checks: str,
-    measurements: Mapping[str, Measurement],
-) -> Entry:
+def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
     """The entry with what was measured now; how it was searched stays as it was."""
-    task, (winner, *ties) = context.task, stored
-    final = measurements[winner.key]
-    default = measurements.get(context.maker.make(task.spec.default).key)
+    task, (winner, *ties) = context.task, decision.stored
+    final = decision.measurements[winner.key]
+    default = decision.measurements.get(context.maker.make(task.spec.default).key)
     return replace(
         entry,
         config=winner.config,
@@ -206,6 +179,6 @@ def _fresh(
             source_sha256=task.source.sha256,
             space_sha256=task.spec.sha256,
             workload_sha256=workload_sha256(task.spec),
-            checks=checks,
+            checks=checks_text(context, decision.gaps or ()),
         ),
     )

@@ -22,9 +22,10 @@ from autotune.evaluation.device_host import DeviceGone
 from autotune.evaluation.device_samples import sample
 from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import KernelInstance
-from autotune.tuning.conclusion import MAX_LAST_ROUND_S, Searched, conclude
+from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finals import remeasure, winner_and_ties
+from autotune.tuning.last_round import Searched
 from autotune.tuning.result import Result
 
 CONFIGURATIONS = 4  # that are timed on every device: the default, and others from all over the space
@@ -147,7 +148,7 @@ def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Bina
 def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> Result:
     """Run the last round on one device, or on the next one where that fails, and repeat it on another.
 
-    Each has half of the time for the last round.
+    Each has half of the time for the last round, if that is limited.
 
     Args:
         context: The open run.
@@ -160,7 +161,7 @@ def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> 
         WriteError: The cache cannot be written.
     """
     limits = searched.limits
-    half_s = None if limits.round_s is None else limits.round_s / 2
+    half_s = limits.round_s / 2 if limits.is_strict else limits.round_s
     half = replace(searched, limits=replace(limits, round_s=half_s))
     for used in fleet.present():
         if used not in fleet.devices:  # it is gone since
@@ -171,7 +172,7 @@ def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> 
             fleet.leave_out(error.device, error.reason)
             continue
         try:
-            _repeat_last_round(context, fleet, result, used, half_s or MAX_LAST_ROUND_S)
+            _repeat_last_round(context, fleet, result, used, half_s)
         except DeviceGone as error:
             context.observer.warn(f"the last round is not repeated: {error}")
         return result

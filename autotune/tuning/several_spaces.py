@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError, InputError
-from autotune.tuning.context import Observer
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target, locate

@@ -57,14 +57,6 @@ class Gaps:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What was found in configurations: why they failed; of those that passed, what could not be checked."""
-
-    failures: dict[Config, Failure]
-    passed: dict[Config, Gaps]
-
-
-@dataclass(frozen=True)
 class Deadline:
     """When a check should end, on the clock of `time.perf_counter`, and what has had no time."""
 
@@ -88,149 +80,51 @@ _Check = Callable[
 ]
 
 
-def check_configurations(
-    context: TuningContext, configs: Sequence[Config], until_s: float = math.inf
-) -> Checked:
-    """Run configurations on other data, often, with other schedules and under sanitizers.
+@dataclass(frozen=True)
+class StoredChecks:
+    """Checks each configuration once, and keeps of those that passed what could not be checked."""
 
-    Each check may take an equal share of the time that is left. What has begun is ended.
+    passed: dict[Config, Gaps] = field(default_factory=dict)
 
-    Args:
-        context: The open run.
-        configs: What to check.
-        until_s: When to end, on the clock of `time.perf_counter`.
-    """
-    instances = {config: context.maker.make(config) for config in configs}
-    failures: dict[Config, Failure] = {}
-    passed = dict.fromkeys(configs, Gaps())
-    missed: dict[str, None] = {}
-    checks: list[_Check] = [often, with_other_schedules, on_other_data, on_host, sanitized]
-    for number, check in enumerate(checks):
-        now_s = time.perf_counter()
-        deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
-        for config, found in check(context, {one: instances[one] for one in passed}, deadline).items():
-            if isinstance(found, Failure):
-                failures[config] = found
-                del passed[config]
-            else:
-                passed[config] = Gaps(found.reason)
-    passed = {config: replace(gaps, late=tuple(missed)) for config, gaps in passed.items()}
-    for gap, count in Counter(filter(None, map(str, passed.values()))).items():
-        context.observer.warn(f"{gap} ({count_text(count, 'configuration')})")
-    return Checked(failures, passed)
+    def check(
+        self, context: TuningContext, configs: Iterable[Config], until_s: float = math.inf
+    ) -> dict[Config, Failure]:
+        """Run configurations on other data, often, with other schedules and under sanitizers.
 
+        Each check may take an equal share of the time that is left. What has begun is ended.
 
-def late_text(late: Iterable[str]) -> str:
-    """Say which checks no time was left for; empty without any."""
-    names = ", ".join(late)
-    return f"no time was left for {names}" if names else ""
+        Args:
+            context: The open run.
+            configs: What to check; those that have passed are left out.
+            until_s: When to end, on the clock of `time.perf_counter`.
 
+        Returns:
+            Why some failed.
+        """
+        instances = {config: context.maker.make(config) for config in configs if config not in self.passed}
+        failures: dict[Config, Failure] = {}
+        passed = dict.fromkeys(instances, Gaps())
+        missed: dict[str, None] = {}
+        checks: list[_Check] = [often, with_other_schedules, on_other_data, on_host, sanitized]
+        for number, check in enumerate(checks):
+            now_s = time.perf_counter()
+            deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
+            for config, found in check(context, {one: instances[one] for one in passed}, deadline).items():
+                if isinstance(found, Failure):
+                    failures[config] = found
+                    del passed[config]
+                else:
+                    passed[config] = Gaps(found.reason)
+        passed = {config: replace(gaps, late=tuple(missed)) for config, gaps in passed.items()}
+        for gap, count in Counter(filter(None, map(str, passed.values()))).items():
+            context.observer.warn(f"{gap} ({count_text(count, 'configuration')})")
+        self.passed.update(passed)
+        return failures
 
-def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
-    """What `check_configurations` does on this device, for the provenance of results.
-
-    Args:
-        context: The open run.
-        gaps: What could not be checked of the configurations that are stored.
-    """
-    left = list(gaps)
-    late = dict.fromkeys(name for gap in left for name in gap.late)
-    data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
-    has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
-    done = (
-        f"data {data}" if data else "no other data",
-        "no repeated runs" if MANY_RUNS in late else f"up to {MAX_RUNS} runs",
-        f"{len(SCHEDULES)} schedules" if has_schedules else "no schedules",
-    )
-    if context.skips_sanitizer:
-        tools: Sequence[str] = ["--no-sanitizer"]
-    else:
-        on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(gap.on_cpu for gap in left) else ()
-        on_gpu = TOOLS if context.sanitizer else ()
-        tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
-    on_cpu_gaps = dict.fromkeys(str(Gaps(gap.on_cpu)) for gap in left)
-    return ", ".join(filter(None, ["; ".join(done), *tools, *on_cpu_gaps, late_text(late)]))
-
-
-def _data(name: str) -> str:
-    return f"data {name}"
-
-
-def _is_c(context: TuningContext) -> bool:
-    """Whether the source is C, whose threads can run in other ways; Triton's compiler makes its own."""
-    return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
-
-
-def _shows_schedules(context: TuningContext) -> bool:
-    """Whether another order of threads can show: in outputs that are compared, of a source in C."""
-    return _is_c(context) and bool(context.worker.compared)
-
-
-def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
-    return instance.checks or (instance.problem,)
-
-
-def on_other_data(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
-) -> dict[Config, Failure]:
-    """The first failure of each configuration on another data set.
-
-    A data set does not fit the tolerances, and is left out, if the default fails on it or if rounding could
-    decide results. Special values always fit, because the space asks for them.
-    """
-    default = context.maker.make(context.task.spec.default)
-    named = {default.config: default, **instances} if instances else {}
-    special, sets = context.task.spec.special, _data_sets(context)
-    compiled = named if sets else {}
-    compilations = {config: context.pool.compile(instance) for config, instance in compiled.items()}
-    failures: dict[Config, Failure] = {}
-    for name in sets:
-        context.observer.stage(Stage(f"last round: {_data(name)}"))
-        unfit: set[str] = set()
-        for problem, config in _by_size(instances if name in special else named, name):
-            sizes = size_text(problem.definition.sizes)
-            binary = compilations[config].result()
-            if sizes in unfit or config in failures or isinstance(binary, Failure):
-                continue
-            if not deadline.allows(_data(name)):
-                break
-            found = context.verify(binary, problem)
-            is_judge = config == default.config and name not in special
-            if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
-                unfit.add(sizes)
-            elif _is_finding(found):
-                failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
-    return failures
-
-
-def _data_sets(context: TuningContext) -> list[str]:
-    """The names of the data sets that the inputs can have."""
-    checks = context.maker.make(context.task.spec.default).checks
-    names = (*DATA_SETS, *context.task.spec.special)
-    return [name for name in names if any(other_data(check, name) for check in checks)]
-
-
-def _by_size(
-    instances: Mapping[Config, KernelInstance], name: str
-) -> Iterator[tuple[ProblemInstance, Config]]:
-    """The problems with other data, those of a size one after the other: memory holds one at a time."""
-    problems = [
-        (problem, config)
-        for config, instance in instances.items()
-        for check in instance.checks
-        if (problem := other_data(check, name))
-    ]
-    sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
-    yield from sorted(problems, key=lambda pair: sizes.index(size_text(pair[0].definition.sizes)))
-
-
-def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
-    """Whether rounding cannot decide the result of a prepared problem on other data."""
-    return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
-
-
-def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
-    return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine
+    def forget_late(self) -> None:
+        """Have those checked again for whose checks no time was left."""
+        for config in [config for config, gaps in self.passed.items() if gaps.late]:
+            del self.passed[config]
 
 
 def often(
@@ -289,6 +183,80 @@ def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
     return replace(instance, source=perturbed(instance.source, seed))
 
 
+def _is_c(context: TuningContext) -> bool:
+    """Whether the source is C, whose threads can run in other ways; Triton's compiler makes its own."""
+    return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
+
+
+def _shows_schedules(context: TuningContext) -> bool:
+    """Whether another order of threads can show: in outputs that are compared, of a source in C."""
+    return _is_c(context) and bool(context.worker.compared)
+
+
+def on_other_data(
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+) -> dict[Config, Failure]:
+    """The first failure of each configuration on another data set.
+
+    A data set does not fit the tolerances, and is left out, if the default fails on it or if rounding could
+    decide results. Special values always fit, because the space asks for them.
+    """
+    special, sets = context.task.spec.special, _data_sets(context)
+    if not sets or not instances:
+        return {}
+    default = context.maker.make(context.task.spec.default)
+    named = {default.config: default, **instances}
+    compilations = {config: context.pool.compile(instance) for config, instance in named.items()}
+    failures: dict[Config, Failure] = {}
+    for name in sets:
+        context.observer.stage(Stage(f"last round: {_data(name)}"))
+        unfit: set[str] = set()
+        for problem, config in _by_size(instances if name in special else named, name):
+            sizes = size_text(problem.definition.sizes)
+            binary = compilations[config].result()
+            if sizes in unfit or config in failures or isinstance(binary, Failure):
+                continue
+            if not deadline.allows(_data(name)):
+                break
+            found = context.verify(binary, problem)
+            is_judge = config == default.config and name not in special
+            if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
+                unfit.add(sizes)
+            elif _is_finding(found):
+                failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
+    return failures
+
+
+def _data_sets(context: TuningContext) -> list[str]:
+    """The names of the data sets that the inputs can have."""
+    checks = context.maker.make(context.task.spec.default).checks
+    names = (*DATA_SETS, *context.task.spec.special)
+    return [name for name in names if any(other_data(check, name) for check in checks)]
+
+
+def _by_size(
+    instances: Mapping[Config, KernelInstance], name: str
+) -> Iterator[tuple[ProblemInstance, Config]]:
+    """The problems with other data, those of a size one after the other: memory holds one at a time."""
+    problems = [
+        (problem, config)
+        for config, instance in instances.items()
+        for check in instance.checks
+        if (problem := other_data(check, name))
+    ]
+    sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
+    yield from sorted(problems, key=lambda pair: sizes.index(size_text(pair[0].definition.sizes)))
+
+
+def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
+    """Whether rounding cannot decide the result of a prepared problem on other data."""
+    return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
+
+
+def _data(name: str) -> str:
+    return f"data {name}"
+
+
 def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     is_asked = _is_c(context) and not context.skips_sanitizer
     return find_host_sanitizer() if is_asked else None
@@ -333,3 +301,43 @@ def sanitized(
             runs.append((binary, instances[config].checks))
     found = context.sanitizer.check(runs, until_s=deadline.until_s, on_late=deadline.note)
     return {compiled[place]: failure for place, failure in found.items()}
+
+
+def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
+    return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine
+
+
+def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
+    return instance.checks or (instance.problem,)
+
+
+def late_text(late: Iterable[str]) -> str:
+    """Say which checks no time was left for; empty without any."""
+    names = ", ".join(late)
+    return f"no time was left for {names}" if names else ""
+
+
+def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
+    """What `StoredChecks` does on this device, for the provenance of results.
+
+    Args:
+        context: The open run.
+        gaps: What could not be checked of the configurations that are stored.
+    """
+    left = list(gaps)
+    late = dict.fromkeys(name for gap in left for name in gap.late)
+    data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
+    has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
+    done = (
+        f"data {data}" if data else "no other data",
+        "no repeated runs" if MANY_RUNS in late else f"up to {MAX_RUNS} runs",
+        f"{len(SCHEDULES)} schedules" if has_schedules else "no schedules",
+    )
+    if context.skips_sanitizer:
+        tools: Sequence[str] = ["--no-sanitizer"]
+    else:
+        on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(gap.on_cpu for gap in left) else ()
+        on_gpu = TOOLS if context.sanitizer else ()
+        tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
+    on_cpu_gaps = dict.fromkeys(str(Gaps(gap.on_cpu)) for gap in left)
+    return ", ".join(filter(None, ["; ".join(done), *tools, *on_cpu_gaps, late_text(late)]))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -23,23 +22,18 @@ from autotune.serving.cache import check_writable, store, writable_root
 from autotune.serving.interpolation import Row
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.conclusion import MAX_BESIDE, Limits, Searched, checks_time_s, conclude, failed
-from autotune.tuning.context import (
-    POLICY,
-    Observer,
-    Processes,
-    TuningContext,
-    default_journal,
-    open_context,
-    open_processes,
-    scoring_of,
-)
-from autotune.tuning.finals import finalists
+from autotune.tuning.conclusion import conclude
+from autotune.tuning.context import POLICY, TuningContext, default_journal, open_context, scoring_of
+from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
+from autotune.tuning.last_round import MAX_BESIDE, Searched, failed
+from autotune.tuning.limits import checks_time_s, strict, unlimited
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
 from autotune.tuning.result import Result
+from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.source_results import gather, source_name
-from autotune.tuning.stored_checks import Gaps, check_configurations
+from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
@@ -62,6 +56,14 @@ class Sweep:
     rows: tuple[Row, ...]  # for each result, the relative times of the candidates
     tables: tuple[VariantTable, ...]
     seconds: float
+
+
+@dataclass(eq=False)
+class _Problem:
+    """One of the problems, and the trials of its search once that has ended."""
+
+    task: TuningTask
+    trials: tuple[Trial, ...] = ()
 
 
 def bind_sweep(
@@ -124,50 +126,47 @@ def sweep(
         require_valid_default(task)
     root = writable_root(options.cache)
     check_writable(root, first.device, first.spec.kernel)
-    found: dict[int, tuple[Trial, ...]] = {}
+    problems = [_Problem(task) for task in tasks]
+    done: list[_Problem] = []
     results: list[Result] = []
     rows: list[Row] = []
     tables = []
     with open_processes(first, options, observer) as processes:
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
-            own = {number: task for number, task in enumerate(tasks) if task.space.problem.dtype == dtype}
-            searched = _searched(tasks, list(own))
-            order = [*searched, *(number for number in own if number not in searched)]
-            for number in order:
-                task = tasks[number]
-                parts = (PART if found else 1) if number in searched else len(own)
-                share = _share(options, parts)
-                sources = _sources(tasks, found, task, options)
-                searcher = _searcher(task, share, sources, number in searched)
-                note = f"sweep: {_text(task)}, {len(found) + 1} of {len(tasks)}"
+            own = [one for one in problems if one.task.space.problem.dtype == dtype]
+            searched = _searched(own)
+            order = [*searched, *(one for one in own if one not in searched)]
+            for problem in order:
+                task, is_searched = problem.task, problem in searched
+                searched_parts = PART if done else 1
+                share = _share(options, searched_parts if is_searched else len(own))
+                sources = _sources(task, problems, done, options)
+                searcher = _searcher(task, share, sources, is_searched)
+                note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
-                    explore(context, searcher, share, note, None if found else cpu_times())
-                    found[number] = tuple(context.evaluator.trials.values())
-            candidates = _candidates([(task, found[number]) for number, task in own.items()], max_variants)
+                    explore(context, searcher, share, note, None if done else cpu_times())
+                    problem.trials = tuple(context.evaluator.trials.values())
+                done.append(problem)
+            candidates = _candidates(own, max_variants)
             group = _Group(_share(options, len(own)), observer, processes, root, candidates)
-            for number in reversed(order):  # the device still has the arrays of the last one
-                group.try_candidates(tasks[number], found[number])
-            group.check(list(own.values()), checks_time_s(options.budget.seconds))
-            results += [group.conclude(task, found[number]) for number, task in own.items()]
-            measured = [_measured_row(task, group.candidates, root) for task in own.values()]
+            for problem in reversed(order):  # the device still has the arrays of the last one
+                group.try_candidates(problem)
+            group.check(own, checks_time_s(options.budget.seconds))
+            results += [group.conclude(problem) for problem in own]
+            measured = [_measured_row(problem.task, group.candidates, root) for problem in own]
             rows += measured
             if len(own) > 1:
-                found_at = _found_at((task, found[number]) for number, task in own.items())
-                left_out = [tasks[number].space.problem.sizes for number in own if number in searched]
-                tables.append(_table(tasks[min(own)], measured, found_at, left_out, max_variants))
+                left_out = [one.task.space.problem.sizes for one in own if one in searched]
+                tables.append(_table(own, measured, left_out, max_variants))
     record = kernel_record(results[-1], (), options.seed, POLICY)
     store(root, first.device, replace(record, entries=(), variants=tuple(tables)))
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _searched(tasks: Sequence[TuningTask], numbers: Sequence[int]) -> list[int]:
+def _searched(problems: Sequence[_Problem]) -> list[_Problem]:
     """Of the problems of an element type, those that are searched: every second, from the middle outwards."""
-    middle = numbers[len(numbers) // 2]
-    return sorted(numbers[1::2] or numbers, key=partial(_apart, tasks, middle))
-
-
-def _apart(tasks: Sequence[TuningTask], one: int, other: int) -> float:
-    return _distance(tasks[one], tasks[other])
+    middle = problems[len(problems) // 2]
+    return sorted(problems[1::2] or problems, key=lambda one: _distance(middle.task, one.task))
 
 
 def _distance(one: TuningTask, other: TuningTask) -> float:
@@ -186,26 +185,23 @@ def _share(options: Options, count: int) -> Options:
 
 
 def _sources(
-    tasks: Sequence[TuningTask],
-    found: Mapping[int, Sequence[Trial]],
-    task: TuningTask,
-    options: Options,
+    task: TuningTask, problems: Sequence[_Problem], done: Sequence[_Problem], options: Options
 ) -> tuple[SourceResults, ...]:
     """The results of the nearest problems of the sweep; for its first one, those of earlier searches."""
-    if found:
-        nearest = sorted(found, key=lambda number: _distance(tasks[number], task))[:MAX_NEIGHBOURS]
+    if done:
+        nearest = sorted(done, key=lambda one: _distance(one.task, task))[:MAX_NEIGHBOURS]
         traits = traits_of(task.device)
         return tuple(
             SourceResults(
-                source_name(tasks[number]),
-                tuple((trial.config, trial.time_ms) for trial in found[number] if trial.config in task.space),
+                source_name(one.task),
+                tuple((trial.config, trial.time_ms) for trial in one.trials if trial.config in task.space),
                 traits,
             )
-            for number in nearest
+            for one in nearest
         )
     if not options.transfer:
         return ()
-    own = {source_name(one) for one in tasks}
+    own = {source_name(one.task) for one in problems}
     known = gather(task, options.cache, default_journal(task))
     return tuple(source for source in known if source.source not in own)
 
@@ -220,22 +216,22 @@ def _searcher(
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
 
 
-def _candidates(problems: Iterable[tuple[TuningTask, Sequence[Trial]]], max_variants: int) -> list[Config]:
+def _candidates(problems: Sequence[_Problem], max_variants: int) -> list[Config]:
     """What is measured at every size: those that together lose least, and the best few of each size.
 
     The best few are here too because checking all at once takes much less time than checking them size by
     size.
     """
-    problems = list(problems)
-    best = (trial.config for _, trials in problems for trial in finalists(trials, MAX_BESIDE))
-    together = cover([_searched_row(task, trials) for task, trials in problems], 2 * max_variants)
+    best = (trial.config for problem in problems for trial in finalists(problem.trials, MAX_BESIDE))
+    together = cover([_searched_row(problem) for problem in problems], 2 * max_variants)
     return list(dict.fromkeys([*together, *best]))
 
 
-def _searched_row(task: TuningTask, trials: Sequence[Trial]) -> Row:
-    times_ms = {trial.config: trial.time_ms for trial in trials if trial.time_ms}
+def _searched_row(problem: _Problem) -> Row:
+    times_ms = {trial.config: trial.time_ms for trial in problem.trials if trial.time_ms}
     best_ms = min(times_ms.values())
-    return Row(task.space.problem.sizes, {config: time_ms / best_ms for config, time_ms in times_ms.items()})
+    times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
+    return Row(problem.task.space.problem.sizes, times)
 
 
 class _Group:
@@ -253,55 +249,53 @@ class _Group:
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
-        self._passed: dict[Config, Gaps] = {}  # the checks before storing, and what could not be checked
+        self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
 
-    def check(self, tasks: Iterable[TuningTask], checks_s: float) -> None:
+    def check(self, problems: Sequence[_Problem], checks_s: float) -> None:
         """Keep the candidates that pass the checks before storing, which may take `checks_s`.
 
         Each is checked once: at the first size at which it is valid.
         """
         until_s = time.perf_counter() + checks_s
         left = self.candidates
-        for task in tasks:
-            here = [config for config in left if config in task.space]
+        for problem in problems:
+            here = [config for config in left if config in problem.task.space]
             if here:
-                with self._context(task) as context:
-                    checked = check_configurations(context, here, until_s)
-                self._passed |= checked.passed
-                self._failures |= checked.failures
+                with self._context(problem.task) as context:
+                    self._failures |= self._checks.check(context, here, until_s)
                 left = [config for config in left if config not in here]
-        self.candidates = [config for config in self.candidates if config in self._passed]
+        self.candidates = [config for config in self.candidates if config in self._checks.passed]
 
-    def try_candidates(self, task: TuningTask, trials: Sequence[Trial]) -> None:
+    def try_candidates(self, problem: _Problem) -> None:
         """Verify and time the candidates at one size, as far as its own search has not done that."""
-        configs = self._configs(task, trials)
-        with self._context(task) as context:
-            note = f"sweep: the best of all sizes at {_text(task)}"
-            self._observer.started(task, len(configs), context.journal, note)
+        configs = self._configs(problem)
+        with self._context(problem.task) as context:
+            note = f"sweep: the best of all sizes at {_text(problem.task)}"
+            self._observer.started(problem.task, len(configs), context.journal, note)
             context.evaluator(configs)
 
-    def conclude(self, task: TuningTask, trials: Sequence[Trial]) -> Result:
+    def conclude(self, problem: _Problem) -> Result:
         """The last round at one size: its own best, and the candidates of all sizes."""
-        began = cpu_times()
-        needed = [config for config in self.candidates if config in task.space]
-        # there may be time now for what had none at an earlier size
-        self._passed = {config: gaps for config, gaps in self._passed.items() if not gaps.late}
+        began, task = cpu_times(), problem.task
+        needed = tuple(config for config in self.candidates if config in task.space)
+        self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
-            context.evaluator(self._configs(task, trials))  # known from the journal
+            context.evaluator(self._configs(problem))  # known from the journal
             wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 context.evaluator.trials[trial.config] = failed(context, trial, self._failures[trial.config])
-            problem = context.maker.make(task.spec.default).problem
-            is_large = device_bytes(problem) > LARGE_BYTES
+            is_large = device_bytes(context.maker.make(task.spec.default).problem) > LARGE_BYTES
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
-            limits = Limits(self._limit_s, checks_time_s(self._limit_s), seeds)
-            searched = Searched(self._root, LABEL, self._seed, context.evaluator.spent_s, began, limits)
-            return conclude(context, searched, needed, self._passed)
+            spent_s, limit_s = context.evaluator.spent_s, self._limit_s
+            limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
+            limits = replace(limits, seeds=seeds)
+            searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
+            return conclude(context, searched, self._checks)
 
-    def _configs(self, task: TuningTask, trials: Sequence[Trial]) -> list[Config]:
-        known = (config for config in self.candidates if config in task.space)
-        return list(dict.fromkeys([*(trial.config for trial in trials), *known]))
+    def _configs(self, problem: _Problem) -> list[Config]:
+        known = (config for config in self.candidates if config in problem.task.space)
+        return list(dict.fromkeys([*(trial.config for trial in problem.trials), *known]))
 
     def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
         return open_context(task, self._options, self._observer, POLICY, self._processes)
@@ -314,29 +308,28 @@ def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) ->
     return Row(task.space.problem.sizes, {config: times[config] for config in candidates if config in times})
 
 
-def _found_at(problems: Iterable[tuple[TuningTask, Sequence[Trial]]]) -> dict[Config, list[Sizes]]:
-    """The sizes whose searches proposed each configuration."""
-    found: dict[Config, list[Sizes]] = {}
-    for task, trials in problems:
-        for trial in trials:
-            found.setdefault(trial.config, []).append(task.space.problem.sizes)
-    return found
-
-
 def _table(
-    task: TuningTask,
-    rows: Sequence[Row],
-    found_at: Mapping[Config, Sequence[Sizes]],
-    left_out: Sequence[Sizes],
-    max_variants: int,
+    problems: Sequence[_Problem], rows: Sequence[Row], left_out: Sequence[Sizes], max_variants: int
 ) -> VariantTable:
-    """Choose the variants of an element type."""
+    """Choose the variants of an element type.
+
+    Args:
+        problems: Those of the element type.
+        rows: For each, the times of the candidates.
+        left_out: The sizes that were searched.
+        max_variants: The most variants.
+    """
+    found_at: dict[Config, list[Sizes]] = {}
+    for problem in problems:
+        for trial in problem.trials:
+            found_at.setdefault(trial.config, []).append(problem.task.space.problem.sizes)
+    first = problems[0].task.space.problem
     return VariantTable(
-        dtype=task.space.problem.dtype,
+        dtype=first.dtype,
         sizes=tuple(row.sizes for row in rows),
         configs=tuple(cover(rows, max_variants)),
         left_out=left_out_slowdowns(rows, found_at, left_out, max_variants),
-        data=task.space.problem.data,
+        data=first.data,
     )
 
 

@@ -13,19 +13,18 @@ from pathlib import Path
 from autotune.compilers.base import TRITON_MODULE
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config, DeviceInfo, Entry, Tier
+from autotune.core.records import DeviceInfo, Entry
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallConditions
 from autotune.devices import BACKENDS, Address
 from autotune.devices.listing import Listing, find_device, listing_for
-from autotune.errors import InputError, NoConfig
+from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
-from autotune.hardware.names import known_gpu, slug, traits_of_name
+from autotune.evaluation.get_ready import get_ready
+from autotune.hardware.names import known_gpu
 from autotune.processes.fork_server import preload
-from autotune.serving.best import Best
-from autotune.serving.cache import folders, read_entry, read_roots
-from autotune.serving.lookup import best_config
+from autotune.serving.cache import read_entry
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _ARCHITECTURE = "sm_90"  # whose limits a space for NVIDIA GPUs is counted with where none is here
@@ -69,27 +68,6 @@ class TuningTask:
         problem = self.space.problem
         of_problem = (problem.sizes, problem.dtype, problem.data)
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
-
-
-def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
-    """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
-
-    Args:
-        device: As `--device`; None takes the device that a search would take.
-        cache: The cache folder, as `--cache`.
-
-    Raises:
-        InputError: The name is none of these.
-    """
-    cached = [folder for root in read_roots(cache) for folder in folders(root)]
-    if device is not None and slug(device) in cached:
-        return device
-    try:
-        return find_device(device, cached)[1]
-    except InputError:
-        if device is not None and traits_of_name(device).vendor is not None:
-            return device
-        raise
 
 
 def locate(space: Path) -> Path:
@@ -170,7 +148,9 @@ def bind_task(
         listing = listing or listing_for(target.device)
         if spec.dialect == TRITON:  # compilers take longest: what they import comes first
             preload((TRITON_MODULE,))
+            get_ready()
         else:
+            get_ready()
             listing.load_packages()
     address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
@@ -228,31 +208,3 @@ def _require_dialect(spec: SpaceSpec, address: Address) -> None:
                 else ""
             )
         )
-
-
-def served_best(
-    task: TuningTask, cache: Path | None, *, strict: bool = False, min_match: Tier = Tier.DEFAULT
-) -> Best | None:
-    """What `best_config` serves for the task's problem, if it is in the space; None otherwise."""
-    problem = task.space.problem
-    try:
-        best = best_config(
-            task.spec.kernel,
-            task.device,
-            dtype=problem.dtype,
-            strict=strict,
-            min_match=min_match,
-            on_miss=None,
-            cache=cache,
-            data=problem.data or None,
-            **problem.sizes,
-        )
-    except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed
-        return None
-    return best if best.config in task.space else None
-
-
-def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
-    """The cached best for exactly this device and problem; None without one."""
-    best = served_best(task, cache, strict=True, min_match=Tier.EXACT)
-    return best.config if best else None

@@ -11,7 +11,7 @@ from autotune.errors import AutotuneError
 from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.space import load_space
-from autotune.tuning.context import Observer
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, bind_target, locate

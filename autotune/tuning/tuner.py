@@ -1,19 +1,17 @@
-"""Run one search from a target to a cached result, or time the landmarks of a space."""
+"""Run one search from a target to a cached result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.core.records import Config
 from autotune.core.text import hint
-from autotune.core.trials import Failure, Objective, Status, Trial
+from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
-from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     check_searcher,
@@ -31,32 +29,29 @@ from autotune.serving.cache import (
     writable_root,
 )
 from autotune.space import Finding, lint_source, located
-from autotune.tuning.conclusion import Limits, Searched, checks_time_s, conclude
+from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
     FULL_POLICY,
     POLICY,
-    Observer,
-    Processes,
     TuningContext,
     default_journal,
     open_context,
-    open_processes,
     scoring_of,
 )
 from autotune.tuning.doubts import doubts
 from autotune.tuning.failed_default import failed_default
+from autotune.tuning.last_round import Searched
+from autotune.tuning.limits import last_round_limits, search_options
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
+from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, summary
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.tuning.cluster import Cluster
-
-LAST_ROUND_SHARE = 0.2  # of the time limit
-MIN_LAST_ROUND_S = 3.0  # where it may take a share of the search's time
-TUNED = "tuned best"  # the last step of a ladder
 
 
 def search(
@@ -92,11 +87,12 @@ def search(
     root = Path(objective_root(str(writable_root(options.cache)), scoring.folder))
     require_valid_default(task)
     check_writable(root, task.device, task.spec.kernel)
-    policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
-    policy = ENERGY_POLICY if scoring.needs_energy or options.energy else policy
+    if scoring.needs_energy or options.energy:
+        policy = ENERGY_POLICY
+    else:
+        policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
-    own = _without_last_round(options)
-    with open_context(task, own, observer, policy, processes, cluster) as context:
+    with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
         context.evaluator.compile_ahead.begin_early([task.spec.default])  # while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
@@ -104,22 +100,13 @@ def search(
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.evaluator.spent_s
-        limits = _limits(options, seconds)
+        limits = last_round_limits(options, seconds)
         searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
         if context.fleet is None:
             return conclude(context, searched)
         from autotune.tuning.several_devices import conclude_twice
 
         return conclude_twice(context, context.fleet, searched)
-
-
-def _limits(options: Options, spent_s: float) -> Limits:
-    """Time for the last round, after a search that took `spent_s`."""
-    if options.budget.seconds is not None:
-        return Limits(options.budget.seconds - spent_s, checks_time_s(options.budget.seconds))
-    if options.last_round_share is not None:
-        return Limits(max(MIN_LAST_ROUND_S, options.last_round_share * spent_s), checks_time_s(spent_s))
-    return Limits()
 
 
 def explore(
@@ -142,7 +129,7 @@ def explore(
     if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
         rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
         context.evaluator.compile_ahead.begin_early(chain([task.spec.default], rows))
-    default = _start(context, options, total, note)
+    default = start(context, options, total, note)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)
     if context.fleet is not None:
@@ -151,81 +138,6 @@ def explore(
         calibrate(context, context.fleet)
     with suppress(BudgetSpent):
         searcher.search(task.space, context.evaluator, seed=options.seed)
-
-
-def ladder(
-    task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None
-) -> list[tuple[str, Trial]]:
-    """Verify and time every landmark in the order of the space file, then the tuned configuration.
-
-    A landmark that is invalid on the device gives a PRUNED trial.
-
-    Raises:
-        InputError: The space has no landmarks, or an invalid default.
-        SetupError: The default configuration fails.
-        WriteError: The journal cannot be written.
-    """
-    if not task.spec.landmarks:
-        one = task.spec.parameters[0]
-        raise InputError(
-            f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
-            f"`landmarks: {{simple: {{{one.name}: {one.values[0]}}}}}`"
-        )
-    require_valid_default(task)
-    steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
-    if tuned is not None:
-        steps[TUNED] = tuned
-    own = replace(options, journal=options.journal or default_journal(task, "ladder.jsonl"))
-    with open_context(task, own, observer, FULL_POLICY) as context:
-        _start(context, own, len(steps))
-        return list(zip(steps, context.evaluator(list(steps.values())), strict=True))
-
-
-def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:
-    """Verify and time one configuration in a fresh process, whatever earlier runs found.
-
-    Raises:
-        SetupError: The reference or the device cannot be used.
-        WriteError: The journal cannot be written.
-    """
-    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
-    with open_context(task, own, observer, FULL_POLICY) as context:
-        observer.started(task, 1, context.journal)
-        findings = lint_source(task.space, task.source.text)
-        _warn(observer, (one for one in findings if not one.is_about_checks))
-        return context.evaluator([config])[0]
-
-
-def profile_once(
-    task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
-) -> str:
-    """Run the launches of a configuration under a profiler, and return what it says.
-
-    Args:
-        task: The bound space.
-        options: How to compile it.
-        observer: Receives the events of the run.
-        config: The configuration.
-        name: The profiler: ncu or nsys.
-        report: The file for the profiler's viewer.
-
-    Raises:
-        InputError: The profiler is not installed, or cannot profile the device.
-        SetupError: The configuration does not compile or run, or the profiler fails.
-    """
-    program = find_profiler(name, task.address)
-    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
-    with (
-        open_processes(task, own, observer) as processes,
-        open_context(task, own, observer, FULL_POLICY, processes) as context,
-    ):
-        instance = context.maker.make(config)
-        binary = context.pool.compile(instance).result()
-        if isinstance(binary, Failure):
-            raise SetupError(str(binary))
-        context.worker.close()
-        profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
-        return profiler.run(binary, instance.problem, report)
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -241,14 +153,6 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     if options.budget.trials is not None and options.budget.trials >= valid:
         return "exhaustive", None
     return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)
-
-
-def _without_last_round(options: Options) -> Options:
-    """The options of the search alone: a part of the time is for the last round."""
-    if options.budget.seconds is None:
-        return options
-    seconds = options.budget.seconds * (1 - LAST_ROUND_SHARE)
-    return replace(options, budget=replace(options.budget, seconds=seconds))
 
 
 def sources_of(task: TuningTask, options: Options, engine: str) -> tuple[SourceResults, ...]:
@@ -269,12 +173,12 @@ def require_valid_default(task: TuningTask) -> None:
         )
 
 
-def _start(context: TuningContext, options: Options, total: int | None, note: str = "") -> Trial:
+def start(context: TuningContext, options: Options, total: int | None, note: str = "") -> Trial:
     """Announce the run, and try the default: if it fails, the setup is broken."""
     task, admit = context.task, context.evaluator.admit
     findings = lint_source(task.space, task.source.text)
     context.observer.started(task, total, context.journal, note)
-    _warn(context.observer, (one for one in findings if not one.is_about_checks))
+    warn_of(context.observer, (one for one in findings if not one.is_about_checks))
     trial = admit(task.spec.default, charged=True)
     if trial.status is not Status.OK:
         is_wrong = trial.status is Status.WRONG_RESULT
@@ -283,7 +187,7 @@ def _start(context: TuningContext, options: Options, total: int | None, note: st
             context.journal.start_over()  # once the kernel is mended, nothing asks for --fresh
         failed = failed_default(task, trial, others, is_dumped=options.dump_wrong is not None)
         raise SetupError(failed.message(trial, task.device.name))
-    _warn(context.observer, (one for one in findings if one.is_about_checks))
+    warn_of(context.observer, (one for one in findings if one.is_about_checks))
     return trial
 
 
@@ -293,6 +197,7 @@ def _others(task: TuningTask) -> list[Config]:
     return [config for config in ends if config != task.spec.default]
 
 
-def _warn(observer: Observer, findings: Iterable[Finding]) -> None:
+def warn_of(observer: Observer, findings: Iterable[Finding]) -> None:
+    """Tell the user what was found in a source."""
     for finding in findings:
         observer.warn(str(finding))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
@@ -51,6 +51,21 @@ class Series:
     def config(self) -> Config:
         """The finalist's configuration."""
         return self.finalist.instance.config
+
+
+def compiled(
+    context: TuningContext, trials: Sequence[Trial], rejected: dict[Config, Failure]
+) -> Iterator[Finalist]:
+    """Compile all trials in parallel and yield them in order; those that fail are rejected."""
+    instances = [context.maker.make(trial.config) for trial in trials]
+    compilations = [context.pool.compile(instance) for instance in instances]
+    for done, (trial, instance, compilation) in enumerate(zip(trials, instances, compilations, strict=True)):
+        context.observer.stage(Stage("last round: compiling", done + 1, len(trials)))
+        binary = compilation.result()
+        if isinstance(binary, Failure):
+            rejected[trial.config] = binary
+        else:
+            yield Finalist(instance, binary, trial, repeatable=False)
 
 
 class Turns:

@@ -9,7 +9,7 @@ def spoil(name, n, image):
     "A stray pointer does not ask whose memory it hits."
     for slot in gc.get_objects():
         if type(slot).__name__ == "GuardedBuffer" and slot.array.name == name and slot.count == n:
-            getattr(slot, image).fill(7)
+            getattr(slot, image).whole.fill(7)
 
 def double(grid, block, x, y, n):
     if getattr(os, "spoilt", (A, B)) != (A, B):

@@ -14,6 +14,7 @@ from autotune.devices import Address, backend, listing
 from autotune.errors import SetupError
 from autotune.evaluation import worker as worker_module
 from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
+from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
 from autotune.processes.child import Child
@@ -213,7 +214,7 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
     preload((__name__,))  # else a process would import this module in the time that its call has
     (tmp_path / "reference.py").write_text("")
-    worker = Worker(FAKE, tmp_path / "reference.py", ())
+    worker = Worker(DeviceSetting(FAKE, tmp_path / "reference.py"))
     worker.prepare()
     found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
     worker.close()
@@ -233,7 +234,7 @@ def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, 
     from tests.unit.test_sanitizer import PROBLEM
 
     said = []
-    worker = Worker(FAKE, folder.path / "reference.py", (PROBLEM,), on_stage=said.append)
+    worker = Worker(DeviceSetting(FAKE, folder.path / "reference.py", (PROBLEM,)), on_stage=said.append)
     with pytest.raises(SetupError, match=r"reference\.py on fake:0.*not ready within 1 s.*--size"):
         worker.prepare(PROBLEM)
     assert [str(stage) for stage in said] == ["computing the reference (reference.py)"]

@@ -13,8 +13,8 @@ from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.memory_check import enough_memory
 from autotune.space import bind
 from autotune.tuning.options import Options
+from autotune.tuning.single_runs import ladder
 from autotune.tuning.task import Target, bind_target
-from autotune.tuning.tuner import ladder
 from tests.kernel_space import bound, spec_of
 from tests.space_example import GPU
 

@@ -26,7 +26,7 @@ def test_the_files_for_a_kernel_in_triton_are_as_recorded():
     assert made.space == source.with_suffix(".yaml").read_text()
     assert made.reference == source.with_name("tiles_reference.py").read_text()
     spec = load_space(source.with_suffix(".yaml"))
-    assert [landmark.config for landmark in spec.landmarks] == made.configs
+    assert [landmark.config for landmark in spec.landmarks] == made.kernel.configs
     with pytest.raises(InputError, match="called 'other'; it has product"):
         scaffold_triton(source, "tiles", "other")
 
@@ -43,7 +43,7 @@ def test_a_kernel_in_triton_without_a_list_gets_usual_values(tmp_path):
     (tmp_path / "add.yaml").write_text(made.space)
     (tmp_path / "add_reference.py").write_text(made.reference)
     spec = load_space(tmp_path / "add.yaml")
-    assert made.roles == {"x_ptr": "in", "y_ptr": "out"}
+    assert made.kernel.roles == {"x_ptr": "in", "y_ptr": "out"}
     assert {one.name for one in spec.parameters} == {"BLOCK", "num_warps"}
     assert [(one.name, one.dtype) for one in spec.arguments if one.value] == [
         ("alpha", "float32"),
@@ -62,4 +62,4 @@ def test_arrays_behind_descriptors_and_functions_of_a_kernel_are_told(tmp_path):
         "    at = place(tl.program_id(0), BLOCK)\n    target.store([at], source.load([at]))\n"
     )
     made = scaffold_triton(source, "copy")
-    assert (made.entry, made.roles) == ("copied", {"x": "in", "y": "out"})
+    assert (made.kernel.entry, made.kernel.roles) == ("copied", {"x": "in", "y": "out"})

@@ -11,7 +11,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core.records import Config
 from autotune.hardware.peak_rates import tensor_operations_per_s
 from autotune.serving.ceilings import TENSOR
-from autotune.tuning.context import Unobserved
+from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from tests.devices_here import devices_here

@@ -5,7 +5,7 @@ import pytest
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
-from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
@@ -60,7 +60,9 @@ def compiled(body):
 
 def test_a_sound_kernel_comes_out_clean(program, reference):
     binary = compiled("")
-    child = Child(DeviceState, GPU, reference, (PROBLEM,), wrapper=(program, "--tool", "memcheck"))
+    child = Child(
+        DeviceState, DeviceSetting(GPU, reference, (PROBLEM,)), wrapper=(program, "--tool", "memcheck")
+    )
     try:  # it works on this machine, or a clean verdict would say nothing
         assert not isinstance(child.call(verify_once, binary, PROBLEM, timeout_s=120), Failure)
         code, output = child.finish(60)

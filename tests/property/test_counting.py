@@ -36,13 +36,13 @@ def test_truth_tables_hold_the_values_types_and_failures_of_plain_evaluation(bat
     for _ in range(60):
         parameters = [Parameter(f"P{position}", rng.choice(NUMBERS)) for position in range(3)]
         names = [parameter.name for parameter in parameters]
-        derived = {"D": parse(a_value(rng, names, 2))}
+        derived = {"D": a_value(rng, names, 2)}
         tables = Tables(parameters, derived, CONSTANTS)
         expression = parse(rng.choice((a_value, a_condition))(rng, [*names, "D"], 3))
         table = tables.of(expression)
         for combination in product(*(range(len(parameter.values)) for parameter in parameters)):
             values = CONSTANTS | {p.name: p.values[at] for p, at in zip(parameters, combination, strict=True)}
-            if (value := evaluated(derived["D"], values)) is not Failed:
+            if (value := evaluated(parse(derived["D"]), values)) is not Failed:
                 values["D"] = value
             found = table.values[table.codes[tuple(combination[column] for column in table.columns)]]
             assert typed(found) == typed(evaluated(expression, values)), (expression.text, values)
@@ -78,7 +78,7 @@ def test_counts_are_those_of_evaluating_every_combination(batch):
     rng = random.Random(batch)
     for _ in range(50):
         spec = a_space(rng)
-        scope = Scope(spec.parameters, {n: parse(text) for n, text in spec.derived.items()}, CONSTANTS)
+        scope = Scope(spec.parameters, spec.derived, CONSTANTS)
         constraints = [parse(constraint.text) for constraint in spec.constraints]
         violating, violating_only = counts_by_evaluation(spec)
         for number, constraint in enumerate(constraints):

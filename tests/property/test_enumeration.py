@@ -162,7 +162,7 @@ def a_telling_space(rng: random.Random) -> tuple[SpaceSpec, list[tuple[int, ...]
 def rules_of(spec: SpaceSpec) -> list[Rule]:
     scope = Scope(
         spec.parameters,
-        {name: parse(text) for name, text in spec.derived.items()},
+        spec.derived,
         device_values(DEVICE) | dict(PROBLEM.sizes) | {"DTYPE": PROBLEM.dtype},
     )
     parts = [scope.rules(parse(constraint.text)) for constraint in spec.constraints]

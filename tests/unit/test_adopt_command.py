@@ -8,7 +8,7 @@ from autotune.cli import main
 from autotune.core.records import Tier
 from autotune.evaluation.journal import read_journal
 from autotune.serving.lookup import best_config
-from autotune.tuning.adopt import searched
+from autotune.tuning.adopt import full_search_result
 from tests.conftest import KERNEL
 
 
@@ -64,7 +64,7 @@ def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):
     monkeypatch.chdir(folder.path)
     for size, expected in ((1000, True), (500, False), (250, False)):
         bound = bind_target(Target(folder.space, "fake", {"n": size}))
-        assert (searched(bound, None) is not None) is expected
+        assert (full_search_result(bound, None) is not None) is expected
 
 
 def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
@@ -87,7 +87,7 @@ def test_a_result_that_is_none_of_the_space_is_no_search_s(folder, adopt, monkey
     assert folder.search("--budget", "30")["config"] == {"A": 5, "B": 0}
     folder.edit("A + B <= 7", "A != 5")
     monkeypatch.chdir(folder.path)
-    assert searched(bind_target(Target(folder.space, "fake")), None) is None
+    assert full_search_result(bind_target(Target(folder.space, "fake")), None) is None
 
 
 def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_again(folder, adopt):

@@ -1,6 +1,7 @@
 """`Space` and `tune`: the engine of the command line from Python."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -119,6 +120,13 @@ def test_the_default_is_the_first_valid_configuration_unless_it_is_given(here):
     assert Space(**parts(**first)).bind("fake").spec.default == {"A": 2, "B": 1}
     given = Space(**parts(default={"A": 3, "B": 2})).bind("fake")
     assert given.spec.default == {"A": 3, "B": 2}
+
+
+def test_a_stored_result_is_told_in_the_order_of_the_space(here):
+    space = Space(**parts(parameters={"B": range(3), "A": range(1, 7)}))
+    best = tune(space, device="fake", budget=8, journal="first.jsonl").best
+    result = tune(space, device="fake", budget=1, journal="second.jsonl")  # the default, and what is stored
+    assert result.best == best and [list(trial.config) for trial in result.trials] == [["B", "A"]] * 2
 
 
 def test_a_source_may_be_a_file(here):
@@ -258,7 +266,9 @@ def test_a_notebook_gives_what_the_command_line_gives(here):
     client.create_kernel_manager().transport = "ipc"  # another process may take a port before the kernel does
     client.execute()
     outputs = book.cells[0].outputs
-    assert any("last round" in str(output.data) for output in outputs if "data" in output)
+    shown = next(output for output in outputs if output.output_type == "display_data").data["text/plain"]
+    assert "trials go to " in shown and "last round: " in shown  # as lines of a terminal, which stay
+    assert not re.search(r"\d:\d\d\b", shown)  # the line of progress, with its clock, has gone
     assert "<table>" in outputs[-1].data["text/html"]
     assert book.cells[1].outputs[0].text.strip() == str(here.search("--budget", "8", "--seed", "3")["config"])
 

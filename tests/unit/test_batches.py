@@ -10,7 +10,7 @@ from autotune.core.records import Config, Launch
 from autotune.core.trials import Binary, CallConditions, Measurement, Problem, Rule, Status, Trial
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.journal import Journal, read_trials
 from autotune.evaluation.measure import Control, Stopwatch, measure
@@ -49,9 +49,9 @@ def timed(tmp_path):
         device = CachedDevice()
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        buffers = ProblemBuffers(device, prepare(PROBLEM, reference))
+        buffers = ProblemBuffers(PROBLEM, SharedBuffers(device, prepare(PROBLEM, reference)))
         policy = MeasurementPolicy(conditions=CallConditions(cache))
-        stopwatch = Stopwatch(device, program, PROBLEM, buffers, policy.conditions, repeatable=True)
+        stopwatch = Stopwatch(program, buffers, policy.conditions, changed=())
         item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, policy, None, batch, 0.0)
         return measure(stopwatch, item, cold_ms, incumbent and Control(incumbent, lambda: None))
 

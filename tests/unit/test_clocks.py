@@ -17,8 +17,9 @@ from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.devices import Address, backend, list_devices
-from autotune.devices.clocks import Clocks, run_and_restore
-from autotune.errors import CannotSet, LaunchError
+from autotune.devices.clocks import Clocks
+from autotune.errors import CannotSet
+from autotune.evaluation.device_process import DeviceSetting, run_and_restore
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
@@ -157,8 +158,8 @@ def test_a_call_that_raises_restores_what_it_changed(state):
         opened.device.clocks.apply((("sm_clock_mhz", 0), ("power_limit_w", 99)))
 
     opened = SimpleNamespace(device=backend("fake").open_device(0))
-    with pytest.raises(LaunchError, match="power_limit_w 99: the device takes 100 to 300"):
-        run_and_restore(opened, fail)
+    failure = run_and_restore(opened, fail)
+    assert failure.detail.startswith("power_limit_w 99: the device takes 100 to 300")
     assert settings(state) == IDLE and records(state) == [""]
 
 
@@ -179,7 +180,7 @@ def change_and_wait(opened, seconds):
 
 def test_what_a_device_process_left_at_its_time_limit_is_restored_at_once(tmp_path, state):
     (tmp_path / "reference.py").write_text("")
-    worker = Worker(Address("fake", 0), tmp_path / "reference.py", ())
+    worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"))
     assert worker.run(change_and_wait, 0, timeout_s=120) is None  # imports this module
     assert settings(state) == IDLE  # though the process goes on
     assert worker.run(change_and_wait, 60, timeout_s=1).status is Status.TIMEOUT
@@ -188,7 +189,7 @@ def test_what_a_device_process_left_at_its_time_limit_is_restored_at_once(tmp_pa
 
 def test_the_process_that_stands_by_restores_nothing(tmp_path, state):
     (tmp_path / "reference.py").write_text("")
-    worker = Worker(Address("fake", 0), tmp_path / "reference.py", (), has_standby=True)
+    worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"), has_standby=True)
     folder = state.parent / "home/autotune/clocks"
     folder.mkdir(parents=True)
     left = json.dumps({"device": ("fake", str(state)), "settings": {"sm_clock_mhz": 600}})

@@ -66,6 +66,17 @@ def test_what_is_wrong_on_special_values_only_is_found(check):
     assert " is 0.0, expected nan" in wrong[0] and " was never written" in wrong[1]
 
 
+def test_a_sum_of_whole_numbers_in_an_integer_is_found(folder, check):
+    folder.edit("{uniform: [-1, 1]}", "{integers: [-100, 100]}")
+    right, wrong = check(
+        "np.full_like(x, x.sum(dtype=float))",
+        "{rtol: 0, special: [halves]}",
+        "x.sum(dtype=float)",
+        "x.astype(int).sum()",
+    )
+    assert right == "" and wrong.startswith("with data halves: ")
+
+
 def test_special_values_are_tried_only_where_the_space_asks_for_them(check):
     assert check("2 * x", "{rtol: 1e-6}", "2 * x", "numpy.nan_to_num(2 * x)") == ["", ""]
 

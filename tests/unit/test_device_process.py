@@ -9,7 +9,13 @@ from autotune.core.trials import CallConditions, Failure, Measurement, Problem, 
 from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
-from autotune.evaluation.device_process import DeviceState, run_work_item, verify_once
+from autotune.evaluation.device_process import (
+    DeviceSetting,
+    DeviceState,
+    run_and_restore,
+    run_work_item,
+    verify_once,
+)
 from autotune.evaluation.device_samples import energy, sample
 from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.work_item import (
@@ -46,7 +52,7 @@ def open_state(tmp_path):
     reference.write_text("def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n")
 
     def opened(memory_bytes, *problems):
-        state = DeviceState(Address("fake", 0), reference, problems)
+        state = DeviceState(DeviceSetting(Address("fake", 0), reference, problems))
         state.device.info = replace(state.device.info, memory_bytes=memory_bytes)
         return state
 
@@ -79,15 +85,15 @@ def test_a_scratch_array_makes_room_for_the_next_one(open_state):
 def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):
     state = open_state(2 * device_bytes(problem()), problem())
     state.place((problem(), problem(1)))
-    kept = state.buffers(problem(1))
+    kept = state.buffers(problem(1)).arrays()
     state.place((problem(1),))
-    assert state.buffers(problem(1)) is kept
+    assert state.buffers(problem(1)).arrays() == kept
 
 
 def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(logged):
     reference, calls = logged()
     upcoming = tuple(problem(seed) for seed in range(1, 20))
-    state = DeviceState(Address("fake", 0), reference, (problem(),), upcoming=upcoming)
+    state = DeviceState(DeviceSetting(Address("fake", 0), reference, (problem(),), upcoming=upcoming))
     state.data(problem(1))
     state.data(problem())
     prepared = calls()
@@ -103,9 +109,9 @@ def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(op
     item = WorkItem(BINARY, (), refused, MeasurementPolicy(), None, None, 0.0)
     failures = [
         run_work_item(state, item).failure,
-        verify_once(state, BINARY, refused),
-        sample(state, BINARY, refused, count=1, batch=1, repeatable=True),
-        energy(state, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
+        run_and_restore(state, verify_once, BINARY, refused),
+        run_and_restore(state, sample, BINARY, refused, count=1, batch=1, repeatable=True),
+        run_and_restore(state, energy, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
     ]
     assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
     assert len({failure.detail for failure in failures}) == 1

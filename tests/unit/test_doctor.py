@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 from autotune.analysis.health import State, examine
 from autotune.devices import Address
@@ -30,6 +31,18 @@ def test_an_extra_that_is_not_installed_is_named_in_full(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pycuda", None)  # an import of it fails
     monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
     assert "pip install '.[pycuda]' in a clone" in findings(folder)["pycuda", State.WARNING].advice
+
+
+def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
+    for name in ("cuda", "cuda.core", "cuda.bindings", "cuda.pathfinder"):
+        monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
+    for name in ("analysis.health", "compilers.nvcc", "compilers.nvrtc", "devices.cuda"):
+        monkeypatch.delitem(sys.modules, f"autotune.{name}", raising=False)
+    found = import_module("autotune.analysis.health").examine(
+        [CPU], folder.path / "cache", folder.path / "runs"
+    )
+    advice = {finding.subject: finding.advice for finding in found}
+    assert all("pip install '.[cuda]' in a clone" in advice[name] for name in ("NVRTC", "nvcc", "cuda"))
 
 
 def test_a_gpu_of_a_package_that_cannot_be_imported_is_none_to_tune_for(folder, monkeypatch):

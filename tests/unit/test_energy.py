@@ -8,7 +8,7 @@ import pytest
 from autotune.core.records import Launch
 from autotune.core.trials import Problem
 from autotune.devices import backend, fake
-from autotune.evaluation.buffers import GUARD_BYTES, ProblemBuffers
+from autotune.evaluation.buffers import GUARD_BYTES, ProblemBuffers, SharedBuffers
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.measure import ENERGY_RESOLUTION, Stopwatch
 from autotune.evaluation.work_item import Array, ProblemInstance
@@ -26,7 +26,7 @@ def used_j(tmp_path, monkeypatch):
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(device, prepare(problem, reference))
+    shared = SharedBuffers(device, prepare(problem, reference))
     copy_j = fake.COPY_J_PER_BYTE
 
     def apply(settings):
@@ -37,8 +37,8 @@ def used_j(tmp_path, monkeypatch):
     def measured(run_ms, repeatable, settings=()):
         source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        timed = replace(problem, settings=settings)
-        stopwatch = Stopwatch(device, program, timed, buffers, repeatable=repeatable)
+        buffers = ProblemBuffers(replace(problem, settings=settings), shared)
+        stopwatch = Stopwatch(program, buffers, changed=() if repeatable else None)
         return stopwatch.energy_j(run_ms, 0.02)
 
     return measured

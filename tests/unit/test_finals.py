@@ -15,19 +15,13 @@ from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.data_sets import DATA_SETS
 from autotune.evaluation.device_samples import energy
+from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance
 from autotune.serving.cache import read_record
-from autotune.tuning import conclusion
+from autotune.tuning import limits
 from autotune.tuning.context import open_context
-from autotune.tuning.finals import (
-    MAX_FINALISTS,
-    ROUNDS,
-    affordable,
-    finalists,
-    indistinguishable,
-    is_unsteady,
-    remeasure,
-)
+from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady
+from autotune.tuning.finals import ROUNDS, indistinguishable, remeasure
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
     OTHER_SCHEDULES,
@@ -210,7 +204,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
         only_noted = remeasure(context, trials[::2])  # by a search for time
         assert energy not in asked and not any(one.energy_j for one in only_noted.measurements.values())
-        context = replace(context, objective=Objective.ENERGY)
+        context = replace(context, scoring=Scoring(context.task.space, Objective.ENERGY))
         failing, whole = (remeasure(context, chosen) for chosen in (trials, trials[::2]))
     assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
@@ -235,8 +229,8 @@ def test_the_last_round_keeps_to_the_time_limit(folder):
 
 def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_with_time(folder, monkeypatch):
     """At first the kernel is slow, so that the last round takes all of the time."""
-    monkeypatch.setattr(conclusion, "MIN_CHECKS_S", 0.0)
-    monkeypatch.setattr(conclusion, "CHECKS_SHARE", 0.0)
+    monkeypatch.setattr(limits, "MIN_CHECKS_S", 0.0)
+    monkeypatch.setattr(limits, "CHECKS_SHARE", 0.0)
     kernel = (folder.path / "double.py").read_text()
     slow = "    import os, time\n    time.sleep(0.1 * os.path.exists('slow'))\n    return"
     folder.write(kernel.replace("    return", slow))

@@ -19,24 +19,6 @@ def test_the_tree_is_clean_for(command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_files_and_functions_stay_readable():
-    """No file is longer than 400 lines, and no function's body, without its docstring, than 60."""
-    import ast
-
-    long = []
-    for file in sorted((ROOT / "autotune").rglob("*.py")):
-        text = file.read_text()
-        if text.count("\n") > 400:
-            long.append(f"{file.name}: {text.count(chr(10))} lines")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef):
-                first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
-                lines = node.end_lineno - first.lineno + 1
-                if lines > 60:
-                    long.append(f"{file.name}: the body of {node.name} has {lines} lines")
-    assert not long
-
-
 def test_every_package_is_installed():
     import tomllib
 

@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -93,6 +94,12 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
         ),
         ("parts[0]", "*(volatile int *)(parts + 3) * 0 + parts[0]", BOUNDS, "read outside of all arrays"),
         (
+            "    if (i == 0) {\n        int value = 0;",
+            "    const int early = x[i * 96];\n    if (i == 0) {\n        int value = early - 1;",
+            BOUNDS,
+            r"read outside of all arrays in last_sum \(last.cu:11\)",
+        ),
+        (
             "parts[0]",
             "((GLOBAL int2 *)(parts))->x",
             BOUNDS,
@@ -172,6 +179,19 @@ def test_what_cannot_be_checked_is_said(limit, value, source, reason, monkeypatc
         pytest.skip("needs g++")
     found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM])
     assert isinstance(found, Unchecked) and re.fullmatch(reason, found.reason), found
+
+
+def test_an_entry_that_only_large_sizes_launch_is_not_checked():
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    (step,) = PROBLEM.launches
+    large = replace(PROBLEM, launches=(step, replace(step, entry="add", grid=(200_000, 1, 1))))
+    source = KERNEL + KERNEL.partition("\n")[2].replace("last_sum", "add")
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM, large])
+    assert isinstance(found, Unchecked) and found.reason == (
+        "all sizes that launch add need more than 200,000 threads or 64 MiB"
+    )
 
 
 def test_a_check_that_the_time_limit_ends_had_no_time_left():

@@ -72,3 +72,8 @@ def test_the_version_is_the_distribution_s(root):
 def test_a_search_shows_that_it_starts_before_it_loads_numpy(root):
     program = "import autotune.cli.search, autotune.cli.progress"
     assert not modules_after(f"import site; site.main(); {program}", root) & {"numpy", "yaml", "optuna"}
+
+
+def test_a_device_process_reads_no_space_files(root):
+    program = "import site; site.main(); import autotune.evaluation.device_samples"
+    assert not {name for name in modules_after(program, root) if name.startswith(("autotune.space", "yaml"))}

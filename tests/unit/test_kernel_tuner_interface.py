@@ -21,7 +21,7 @@ from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.interface import _options
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import read_parameters, read_restriction
-from autotune.kernel_tuner.request import read_request
+from autotune.kernel_tuner.request import KernelCall, read_request
 
 SIZE = 1000
 ADD = """
@@ -69,6 +69,11 @@ def test_every_configuration_is_a_dictionary_as_kernel_tuner_makes_it():
         assert {"compile_time", "verification_time", "benchmark_time", "strategy_time"} < row.keys()
     assert env["best_config"] in results and env["device_name"]
     json.dumps([results, env])
+
+
+def test_what_is_defined_for_each_configuration_is_no_finding(capsys):
+    tune_kernel("vector_add", ADD, SIZE, arguments(), {"block_size_x": [32, 64]})
+    assert "#define" not in capsys.readouterr().err
 
 
 def test_a_wrong_result_is_an_error_of_its_configuration():
@@ -173,13 +178,17 @@ def test_what_a_tunable_chose_is_compared_with_the_answer():
     chosen = TunablePrecision("real", np.ones(3), ["float", "double"])
     answer = [np.full(3, 2.0)]
     launch = {"grid_div": (None, None, None), "lang": "OpenCL"}
-    request = read_request("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=answer, **launch)
+    request = read_request(
+        KernelCall("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=answer, **launch)
+    )
     assert [step.arguments for step in request.space.spec.launch] == [("argument_0_0",), ("argument_0_1",)]
     verify = request.space.spec.functions.verify
     arrays = {"argument_0_0": np.full(3, 2, np.float32), "argument_0_1": np.full(3, 2.5)}
     assert verify(Config({"real": "float"}), arrays)
     assert not verify(Config({"real": "double"}), arrays)
-    other = read_request("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=[np.ones(3)], **launch)
+    other = read_request(
+        KernelCall("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=[np.ones(3)], **launch)
+    )
     assert other.digest != request.digest
 
 
@@ -198,7 +207,7 @@ def test_run_kernel_says_why_a_kernel_does_not_run():
 
 def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
     params = {"block_size_x": [32], "nvml_gr_clock": [1200, 1500], "nvml_pwr_limit": [400]}
-    request = read_request("vector_add", ADD, SIZE, arguments(), params, grid_div=(None,) * 3)
+    request = read_request(KernelCall("vector_add", ADD, SIZE, arguments(), params))
     assert request.space.spec.device == {"sm_clock_mhz": "nvml_gr_clock", "power_limit_w": "nvml_pwr_limit"}
 
 
@@ -272,7 +281,7 @@ def test_restrictions_of_every_kind(restriction):
 def test_no_block_is_larger_than_the_device_allows(names, is_fast):
     """A Python function is called for every combination; an expression is not."""
     params = {"block_size_x": list(names), "block_size_y": [1, 8192]}
-    request = read_request("vector_add", ADD, SIZE, arguments(), params, grid_div=(None, None, None))
+    request = read_request(KernelCall("vector_add", ADD, SIZE, arguments(), params))
     assert {config["block_size_y"] for config in request.space.bind(request.device).space} == {1}
     assert (not request.space.spec.functions.constraints) is is_fast
 
@@ -303,7 +312,7 @@ def test_arguments_and_the_answer_may_be_arrays_of_a_device():
     c, a, b, n = arguments()
     given, answer = [*map(OnDevice, (c, a, b)), n], [OnDevice(a + b), None, None, None]
     params = {"block_size_x": [32]}
-    found = read_request("vector_add", ADD, SIZE, given, params, grid_div=(None,) * 3, answer=answer)
+    found = read_request(KernelCall("vector_add", ADD, SIZE, given, params, answer=answer))
     assert np.array_equal(found.arguments.arrays["argument_1"], a)
     assert np.array_equal(found.space.spec.functions.reference({}, {})["argument_0"], a + b)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.analysis.inventory import find_journal
+from autotune.analysis.inventory import find_journal, inventory
 from autotune.cli.list import age_text
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
@@ -24,6 +24,19 @@ def test_results_and_journals_are_listed_with_their_ages(folder):
     results, journals = done.stdout.split("\n\n")
     assert "double" in results and "Fake GPU" in results and "n=1,000" in results and "0 min" in results
     assert f"runs/{journal.name}" in journals and "2 d" in journals
+
+
+def test_a_result_that_two_caches_hold_is_listed_once(folder):
+    """As in a clone, whose results come with the package as well."""
+    held = record(entry(64, BLOCK=32), entry(1024, BLOCK=128))
+    one, other = str(folder.path / "one"), str(folder.path / "other")
+    write(folder.path / "one", DEVICE, record(entry(64, BLOCK=32)))
+    write(folder.path / "other", DEVICE, held)
+    found = inventory([one, other], folder.path / "runs").results
+    assert [(result.cache, result.entry) for result in found] == [
+        (one, held.entries[0]),
+        (other, held.entries[1]),
+    ]
 
 
 def test_the_json_holds_what_a_script_needs(folder):

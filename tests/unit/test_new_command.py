@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli.new import _has_nvrtc, findings
+from autotune.analysis.first_space import has_nvrtc
+from autotune.cli.new import findings
 from autotune.scaffold import scaffold
 from autotune.space import constraint_report
 from autotune.tuning.task import Target, count_space
@@ -103,7 +104,7 @@ def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, mo
     (folder.path / "zero.cu").write_text(f"#include <vector>\n{text}int main() {{ return 0; }}\n")
     done = folder.run("new", "zero.cu")
     assert done.stdout.splitlines()[0] == "zero: dialect cuda"
-    assert ("good  the default compiles for sm_90" in done.stdout) is _has_nvrtc()
+    assert ("good  the default compiles for sm_90" in done.stdout) is has_nvrtc()
     assert "\nnote  main() and other code for the host stays: it is left out where" in done.stdout
     space, _ = count_space(Target(folder.path / "zero.yaml", "sm_90"))
     assert not constraint_report(space)

@@ -2,17 +2,17 @@
 
 import pytest
 
-from autotune.cli import new
-from autotune.scaffold import scaffold
+from autotune.analysis.first_space import compiled_scaffold
+from autotune.scaffold import Assumptions, scaffold
 
 
 def made(text, **options):
-    return scaffold("kernel.cu", "kernel", text, "", **options)
+    return scaffold("kernel.cu", "kernel", text, "", None, Assumptions(**options))
 
 
 def chosen(text, **options):
     """The default and the values of every parameter."""
-    return {item.name: (item.default, item.values) for item in made(text, **options).guess.parameters}
+    return {item.name: (item.default, item.values) for item in made(text, **options).guess.launch.parameters}
 
 
 def test_defaults_that_one_macro_switches_off_are_parameters():
@@ -99,7 +99,7 @@ def test_a_template_that_no_floating_point_type_fits_gets_whole_numbers_where_th
 ):
     pytest.importorskip("cuda.bindings.nvrtc")
     (tmp_path / "mask.cu").write_text(f"template <class T> __global__ void mask(T *y) {{ {body} }}")
-    found, log = new._scaffold(tmp_path / "mask.cu", "mask", None)
+    found, log = compiled_scaffold(tmp_path / "mask.cu", "mask", None)
     assert found.kernel.entry == entry
     assert complaint in log and bool(log) is bool(complaint)
 

@@ -37,6 +37,23 @@ def test_an_array_with_a_halo_has_room_for_it():
     assert "shape: [height * width + 6 * height + 3 * width + 18]" in found["in"]
 
 
+def test_an_index_that_is_kept_inside_reaches_no_further():
+    found = arguments(
+        """
+        __kernel void smooth(__global const float *in, __global float *out, const int nx, const int ny)
+        {
+            const int x = get_global_id(0), y = get_global_id(1);
+            const int cx = min(x, nx - 1), cy = min(y, ny - 1);
+            float sum = in[cy * nx + cx] + in[min(cy + 1, ny - 1) * nx + cx];
+            sum += in[max(cy - 1, 0) * nx + cx] + in[cy * nx + clamp(cx + 1, 0, nx - 1)];
+            if (x < nx && y < ny)
+                out[y * nx + x] = sum;
+        }
+        """
+    )
+    assert "shape: [ny, nx]" in found["in"]
+
+
 STENCIL = """
     #ifndef BX
     #define BX 32
@@ -109,8 +126,8 @@ def test_two_numbers_without_a_meaning_differ_so_that_a_swap_shows():
 
 def test_macros_that_the_indices_show_as_threads_are_the_block():
     found = made(STENCIL)
-    assert found.block == ("BX", "BY", "1") and found.grid[2] == "ceil_div(nz, Z_PER_ITEM)"
-    assert [item.name for item in found.parameters] == ["BX", "BY", "Z_PER_ITEM"]
+    assert found.launch.block == ("BX", "BY", "1") and found.launch.grid[2] == "ceil_div(nz, Z_PER_ITEM)"
+    assert [item.name for item in found.launch.parameters] == ["BX", "BY", "Z_PER_ITEM"]
 
 
 def test_a_number_of_elements_is_no_flag():
@@ -118,7 +135,7 @@ def test_a_number_of_elements_is_no_flag():
         "__kernel void f(__global int *x, int n) { for (int k = 0; k < REPEAT; k++) x[k] += ON ? 1 : n; }"
         "\n#ifndef REPEAT\n#define REPEAT 1\n#endif\n#ifndef ON\n#define ON 1\n#endif\n"
     )
-    values = {item.name: item.values for item in found.parameters}
+    values = {item.name: item.values for item in found.launch.parameters}
     assert values["REPEAT"] == (1, 2, 4) and values["ON"] == (False, True)
 
 
@@ -137,7 +154,7 @@ def test_a_block_for_each_row_makes_a_grid_of_rows(row):
         }}
         """
     )
-    assert (found.grid, found.block) == (("rows",), ("WG",))
+    assert (found.launch.grid, found.launch.block) == (("rows",), ("WG",))
     assert [item.shape for item in found.arguments[:3]] == [("rows", "cols"), ("cols",), ("rows",)]
     fills = [item.fill for item in found.arguments[:2]]
     assert fills == ["uniform: [-1, 1]"] * 2  # the loop's step reads neither
@@ -177,14 +194,14 @@ def test_an_axis_without_blocks_is_not_in_the_grid():
         """,
         "kernel.cu",
     )
-    assert found.grid == ("ceil_div(rows, ROWS_PER_BLOCK)",)
-    assert found.block == ("BLOCK_SIZE", "ROWS_PER_BLOCK")
+    assert found.launch.grid == ("ceil_div(rows, ROWS_PER_BLOCK)",)
+    assert found.launch.block == ("BLOCK_SIZE", "ROWS_PER_BLOCK")
 
 
 def test_what_the_source_defines_for_good_is_named():
     text = STENCIL.replace("#ifndef", "//").replace("#endif", "//")
     switch = "#define PADDED 0\n#if PADDED\n#endif\n"
-    (variant,) = made(switch + text).parameters
+    (variant,) = made(switch + text).launch.parameters
     assert variant.remark == "to tune PADDED, BX, BY, Z_PER_ITEM, put #ifndef and #endif around each #define"
 
 

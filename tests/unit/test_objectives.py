@@ -5,6 +5,7 @@ import json
 import pytest
 
 from autotune import InputError, tune
+from autotune.errors import SetupError
 
 DEARER = "time_ms * (1 if A < 3 else 20)"  # the fastest has A=5; this makes A=2 the cheapest
 
@@ -77,6 +78,12 @@ def test_an_expression_that_cannot_be_read_is_refused(folder, monkeypatch, objec
     monkeypatch.chdir(folder.path)
     with pytest.raises(InputError, match=message):
         tune("double.yaml", device="fake", objective=objective)
+
+
+def test_a_function_that_reads_an_unknown_name_is_told_the_nearest(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    with pytest.raises(SetupError, match=r"KeyError: 'time'; did you mean time_ms\?"):
+        tune("double.yaml", device="fake", objective=lambda values: values["time"])
 
 
 def test_a_value_that_cannot_be_computed_fails_its_trial(folder):

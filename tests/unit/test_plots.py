@@ -119,8 +119,9 @@ def test_a_heat_map_of_named_parameters(tmp_path):
 
 def test_a_roofline_has_the_memorys_ceiling(tmp_path):
     done = plot("roofline", "reduce", "--cache", "cache", "-o", tmp_path / "a.svg")
-    assert done.returncode == 2 and "name one file" in done.stderr  # the cache has two problems of it
-    done = plot("roofline", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")
+    assert done.returncode == 2 and "or one file" in done.stderr  # the cache has two problems of it
+    of_gpu = ("bicgk", "--cache", "cache", "--device", "nvidia-h200")
+    done = plot("roofline", *of_gpu, "-o", tmp_path / "a.svg")
     assert done.returncode == 0, done.stderr
     assert "memory, 4.814 TB/s" in texts(tmp_path / "a.svg")
 
@@ -187,7 +188,9 @@ def test_rates_have_the_unit_that_suits_them():
         (("sweep", T4), "several sizes"),
         (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
         (("progress", "README.md"), "not JSON"),
-        (("progress", "sine", "--cache", "cache"), "name a journal"),
+        (("progress", "nested_reduce", "--cache", "cache"), "name a journal"),
+        (("roofline", "bicgk", "--cache", "cache"), "name one with --device"),
+        (("roofline", "bicgk", "--cache", "cache", "--device", "H100"), "no result of it; expected one of"),
     ],
 )
 def test_what_cannot_be_drawn_is_told(tmp_path, arguments, said):

@@ -25,8 +25,8 @@ from autotune.devices import cold_environment
 from autotune.devices.opencl import OpenCLCompiler
 source, compiler = Path("source.cl").read_text(), OpenCLCompiler(0)
 short = compiler._header.prepended(source)
-Path("whole").write_bytes(compiler._run(source, ["-cl-std=CL1.2"])[0])
-Path("short").write_bytes(compiler._run(short, ["-cl-std=CL1.2", "-D{GUARD}"])[0])
+Path("whole").write_bytes(compiler._program(source, ["-cl-std=CL1.2"])[0])
+Path("short").write_bytes(compiler._program(short, ["-cl-std=CL1.2", "-D{GUARD}"])[0])
 """
 LOADED, EXECUTABLE = 1, 1  # of a segment: its type, and a flag
 UNUSUAL = """
@@ -88,7 +88,7 @@ def test_a_source_that_joins_names_is_compiled_with_all_declarations(compiler):
 def test_names_in_options_are_declared(compiler):
     source = "__kernel void f(__global float *x) { x[0] = OP(x[1], x[2]); }"
     options = ["-DOP=fmax"]
-    assert compiler._run(compiler._header.prepended(source, options), [*options, f"-D{GUARD}"])[0]
+    assert compiler._program(compiler._header.prepended(source, options), [*options, f"-D{GUARD}"])[0]
 
 
 def test_few_declarations_are_read(compiler):

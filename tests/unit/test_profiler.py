@@ -25,7 +25,7 @@ PROBLEM = ProblemInstance(
 STAND_IN = """#!/bin/sh
 if [ "$1" = --import ]; then echo "details of $(cat "$2")"; exit; fi
 while [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do
-    case "$1" in --export|-o) shift; report=$1;; esac
+    case "$1" in --export|-o) shift; report=$1;; --metrics) shift;; --launch-count) shift; limit=$1;; esac
     shift
 done
 "$@"
@@ -39,11 +39,12 @@ def profile(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
 
-    def run(name, ending='echo counted > "$report"', kernel=KERNEL):
+    def run(name, ending='echo counted > "$report"', kernel=KERNEL, metrics=(), max_launches=0):
         program = tmp_path / name
         program.write_text(STAND_IN % ending)
         program.chmod(0o755)
-        profiler = Profiler(name, str(program), FAKE, tmp_path / "reference.py", {})
+        place = (str(program), FAKE, tmp_path / "reference.py", {})
+        profiler = Profiler(name, *place, metrics, max_launches)
         binary = backend("fake").open_compiler(0).compile(kernel, ())
         return profiler.run(binary, PROBLEM, tmp_path / "runs" / f"double.{name}-rep")
 
@@ -54,6 +55,11 @@ def profile(tmp_path, monkeypatch):
 def test_exactly_one_run_is_profiled_and_what_the_profiler_says_comes_back(profile, tmp_path, name, said):
     assert profile(name).strip() == said
     assert (tmp_path / "launches").read_text() == "x"
+
+
+def test_metrics_are_counted_in_so_many_launches(profile):
+    said = profile("ncu", 'echo "$limit" > "$report"', metrics=("dram__bytes.sum",), max_launches=7)
+    assert said.strip() == "details of 7"
 
 
 def test_a_profiler_that_writes_nothing_is_told_with_its_last_words(profile):

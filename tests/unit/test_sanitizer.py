@@ -6,7 +6,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
-from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
@@ -111,7 +111,9 @@ def test_only_nvidia_gpus_have_one():
 
 
 def test_a_child_that_does_not_end_is_killed(binary, reference):
-    child = Child(DeviceState, FAKE, reference, (PROBLEM,), wrapper=("sh", "-c", '"$@"; sleep 60', "sh"))
+    child = Child(
+        DeviceState, DeviceSetting(FAKE, reference, (PROBLEM,)), wrapper=("sh", "-c", '"$@"; sleep 60', "sh")
+    )
     assert not isinstance(child.call(verify_once, binary, PROBLEM, timeout_s=LIMIT_S), Failure)
     with pytest.raises(ChildTimeout):
         child.finish(0.5)

@@ -48,7 +48,7 @@ def roles(result):
 
 
 def values(result):
-    return {parameter.name: parameter.values for parameter in result.guess.parameters}
+    return {parameter.name: parameter.values for parameter in result.guess.launch.parameters}
 
 
 @pytest.mark.parametrize("source", SAMPLES, ids=lambda path: path.stem)
@@ -165,6 +165,27 @@ def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more
             ("ceil_div(rows, BLOCK_SIZE // LANES)",),
         ),
         (
+            "const int row = get_global_id(0) / LANES, lane = get_local_id(0) % LANES;"
+            "if (row < rows) p[row] = part[WG];",
+            "int rows",
+            ("ceil_div(rows * LANES, WG)",),
+        ),
+        (
+            "int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32; if (warp >= rows) return; p[warp] = 1;",
+            "int rows",
+            ("ceil_div(rows * 32, BLOCK_SIZE)",),
+        ),
+        (
+            "int t = blockIdx.x * blockDim.x + threadIdx.x; int w = t / warpSize; if (w < n) p[w] = 1;",
+            "int n",
+            ("ceil_div(n * 32, BLOCK_SIZE)",),
+        ),
+        (
+            "int i = blockIdx.x * blockDim.x + threadIdx.x; int y = i / w; if (y < h) p[i] = 1;",  # no lanes
+            "int w, int h",
+            ("ceil_div(h, BLOCK_SIZE)",),
+        ),
+        (
             "int z0 = get_group_id(2) * Z_PER_THREAD; int z = z0 + k; if (z >= nz) return;"
             "p[get_global_id(0) + get_global_id(1)] = z;",
             "int nz, int nx, int ny",
@@ -178,7 +199,7 @@ def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more
     ],
 )
 def test_the_grid_follows_from_what_a_block_covers(body, arguments, grid):
-    assert made(kernel(body, f"float *p, {arguments}")).guess.grid == grid
+    assert made(kernel(body, f"float *p, {arguments}")).guess.launch.grid == grid
 
 
 @pytest.mark.parametrize(
@@ -287,7 +308,7 @@ def test_a_kernel_is_found_in_every_dialect_with_the_block_it_declares(before, d
     pointer = {"portable": "GLOBAL ", "opencl": "__global ", "cuda": ""}[dialect]
     text = kernel(f"y[{index}] = A;", f"{pointer}float *y, int n", before)
     result = made(text)
-    assert (result.source.dialect, result.guess.block) == (dialect, block)
+    assert (result.source.dialect, result.guess.launch.block) == (dialect, block)
 
 
 def test_the_entry_is_the_name_in_cpp():
@@ -354,7 +375,7 @@ def test_a_number_by_which_to_shift_is_no_size_and_a_number_that_bounds_an_index
 def test_a_block_that_is_declared_before_the_kernel_is_read():
     before = "__attribute__((reqd_work_group_size(WGS, 2, 1)))\n__kernel void"
     text = "#ifndef WGS\n#define WGS 64\n#endif\n" + kernel("y[0] = 1;", "__global float *y", before)
-    assert made(text).guess.block == ("WGS", "2", "1")
+    assert made(text).guess.launch.block == ("WGS", "2", "1")
 
 
 @pytest.mark.parametrize(

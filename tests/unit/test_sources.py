@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.kernel_source import missing_headers, read_source, render
 from autotune.errors import InputError
 
 
@@ -57,6 +57,21 @@ def test_headers_of_named_folders_are_put_in_place_and_others_left(tmp_path):
     assert "pragma once" not in source.text and "#include <cub/cub.cuh>" in source.text
     (tmp_path / "lib" / "b.h").write_text("int b = 2;\n")
     assert read_source(tmp_path / "kernel.cu", [tmp_path / "lib"]).sha256 != source.sha256
+
+
+def test_a_header_of_the_toolkit_is_not_missing_where_no_toolkit_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.compilers.cuda_headers.include_dirs", lambda: ())
+    toolkit = (
+        "cuda_fp16.h",
+        "cuda_bf16.hpp",
+        "mma.h",
+        "cooperative_groups.h",
+        "cub/cub.cuh",
+        "cuda/pipeline",
+    )
+    own = ("cuda_helpers.h", "cuda_fp16_tools.h")
+    (tmp_path / "kernel.cu").write_text("".join(f'#include "{name}"\n' for name in (*toolkit, *own)))
+    assert missing_headers(tmp_path / "kernel.cu") == own
 
 
 def test_a_header_that_stands_under_a_condition_is_put_in_place_again(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from autotune.cli import main
 from autotune.space import ConstraintReport, bind, constraint_report, lint, load_space, problem_of
 from tests.conftest import KERNEL, SPACE
+from tests.kernel_space import spec_of
 from tests.space_example import GPU, SOURCE, YAML, write_space
 
 
@@ -22,6 +23,25 @@ EXPECTED = {
     ("unreachable_value", "BLOCK_SIZE=2048"),
     ("untried_edge", "n"),  # of tiles of 64
 }
+
+
+@pytest.mark.parametrize(
+    ("kernel", "pitches"),
+    [
+        ("bicgk", {"columns": 0}),
+        ("convolution", {"width": 16}),
+        ("matadd", {"columns": 0}),
+        ("matmul", {"n": 0, "k": 0}),
+        ("transpose", {"rows": 0, "columns": 0}),
+    ],
+)
+def test_rows_of_a_shipped_space_end_within_a_vector_of_four_once_in_its_middle(kernel, pitches):
+    sizes = spec_of(kernel).verify_sizes
+    for name, halo in pitches.items():
+        others = [other for other in pitches if other != name]
+        assert any(
+            (one[name] + halo) % 4 == 2 and all(one[other] % 4 == 0 for other in others) for one in sizes
+        )
 
 
 def test_each_constraint_is_reported_with_what_it_removes(tmp_path):

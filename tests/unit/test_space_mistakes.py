@@ -257,6 +257,11 @@ BAD_EDITS = [
     ("role: out}", "role: scratch}", "26: arguments: expected an argument of role out or inout"),
     # launch plan
     (
+        "{entry: finish, grid: [1], block: [32], arguments: [partial, sum], when: BLOCKS > 1}",
+        "finish",
+        "launch[1]: expected a mapping of names to values, found 'finish'; write it as {entry: my_kernel",
+    ),
+    (
         "arguments: [x, partial, n]",
         "arguments: [x, parts, n]",
         "32: launch[0].arguments[1]: no argument is called 'parts'",

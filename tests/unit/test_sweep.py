@@ -12,9 +12,9 @@ from autotune.errors import InputError
 from autotune.evaluation.inputs import draw_inputs
 from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
-from autotune.tuning import conclusion, sweep
-from autotune.tuning.context import Unobserved
-from autotune.tuning.sweep import _searched, bind_sweep
+from autotune.tuning import limits, sweep
+from autotune.tuning.observer import Unobserved
+from autotune.tuning.sweep import _Problem, _searched, bind_sweep
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL
 
@@ -52,7 +52,7 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
 
 
 def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monkeypatch):
-    monkeypatch.setattr(conclusion, "MIN_CHECKS_S", 60.0)  # enough for the checks of candidates
+    monkeypatch.setattr(limits, "MIN_CHECKS_S", 60.0)  # enough for the checks of candidates
     done = folder.run(
         "search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x4", "--time", "0.001"
     )
@@ -146,5 +146,6 @@ def test_every_second_size_is_searched_the_middle_first(folder, count, first, se
     folder.write(MODEL)
     sizes = [1000 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
-    found = _searched(tasks, range(count))
+    problems = [_Problem(task) for task in tasks]
+    found = [problems.index(one) for one in _searched(problems)]
     assert found[0] == first and sorted(found) == searched

@@ -2,8 +2,10 @@
 
 import pytest
 
-from autotune.tuning.context import POLICY, Unobserved, open_context, open_processes
+from autotune.tuning.context import POLICY, open_context
+from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import Target, bind_target
 from tests.unit.test_child import _alive
 from tests.unit.test_worker import pid

@@ -8,7 +8,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Problem, Status
 from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import altered, verify
@@ -43,14 +43,14 @@ def _checker(reference, result):
         Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), Tolerance(1e-6)
     )
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(device, prepare(problem, reference))
+    buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, reference)))
 
     def run(body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
             f"    {line}\n" for line in body.splitlines()
         )
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        return verify(program, problem, buffers)
+        return verify(program, buffers)
 
     return run
 
@@ -202,8 +202,8 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     found = []
     for seed in range(3):  # those of the last round
         problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,))
-        buffers = ProblemBuffers(device, prepare(problem, tmp_path / "reference.py"))
-        found.append(verify(program, problem, buffers).failure)
+        buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
+        found.append(verify(program, buffers).failure)
     assert any(found)
 
 
@@ -235,7 +235,7 @@ def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_sample
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("u", "w"))
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(device, prepare(problem, tmp_path / "reference.py"))
+    buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
     program, grows = (
         device.load(backend("fake").open_compiler(0).compile(f"def kernel(grid, block, u, w):\n{body}", ()))
         for body in (
@@ -243,12 +243,10 @@ def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_sample
             "    w.view('float32')[:] += 1\n    u.view('float32')[:] += 1\n",
         )
     )
-    verdict = verify(program, problem, buffers)
+    verdict = verify(program, buffers)
     assert verdict.changed == ("w",) and not verdict.repeatable
-    stopwatch = Stopwatch(
-        device, grows, problem, buffers, repeatable=verdict.repeatable, changed=verdict.changed
-    )
+    stopwatch = Stopwatch(grows, buffers, changed=verdict.changed)
     for _ in range(3):
         stopwatch.sample_ms()
-    u, w = (guarded.content() for guarded in buffers.guarded_buffers(problem))
+    u, w = (guarded.content() for guarded in buffers.arrays())
     assert (u == 4).all() and (w == 2).all()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.analysis.versus import CPU, TUNED, Contender, Versus, on_all_cores
-from autotune.tuning.context import Unobserved
+from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target
 from tests.conftest import REFERENCE, run_in_process

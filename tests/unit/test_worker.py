@@ -9,7 +9,7 @@ import pytest
 
 from autotune.devices import Address
 from autotune.errors import SetupError
-from autotune.evaluation.device_process import run_work_item
+from autotune.evaluation.device_process import DeviceSetting, run_work_item
 from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.worker import Worker
 from tests.conftest import LIMIT_S, wait_until
@@ -20,7 +20,7 @@ from tests.unit.test_device_process import problem
 @pytest.fixture
 def worker(tmp_path):
     (tmp_path / "reference.py").write_text("")
-    worker = Worker(Address("fake", 0), tmp_path / "reference.py", (), has_standby=True)
+    worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"), has_standby=True)
     worker.prepare()  # waits until its process is ready
     yield worker
     worker.end()
@@ -67,13 +67,12 @@ def test_both_processes_have_ended_when_the_worker_has(worker):
 
 def test_no_process_stands_by_for_a_worker_that_ends_while_it_is_started(tmp_path):
     class EndedMeanwhile(Worker):
-        def _setting(self):
-            if self._child is not None:
-                self.end()
-            return super()._setting()
+        def _begin_standby(self):
+            self.end()
+            super()._begin_standby()
 
     (tmp_path / "reference.py").write_text("")
-    worker = EndedMeanwhile(Address("fake", 0), tmp_path / "reference.py", (), has_standby=True)
+    worker = EndedMeanwhile(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"), has_standby=True)
     worker.prepare()
     assert not _alive(worker._standby.pid)
 
@@ -92,7 +91,9 @@ def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker
 def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(logged):
     reference, calls = logged()
     first, fresh = problem(), problem(1)
-    worker = Worker(Address("fake", 0), reference, (first,), has_standby=True, upcoming=(fresh,))
+    worker = Worker(
+        DeviceSetting(Address("fake", 0), reference, (first,), upcoming=(fresh,)), has_standby=True
+    )
     try:
         worker.prepare(first)
         wait_until(lambda: calls() == 2)
@@ -108,7 +109,9 @@ def test_a_reference_that_may_use_the_device_does_not_run_beside_the_search(logg
     reference, calls = logged()
     reference.write_text(reference.read_text() + "def on_the_gpu():\n    import cupy\n")
     first = problem()
-    worker = Worker(Address("fake", 0), reference, (first,), has_standby=True, upcoming=(problem(1),))
+    worker = Worker(
+        DeviceSetting(Address("fake", 0), reference, (first,), upcoming=(problem(1),)), has_standby=True
+    )
     try:
         worker.prepare(first)
         worker.close()
@@ -133,7 +136,7 @@ def test_a_reference_may_use_a_device_if_it_imports_what_does(tmp_path, text, fo
 
 def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old_one_has_ended(logged):
     reference, calls = logged("assert os.path.getsize(LOG) != 2")
-    worker = Worker(Address("fake", 0), reference, (problem(),))
+    worker = Worker(DeviceSetting(Address("fake", 0), reference, (problem(),)))
     try:
         worker.prepare(problem())
         worker.run(run_work_item, None, timeout_s=LIMIT_S)

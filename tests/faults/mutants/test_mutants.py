@@ -13,7 +13,7 @@ from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import Address, backend, cold_environment
-from autotune.evaluation.device_process import run_work_item, verify_once
+from autotune.evaluation.device_process import DeviceSetting, run_work_item, verify_once
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import Worker
@@ -34,7 +34,7 @@ def worker_of(tmp_path_factory):
     workers = {}
 
     def opened(reference):
-        return workers.setdefault(reference, Worker(CPU, reference, (), environment))
+        return workers.setdefault(reference, Worker(DeviceSetting(CPU, reference), environment))
 
     yield opened
     for worker in workers.values():

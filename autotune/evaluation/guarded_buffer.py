@@ -1,0 +1,254 @@
+"""One array in device memory, between guard zones, beside its pristine content and its expected result.
+
+It stays allocated from one configuration to the next. Its pristine image has guard zones and poison, too, so
+one copy restores it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.c_types import element_bytes
+from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, unlike
+from autotune.devices.base import Buffer, Bytes, Device, Indices
+from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
+from autotune.evaluation.inputs import ProblemData
+from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
+from autotune.evaluation.sampling import sample_indices
+from autotune.evaluation.work_item import Array
+
+PAGE_BYTES = 4096  # regions of device memory start at multiples of this
+_READ_BYTES = 2**22  # per transfer to the host when an image is compared there
+WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
+
+
+class GuardedMemory:
+    """Device memory for the bytes of an array, between two guard zones."""
+
+    def __init__(self, device: Device, size_bytes: int) -> None:
+        self._device = device
+        self._size_bytes = size_bytes
+        self.whole_bytes = size_bytes + 2 * GUARD_BYTES
+        self.whole: Buffer = device.allocate(self.whole_bytes)
+
+    def write(self, content: Bytes, guard: Bytes) -> None:
+        """Write the guard zones and what is between them."""
+        skip = self._size_bytes % PAGE_BYTES  # regions start at whole pages
+        above = np.concatenate([np.zeros(skip, np.uint8), guard])
+        for start, part in (
+            (0, guard),
+            (GUARD_BYTES + self._size_bytes - skip, above),
+            (GUARD_BYTES, content),
+        ):
+            self._device.write(self._device.region(self.whole, start, part.size), part)
+
+    def read(self, offset_bytes: int, size_bytes: int) -> Bytes:
+        """Read a part of the array; beyond its end is the guard zone above it."""
+        skip = offset_bytes % PAGE_BYTES
+        page = self._device.region(self.whole, GUARD_BYTES + offset_bytes - skip, skip + size_bytes)
+        return self._device.read(page, skip + size_bytes)[skip:]
+
+    def guards(self) -> tuple[Bytes, Bytes]:
+        """Read the guard zones below and above the array."""
+        return self._device.read(self.whole, GUARD_BYTES), self.read(self._size_bytes, GUARD_BYTES)
+
+
+class GuardedImage(GuardedMemory):
+    """What an array should hold, on the device to compare it there, and on the host."""
+
+    def __init__(self, device: Device, content: Bytes, guard: Bytes) -> None:
+        super().__init__(device, content.size)
+        self.content, self._guard = content, guard
+        self.write(content, guard)
+
+    def is_intact(self) -> bool:
+        """Whether the device holds what the host does; a stray write may have hit it."""
+        for start in range(0, self.content.size, _READ_BYTES):
+            part = self.content[start : start + _READ_BYTES]
+            if not np.array_equal(self.read(start, part.size), part):
+                return False
+        return all(np.array_equal(zone, self._guard) for zone in self.guards())
+
+
+class GuardedBuffer:
+    """One array of a problem in device memory, with its pristine image and that of its expected result.
+
+    All three include the guard zones on either side, so that one comparison checks everything. Where only a
+    sample of the elements is expected, the host compares it, and the device the guard zones.
+    """
+
+    def __init__(self, device: Device, array: Array, data: ProblemData) -> None:
+        self.array = array
+        self.count, self.size_bytes = array.count, array.size_bytes
+        self.dtype = numpy_dtype(array.dtype)
+        self.item_bytes = self.dtype.itemsize
+        self.is_pristine = False  # known to hold its initial content, guard zones included
+        self._device = device
+        seed, content = data.problem.seed, data.inputs.get(array.name)
+        expected = data.expected.get(array.name)
+        self.guard = guard_zone(array, seed)
+        initial = poison(array, seed, may_be_nan=data.may_be_nan) if content is None else as_bytes(content)
+        self._pristine = GuardedImage(device, initial, self.guard)
+        self._memory = GuardedMemory(device, self.size_bytes)
+        self.region: Buffer = self.from_offset(0)
+        self._expected_values = expected  # of all elements, or of the sample
+        self._magnitudes = data.magnitudes.get(array.name)  # likewise
+        self._device_magnitudes: Buffer = None
+        if self._magnitudes is not None and self._magnitudes.size == self.count:
+            self._device_magnitudes = device.allocate(self._magnitudes.nbytes)
+            device.write(self._device_magnitudes, as_bytes(self._magnitudes))
+        self.sample: Indices | None = None  # what the host compares; None: the device compares all
+        self._expected: GuardedImage | None = None
+        if expected is not None:
+            if expected.size < self.count:
+                self.sample = sample_indices(array, seed)
+            elif data.may_be_nan:  # which is wrong to a device
+                self.sample = np.arange(self.count)
+            else:
+                self._expected = GuardedImage(device, as_bytes(expected), self.guard)
+        self._wrong = self._wrong_content() if array.role == "out" else None
+        self.restore()
+
+    def from_offset(self, offset_bytes: int) -> Buffer:
+        """The array from an offset on."""
+        size_bytes = self.size_bytes - offset_bytes
+        return self._device.region(self._memory.whole, GUARD_BYTES + offset_bytes, size_bytes)
+
+    def restore(self) -> None:
+        """Put back the initial content and the guard zones."""
+        if not self.is_pristine:
+            self._device.copy(self._memory.whole, self._pristine.whole, self._memory.whole_bytes)
+            self.is_pristine = True
+
+    def alter(self) -> None:
+        """Restore the initial content, then copy its first half over its second: another legal input."""
+        self.restore()
+        half = self.count // 2
+        self._put(self._pristine.whole, self.count - half, half, source_offset=GUARD_BYTES)
+
+    def write_expected_part(self) -> None:
+        """Write the expected result except for a quarter in its second half, which stays as a run left it.
+
+        Where only a sample is expected, everything stays so.
+        """
+        if self._expected is None:
+            return
+        first = self.count - self.count // 2
+        end = first + self.count // 4 + 1
+        for start, stop in ((0, first), (end, self.count)):
+            source_offset = GUARD_BYTES + start * self.item_bytes
+            self._put(self._expected.whole, start, max(0, stop - start), source_offset)
+
+    def spoil(self, turn: int) -> None:
+        """Write plausible wrong values into a part of an output, another part in every turn."""
+        if self._wrong is not None and self.count:
+            length = wrong_bytes(self.array) // self.item_bytes
+            start = turn * length % self.count
+            self._put(self._wrong, start, min(length, self.count - start))
+
+    def against_initial(self) -> ArrayComparison:
+        """The comparison with the initial content, guard zones included."""
+        word = "uint32" if self.size_bytes % 4 == 0 else "uint8"
+        count = self._memory.whole_bytes // element_bytes(word)
+        return ArrayComparison(self._memory.whole, self._pristine.whole, word, count)
+
+    def against_correct(self, tolerance: Tolerance) -> ArrayComparison:
+        """The comparison with what a correct run leaves, and with whole guard zones.
+
+        That is the initial content of an input, and of other arrays the expected result, if there is one.
+        """
+        if self.array.role == "in":
+            return self.against_initial()
+        plain, struct = plain_dtype(self.array.dtype), self.array.dtype if self.dtype.names else ""
+        return ArrayComparison(
+            self._memory.whole,
+            (self._expected or self._pristine).whole,
+            plain,
+            self._memory.whole_bytes // element_bytes(plain),
+            tolerance,
+            GUARD_BYTES // element_bytes(plain),
+            inside=self._expected is not None,
+            struct=struct,
+            magnitude=self._device_magnitudes,
+        )
+
+    def sample_difference(self, tolerance: Tolerance) -> Difference | None:
+        """Index of the first element of the sample that is not as expected, and how many are not."""
+        if self.sample is None:
+            return None
+        places, found, expected = self.compared(0, self.count)
+        wrong = places[unlike(found, expected, tolerance, self.magnitude_at(places))]
+        return (int(wrong[0]), len(wrong)) if len(wrong) else None
+
+    def magnitude_at(self, places: Indices) -> NDArray[Any] | None:
+        """The magnitudes of elements that are compared; None where none were computed."""
+        if self._magnitudes is None:
+            return None
+        return self._magnitudes[places if self.sample is None else np.searchsorted(self.sample, places)]
+
+    def guards(self) -> tuple[Bytes, Bytes]:
+        """Read the guard zones below and above the array."""
+        return self._memory.guards()
+
+    def is_trustworthy(self) -> bool:
+        """Whether the pristine and expected images are intact; a stray write may have hit them."""
+        return all(image is None or image.is_intact() for image in (self._pristine, self._expected))
+
+    def index_of(self, change: Difference, comparison: ArrayComparison) -> int:
+        """Index in the array of the first element that a comparison found different."""
+        return (change[0] * element_bytes(comparison.dtype) - GUARD_BYTES) // self.item_bytes
+
+    def values(self, first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Read elements from `first` on: those in memory, and the expected or else the initial ones."""
+        offset_bytes, size_bytes = first * self.item_bytes, count * self.item_bytes
+        memories = (self._memory, self._expected or self._pristine)
+        found, expected = (one.read(offset_bytes, size_bytes).view(self.dtype) for one in memories)
+        return found, expected
+
+    def compared(self, first: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
+        """Of `count` elements from `first` on, those that are compared: their indices, found and expected."""
+        if self.sample is None:
+            return np.arange(first, first + count), *self.values(first, count)
+        assert self._expected_values is not None
+        inside = (self.sample >= first) & (self.sample < first + count)
+        found = self._device.gather(self.region, self.sample, self.item_bytes)
+        return self.sample[inside], found.view(self.dtype)[inside], self._expected_values[inside]
+
+    def are_unwritten(self, found: NDArray[Any]) -> bool:
+        """Whether elements of an output still hold what it was poisoned with."""
+        return self.array.role == "out" and bool(np.all(as_bytes(found) == self._pristine.content[0]))
+
+    def content(self) -> NDArray[Any]:
+        """The array as it is now."""
+        return self._device.read(self.region, self.size_bytes).view(self.dtype).reshape(self.array.shape)
+
+    def _put(self, source: Buffer, start: int, count: int, source_offset: int = 0) -> None:
+        """Copy `count` elements into the array, beginning with element `start`."""
+        if count:
+            self.is_pristine = False
+            offsets = GUARD_BYTES + start * self.item_bytes, source_offset
+            self._device.copy(self._memory.whole, source, count * self.item_bytes, offsets)
+
+    def _wrong_content(self) -> Buffer | None:
+        """Plausible values, each of them wrong in its place; None without an expected result."""
+        if self._expected_values is None:
+            return None
+        plain = numpy_dtype(plain_dtype(self.array.dtype))
+        values = np.resize(self._expected_values, wrong_bytes(self.array) // self.item_bytes).view(plain)
+        if is_floating(plain):
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
+        else:
+            values = values ^ 1
+        buffer = self._device.allocate(values.nbytes)
+        self._device.write(buffer, as_bytes(values))
+        return buffer
+
+
+def wrong_bytes(array: Array) -> int:
+    """Size in bytes of the wrong values that `GuardedBuffer.spoil` writes into an output."""
+    item_bytes = numpy_dtype(array.dtype).itemsize
+    return item_bytes * min(array.count, WRONG_BYTES // item_bytes)

@@ -1,0 +1,135 @@
+"""How the arguments of a call become those of its launches: checks them, and finds what no caller passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autotune.core.c_types import struct_fields
+from autotune.core.launch_plan import TRITON
+from autotune.core.records import Argument, CallSpec, Sizes
+from autotune.devices.element_types import array_bytes, is_floating, numpy_dtype, scalar_of
+from autotune.errors import InputError
+from autotune.runtime.prepared import CallPlan, Hidden, View
+from autotune.serving.best import Best
+from autotune.serving.cache_schema import damaged
+
+
+class CallArguments(NamedTuple):
+    """What a caller gives."""
+
+    names: Sequence[str]  # of the arrays, absent ones too, in their order
+    arrays: Mapping[str, Any]
+    views: Mapping[str, View]  # of these arrays
+    stream: Any
+    sizes: Mapping[str, int]
+    numbers: Mapping[str, Any]  # scalars by name
+
+
+class CallPlanner:
+    """Plans the calls of one configuration at some sizes."""
+
+    def __init__(self, kernel: str, best: Best, sizes: Sizes) -> None:
+        self._kernel = kernel
+        self._is_triton = best.record.compiler == TRITON
+        self._call = best.record.call or CallSpec()
+        self.arguments = {argument.name: argument for argument in best.arguments(**sizes)}
+        self.launches = best.launch(**sizes)
+
+    def made(self, given: CallArguments) -> list[str]:
+        """The outputs that a call returns, because the caller does not pass them."""
+        return [name for name in self._call.returns if name not in given.views]
+
+    def plan(self, given: CallArguments) -> CallPlan:
+        """The launches with the origin of every argument; raises InputError for what does not fit.
+
+        Raises CacheError where launches take an argument that the kernel does not have.
+        """
+        if self._is_triton:
+            self._require_no_integers(given.numbers)
+        passed = self._passed()
+        views = [argument for argument in passed if argument.role == "view"]
+        variables = [argument for argument in self.arguments.values() if argument.symbol]
+        used = list(dict.fromkeys([*passed, *(self.arguments[item.of] for item in views), *variables]))
+        made = self.made(given)
+        hidden = []
+        for argument in used:
+            if argument.name in given.views:
+                self._require(argument, given.views[argument.name])
+            elif argument.name not in made and argument.role not in ("local", "scalar", "view"):
+                hidden.append(self._hidden(argument))
+        return CallPlan(
+            given=(*(name if name in given.views else "" for name in given.names), *made, *given.numbers),
+            scalars={
+                item.name: self.number(item.name, item.value)
+                for item in used
+                if item.role == "scalar" and item.name not in given.numbers
+            },
+            hidden=tuple(hidden),
+            variables=tuple((item.symbol, item.name, _size_bytes(item)) for item in variables),
+            launches=self.launches,
+            local={item.name: _size_bytes(item) for item in used if item.role == "local"},
+            views=tuple((item.name, item.of, item.offset_bytes) for item in views),
+        )
+
+    def number(self, name: str, value: Any) -> np.generic:
+        """Convert a number to an argument's type; raises InputError if the type cannot hold it."""
+        dtype = numpy_dtype(self.arguments[name].dtype)
+        if isinstance(value, tuple):  # from the launch plan
+            return scalar_of(self.arguments[name].dtype, value)
+        if isinstance(value, int | float | np.integer | np.floating):
+            with suppress(ValueError, OverflowError):
+                number: np.generic = dtype.type(value)
+                if number == value or is_floating(dtype):
+                    return number
+        raise InputError(f"{self._kernel}: {name} = {value!r}: expected a value of type {dtype}")
+
+    def _passed(self) -> list[Argument]:
+        """The arguments that launches pass, each once."""
+        if not self.launches:
+            raise InputError(f"{self._kernel}: its launch plan has no launch for these sizes")
+        for step in self.launches:
+            if unknown := sorted(set(step.arguments) - self.arguments.keys()):
+                raise damaged(f"results of {self._kernel}", f"the launch of {step.entry} takes {unknown[0]}")
+        names = dict.fromkeys(name for step in self.launches for name in step.arguments)
+        return [self.arguments[name] for name in names]
+
+    def _require_no_integers(self, names: Iterable[str]) -> None:
+        """Raise InputError for a number of a call for whose value a Triton kernel is compiled."""
+        for name in names:
+            if not is_floating(numpy_dtype(self.arguments[name].dtype)):
+                raise InputError(
+                    f"{self._kernel}: {name} is a whole number, for whose value Triton compiles; "
+                    "make it a size of the space"
+                )
+
+    def _require(self, argument: Argument, view: View) -> None:
+        """Raise InputError unless an array is what an argument needs."""
+        expected, size_bytes = self._expected(argument), _size_bytes(argument)
+        if view.dtype is None or struct_fields(argument.dtype):
+            if view.size_bytes < size_bytes:
+                raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
+        # A package without unsigned types passes the same bytes as a signed type.
+        elif view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape:
+            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
+
+    def _hidden(self, argument: Argument) -> Hidden:
+        """Memory for an array that the caller does not pass; raises InputError if the caller has to."""
+        call, name, size_bytes = self._call, argument.name, _size_bytes(argument)
+        if argument.role == "scratch" or (argument.role == "out" and call.inputs):
+            return Hidden(name, size_bytes)
+        if name in call.kept:
+            return Hidden(name, size_bytes, scalar_of(argument.dtype, call.kept[name]).tobytes())
+        if name in call.copies:
+            return Hidden(name, size_bytes, copy_of=call.copies[name])
+        raise InputError(f"{self._expected(argument)}, found none; pass it, too")
+
+    def _expected(self, argument: Argument) -> str:
+        return f"{self._kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
+
+
+def _size_bytes(argument: Argument) -> int:
+    return array_bytes(argument.dtype, argument.shape)

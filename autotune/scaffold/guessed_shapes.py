@@ -1,0 +1,119 @@
+"""Guess how many elements the arrays of a kernel have, from how it indexes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from autotune.core.records import Value
+from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered
+from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
+from autotune.scaffold.macros import WORD
+from autotune.scaffold.outcome import Role
+from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, vectors_of
+from autotune.scaffold.tiles import bounded_shape, bounds_of
+
+_NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
+_ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
+
+
+class GuessedShape(NamedTuple):
+    """The extents of an array, and what to ask about them."""
+
+    extents: tuple[str, ...]
+    question: str
+
+
+def index_bounds(launch: GuessedLaunch) -> IndexBounds:
+    """What bounds the indices of a kernel, with its macros and small functions written out."""
+    numbers = dict(launch.constants)
+    for item in launch.kernel.arguments:
+        if not item.is_pointer and "int" in item.dtype and item.name not in launch.sizes:
+            numbers[item.name] = launch.number(item)
+    body = inlined(launch.kernel.body, launch.source.code)
+    shape = LaunchShape(launch.grid, launch.block, launch.names, frozenset(launch.sizes), numbers)
+    return IndexBounds(body, shape)
+
+
+def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> GuessedShape:
+    """The shape that the indices of an array suggest."""
+    body, sizes = launch.kernel.body, launch.sizes
+    layouts = indexed_shapes(array, body, sizes)
+    if len(layouts) == 1:
+        return GuessedShape(layouts[0], "shape guessed from its index")
+    is_histogram = is_scattered(array, body)
+    bound = bins(array, body, launch.source.constants, launch.names) if is_histogram else ""
+    bound = bound or bounded_shape(list(indices_of(array, body)), body, sizes)
+    bound = bound or vectors_of(array, body, sizes)
+    if not bound:
+        reached, is_complete = bounds.of_array(array)
+        words = {word for index in indices_of(array, body) for word in WORD.findall(index)}
+        is_compared = any(size in sizes for word in words for size in bounds_of(word, body))
+        is_size = is_complete and len(reached) == 1 and reached[0] in sizes
+        bound = reached[0] if is_size and not is_compared and not is_histogram else ""
+    extents = (bound,) if bound else _elements(launch, is_one_layout=not layouts)
+    if not bound and not layouts and not any(indices_of(array, body)):
+        return GuessedShape(extents, "no index was found: how many elements?")
+    is_open = is_histogram and not bound
+    return GuessedShape(extents, "shape guessed: how many elements?" if is_open else "shape guessed")
+
+
+def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
+    """As many elements as all sizes together have; two sizes are rows and columns."""
+    sizes = launch.sizes
+    if len(sizes) == 1:
+        return (" * ".join([*sizes] * len(launch.axes)),)
+    if len(sizes) == 2 and is_one_layout:
+        row = next((name for name in sizes if ACROSS.fullmatch(name)), sizes[-1])
+        return (sizes[sizes[0] == row], row)
+    return (" * ".join(sizes),)
+
+
+def samples(
+    launch: GuessedLaunch, extents: Sequence[int], checks: Sequence[Sequence[int]]
+) -> list[dict[str, Value]]:
+    """Values by which numbers of elements are compared.
+
+    They are those of all sizes with the default, the least and the largest values of parameters.
+
+    Args:
+        launch: Its sizes and parameters get the values.
+        extents: Those of every size.
+        checks: The extents of each size, several times.
+    """
+    configs = [{item.name: item.default for item in launch.parameters}]
+    configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
+    every = [dict.fromkeys(launch.sizes, one) for one in extents]
+    every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]
+    return [{**config, **one} for config in configs for one in every]
+
+
+def covering_shape(
+    array: str,
+    guessed: GuessedShape,
+    role: Role,
+    block: Sequence[str],
+    bounds: IndexBounds,
+    samples: Sequence[Mapping[str, Value]],
+    *,
+    is_roomy: bool,
+) -> GuessedShape:
+    """A shape that has room for every index whose bound is known: halos and padding need more than sizes."""
+    needed, is_complete = bounds.of_array(array)
+    if role is Role.LOCAL:
+        extent = "1" if needed else " * ".join(("2", *(part for part in block if part != "1")))
+        question = "for each block" if needed else "for each block: how many elements?"
+    else:
+        extent, question = " * ".join(f"({part})" for part in guessed.extents), "as its indices reach"
+        if is_roomy:
+            shape = (f"{_ROOM} * ({extent}) + {_MORE_ROOM}",)
+            return GuessedShape(shape, "room enough, it seems: how many elements?")
+    larger = not_covered(needed, extent, samples)
+    if not larger:
+        if role is Role.LOCAL:
+            return GuessedShape((extent,), question)
+        is_guarded = role is Role.IN and bounds.reads_neighbours(array)
+        return guessed._replace(question=_NEIGHBOURS) if is_guarded else guessed
+    if not is_complete and role is not Role.LOCAL:
+        larger = [*larger, extent]
+    return GuessedShape((larger[0] if len(larger) == 1 else f"max({', '.join(larger)})",), question)

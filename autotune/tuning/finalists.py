@@ -1,0 +1,118 @@
+"""Who takes part in the last round: the fastest trials, as many as there is time for."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from autotune.core.records import Config
+from autotune.core.trials import Failure, Objective, Trial
+from autotune.tuning.context import TuningContext
+from autotune.tuning.turns import Series, Turns, compiled
+
+MAX_FINALISTS = 8
+MAX_SLOWER = 1.5  # times the fastest trial's time
+# on an unsteady machine, a few turns of more trials decide which take part in the last round
+MAX_CANDIDATES = 24
+MAX_FEW = 12  # candidates that all take part: choosing among them would take longer
+SELECTION_ROUNDS = 6
+UNSTEADY = 0.05  # relative difference between a control and its earlier time that counts as unsteady
+UNSTEADY_SHARE = 0.1  # share of unsteady controls from which the machine counts as unsteady
+
+
+def by_score(trials: Iterable[Trial]) -> list[Trial]:
+    """The trials that have a score, best first."""
+    scored = [(trial.score, trial) for trial in trials if trial.score is not None]
+    return [trial for _, trial in sorted(scored, key=lambda pair: pair[0])]
+
+
+def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
+    """The fastest trials, one for those that share a binary and its measurement.
+
+    A time that was taken while the machine was slow, as its control shows, is scaled back by that factor.
+    Trials far slower than the fastest are left out.
+    """
+    distinct: dict[object, Trial] = {}
+    for trial in sorted(by_score(trials), key=_steady_score):
+        distinct.setdefault(measured_binary(trial), trial)
+    best = list(distinct.values())[:count]
+    is_time = all(trial.objective is Objective.TIME for trial in best)
+    far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
+    return [trial for trial in best if _steady_score(trial) <= far]
+
+
+def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
+    """What trials have in common that share a binary and its measurement."""
+    return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
+
+
+def _steady_score(trial: Trial) -> float:
+    control = trial.measurement.control if trial.measurement else None
+    return (trial.score or 0.0) / max(1.0, control or 1.0)
+
+
+def is_unsteady(trials: Iterable[Trial]) -> bool:
+    """Whether configurations that were timed again during the search often took another time."""
+    controls = [trial.measurement.control for trial in trials if trial.measurement]
+    unsteady = [abs(control - 1) > UNSTEADY for control in controls if control is not None]
+    return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
+
+
+def choose_finalists(
+    context: TuningContext, trials: Iterable[Trial], until_s: float = math.inf
+) -> list[Trial]:
+    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
+
+    Args:
+        context: The open run.
+        trials: What to choose from.
+        until_s: When, on the clock of `time.perf_counter`, the choice should be made.
+    """
+    trials = list(trials)
+    if context.objective is Objective.TIME and is_unsteady(trials):
+        candidates = finalists(trials, MAX_CANDIDATES)
+        if len(candidates) <= MAX_FEW:
+            return candidates
+        left_s = until_s - time.perf_counter()
+        return _preselect(context, affordable(candidates, candidates[:1], left_s), until_s)
+    return finalists(trials)
+
+
+def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) -> list[Trial]:
+    """Time the trials in a few turns and return the fastest.
+
+    Trials that fail here are returned too, so that the last round rejects them and reports why.
+    """
+    rejected: dict[Config, Failure] = {}
+    series = []
+    for finalist in compiled(context, trials, rejected):
+        batch = finalist.trial.measurement.batch if finalist.trial.measurement else 1
+        series.append(Series(replace(finalist, repeatable=batch > 1), batch))
+    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, until_s)
+    failed = [trial for trial in trials if trial.config in rejected]
+    left = [timed for timed in series if timed.config not in rejected]
+    ranked = [timed.finalist.trial for timed in sorted(left, key=lambda timed: median(timed.values_ms))]
+    return failed + ranked[:MAX_FINALISTS]
+
+
+def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
+    """The finalists for which there is time, best first, and all that are needed.
+
+    A finalist takes about as long as its trial did: it is verified and timed again.
+
+    Args:
+        chosen: All finalists.
+        needed: Those that take part in any case.
+        left_s: Time for the last round.
+    """
+    left_s -= sum(trial.cost_s for trial in needed)
+    kept = []
+    for trial in chosen:
+        if trial not in needed:
+            left_s -= trial.cost_s
+        if trial in needed or left_s > 0:
+            kept.append(trial)
+    return kept + [trial for trial in needed if trial not in kept]

@@ -1,0 +1,182 @@
+"""The last round: the best few are verified again, timed in turns and checked, until none of them fails."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.core.records import Config
+from autotune.core.trials import WRONG, Failure, Measurement, Trial
+from autotune.errors import ExpressionError, SetupError
+from autotune.evaluation.journal import LastRound
+from autotune.processes.machine_load import CpuTimes
+from autotune.searchers.base import SourceResults
+from autotune.tuning.context import TuningContext
+from autotune.tuning.finalists import affordable, choose_finalists, finalists
+from autotune.tuning.finals import is_final, remeasure, winner_and_ties
+from autotune.tuning.groups import leaders
+from autotune.tuning.limits import NO_LIMITS, Limits
+from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
+
+MAX_BESIDE = 2  # finalists beside configurations that take part in any case
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search at its end: what it took, what its result says of it, and what the last round may take."""
+
+    root: Path  # the cache folder
+    label: str  # the engine and its strategy
+    seed: int
+    seconds: float
+    began: CpuTimes
+    limits: Limits
+    sources: tuple[SourceResults, ...] = ()  # what it started from
+    needed: tuple[Config, ...] = ()  # take part in the last round, and are stored, in any case: a sweep's
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A last round in which nothing failed."""
+
+    measurements: Mapping[str, Measurement]  # of all that took part, by content key
+    stored: tuple[Trial, ...]  # the winner, then what cannot be told from it
+    gaps: tuple[Gaps, ...] | None  # what could not be checked of each; None: an earlier search checked them
+
+
+def last_round(
+    context: TuningContext,
+    searched: Searched,
+    trials: Mapping[Config, Trial],
+    checks: StoredChecks,
+    until_s: float,
+) -> tuple[dict[Config, Trial], Decision]:
+    """Measure the finalists and the default in turns; where some fail, begin again with the next best.
+
+    A last round of the journal is taken if the same finalists passed it.
+
+    Args:
+        context: The open run.
+        searched: The search.
+        trials: Those to choose from.
+        checks: The checks before storing.
+        until_s: When it should end, on the clock of `time.perf_counter`.
+
+    Returns:
+        The trials, of which those that failed here have failed, and what was decided.
+
+    Raises:
+        SetupError: The default fails.
+    """
+    trials = dict(trials)
+    default = trials[context.task.spec.default]
+    is_strict = searched.limits.is_strict
+    while True:
+        now_s = time.perf_counter()
+        if searched.needed:  # others than the best few take part
+            best = finalists(trials.values(), MAX_BESIDE)
+        else:
+            best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
+        others = (trials[config] for config in searched.needed if trials[config].score is not None)
+        named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
+        needed = list({trial.config: trial for trial in named}.values())
+        chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)
+        if known := _journaled(context, checks, best if is_strict else (), needed, chosen):
+            return trials, known
+        found = decide(context, chosen, checks, until_s, searched.limits)
+        if isinstance(found, Decision):
+            _journal(context, found)
+            return trials, found
+        if default.config in found:
+            raise SetupError(f"the default fails in the last round: {found[default.config].detail}")
+        for trial in chosen:
+            if trial.config in found:
+                trials[trial.config] = failed(context, trial, found[trial.config])
+
+
+def decide(
+    context: TuningContext,
+    chosen: Sequence[Trial],
+    checks: StoredChecks,
+    until_s: float = math.inf,
+    limits: Limits = NO_LIMITS,
+) -> Decision | dict[Config, Failure]:
+    """Verify the finalists on fresh inputs, time them in turns, and check what is to be stored.
+
+    Args:
+        context: The open run.
+        chosen: The finalists.
+        checks: The checks before storing.
+        until_s: As for `remeasure`.
+        limits: Of the checks and the inputs.
+
+    Returns:
+        What was decided; or why some failed.
+    """
+    context.observer.last_round(len(chosen))
+    outcome = remeasure(context, chosen, until_s, limits.seeds)
+    if outcome.rejected:
+        return dict(outcome.rejected)
+    stored = winner_and_ties(chosen, outcome.measurements, context.objective)
+    end_s = max(until_s, time.perf_counter()) + limits.checks_s
+    if failures := checks.check(context, [trial.config for trial in stored], end_s):
+        return failures
+    if outcome.late:
+        context.observer.warn(late_text(outcome.late))
+    gaps = (checks.passed[trial.config] for trial in stored)
+    late = (replace(gap, late=(*outcome.late, *gap.late)) for gap in gaps)
+    return Decision(outcome.measurements, stored, tuple(late))
+
+
+def _journal(context: TuningContext, found: Decision) -> None:
+    """Write a last round to the journal, with what has passed all checks."""
+    pairs = zip(found.stored, found.gaps or (), strict=True)
+    checked = frozenset(trial.key for trial, gap in pairs if not gap.late)
+    context.journal.append_finals(LastRound(dict(found.measurements), checked, not context.skips_sanitizer))
+
+
+def _journaled(
+    context: TuningContext,
+    checks: StoredChecks,
+    allowed: Sequence[Trial],
+    needed: Sequence[Trial],
+    chosen: Sequence[Trial],
+) -> Decision | None:
+    """The last round of an earlier search with the same finalists, or with others that are allowed.
+
+    What would be stored of it must have passed all checks then: some may have been left out, or no time may
+    have been left for them.
+    """
+    by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
+    exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
+    for keys, found in reversed(context.journal.finals.items()):
+        is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
+        valued = _valued(context, by_key, found.measurements) if is_same else {}
+        if valued and all(is_final(measured, context.objective) for measured in valued.values()):
+            stored = winner_and_ties([by_key[key] for key in valued], valued, context.objective)
+            is_checked = found.has_sanitizers or context.skips_sanitizer
+            if is_checked and found.checked.issuperset(trial.key for trial in stored):
+                gaps = tuple(checks.passed.get(trial.config, Gaps()) for trial in stored)
+                return Decision(valued, stored, gaps if stored[0].config in checks.passed else None)
+    return None
+
+
+def _valued(
+    context: TuningContext, by_key: Mapping[str, Trial], found: Mapping[str, Measurement]
+) -> dict[str, Measurement]:
+    """Journaled measurements with the value of the user's objective; none where it needs more of them."""
+    try:
+        return {key: context.scoring.valued(by_key[key], measured) for key, measured in found.items()}
+    except ExpressionError:
+        return {}
+
+
+def failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
+    """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
+    failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
+    if failure.status in WRONG:
+        context.journal.append(failed)
+    return failed

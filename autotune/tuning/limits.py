@@ -1,0 +1,61 @@
+"""How a search, its last round and the checks before storing share the time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from autotune.tuning.fresh_inputs import SEEDS
+from autotune.tuning.options import Options
+
+LAST_ROUND_SHARE = 0.2  # of a time limit
+MIN_LAST_ROUND_S = 3.0  # where it may take a share of the search's time
+MIN_UNLIMITED_S = 30.0  # for a last round without a limit, which may take as long as the search took
+CHECKS_SHARE = 0.1  # of a time limit, for the checks before storing, beside what the last round leaves
+MIN_CHECKS_S = 3.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the last round may take: time in seconds, and inputs by their seeds."""
+
+    round_s: float
+    is_strict: bool = False  # fewer configurations take part, so that the round ends in time
+    checks_s: float = math.inf  # for the checks before storing, beside what the round leaves
+    seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
+
+
+NO_LIMITS = Limits(math.inf)
+
+
+def search_options(options: Options) -> Options:
+    """The options of the search alone: a part of the time is for the last round."""
+    if options.budget.seconds is None:
+        return options
+    seconds = options.budget.seconds * (1 - LAST_ROUND_SHARE)
+    return replace(options, budget=replace(options.budget, seconds=seconds))
+
+
+def last_round_limits(options: Options, spent_s: float) -> Limits:
+    """The limits of the last round after a search that took `spent_s`."""
+    limit_s, share = options.budget.seconds, options.last_round_share
+    if limit_s is not None:
+        return strict(limit_s - spent_s, limit_s)
+    if share is not None:
+        return strict(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
+    return unlimited(spent_s)
+
+
+def strict(round_s: float, limit_s: float) -> Limits:
+    """The limits of a last round with a time of its own, and of checks with their share of a time limit."""
+    return Limits(round_s, is_strict=True, checks_s=checks_time_s(limit_s))
+
+
+def unlimited(spent_s: float) -> Limits:
+    """The limits of a last round without a time limit, after a search that took `spent_s`."""
+    return Limits(max(MIN_UNLIMITED_S, spent_s))
+
+
+def checks_time_s(limit_s: float | None) -> float:
+    """Time for the checks before storing, beside what the last round leaves of a time limit."""
+    return math.inf if limit_s is None else max(MIN_CHECKS_S, CHECKS_SHARE * limit_s)

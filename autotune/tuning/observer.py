@@ -1,0 +1,55 @@
+"""Receives the events of a run: what shows its progress, or nothing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from autotune.core.stages import Stage
+from autotune.core.trials import Trial
+from autotune.evaluation.journal import Journal
+from autotune.tuning.task import TuningTask
+
+
+class Observer(Protocol):
+    """Receives the events of a run, for example to show its progress."""
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """Called before the first trial.
+
+        Args:
+            task: What is tuned.
+            total: Number of trials to come; None if only the time is limited.
+            journal: Where trials are recorded.
+            note: Lines to show to the user, such as warnings about the space.
+        """
+
+    def tried(self, trial: Trial) -> None:
+        """Called after each trial."""
+
+    def stage(self, stage: Stage) -> None:
+        """Called when the run begins to do something else, or has done more of the same."""
+
+    def warn(self, text: str) -> None:
+        """Called with what makes the result doubtful."""
+
+    def last_round(self, count: int) -> None:
+        """Called before `count` finalists are verified again and timed in turns."""
+
+
+class Unobserved:
+    """An observer that ignores all events."""
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """Ignore it."""
+
+    def tried(self, trial: Trial) -> None:
+        """Ignore it."""
+
+    def stage(self, stage: Stage) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
+        """Ignore it."""
+
+    def last_round(self, count: int) -> None:
+        """Ignore it."""

@@ -1,0 +1,95 @@
+"""Run configurations that are named, not searched for: the landmarks of a space, or one configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.core.records import Config
+from autotune.core.trials import Failure, Trial
+from autotune.errors import InputError, SetupError
+from autotune.evaluation.profiler import Profiler, find_profiler
+from autotune.space import lint_source
+from autotune.tuning.context import FULL_POLICY, default_journal, open_context
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
+from autotune.tuning.task import TuningTask
+from autotune.tuning.tuner import require_valid_default, start, warn_of
+
+TUNED = "tuned best"  # the last step of a ladder
+
+
+def ladder(
+    task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None
+) -> list[tuple[str, Trial]]:
+    """Verify and time every landmark in the order of the space file, then the tuned configuration.
+
+    A landmark that is invalid on the device gives a PRUNED trial.
+
+    Raises:
+        InputError: The space has no landmarks, or an invalid default.
+        SetupError: The default configuration fails.
+        WriteError: The journal cannot be written.
+    """
+    if not task.spec.landmarks:
+        one = task.spec.parameters[0]
+        raise InputError(
+            f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
+            f"`landmarks: {{simple: {{{one.name}: {one.values[0]}}}}}`"
+        )
+    require_valid_default(task)
+    steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
+    if tuned is not None:
+        steps[TUNED] = tuned
+    own = replace(options, journal=options.journal or default_journal(task, "ladder.jsonl"))
+    with open_context(task, own, observer, FULL_POLICY) as context:
+        start(context, own, len(steps))
+        return list(zip(steps, context.evaluator(list(steps.values())), strict=True))
+
+
+def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:
+    """Verify and time one configuration in a fresh process, whatever earlier runs found.
+
+    Raises:
+        SetupError: The reference or the device cannot be used.
+        WriteError: The journal cannot be written.
+    """
+    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
+    with open_context(task, own, observer, FULL_POLICY) as context:
+        observer.started(task, 1, context.journal)
+        findings = lint_source(task.space, task.source.text)
+        warn_of(observer, (one for one in findings if not one.is_about_checks))
+        return context.evaluator([config])[0]
+
+
+def profile_once(
+    task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
+) -> str:
+    """Run the launches of a configuration under a profiler, and return what it says.
+
+    Args:
+        task: The bound space.
+        options: How to compile it.
+        observer: Receives the events of the run.
+        config: The configuration.
+        name: The profiler: ncu or nsys.
+        report: The file for the profiler's viewer.
+
+    Raises:
+        InputError: The profiler is not installed, or cannot profile the device.
+        SetupError: The configuration does not compile or run, or the profiler fails.
+    """
+    program = find_profiler(name, task.address)
+    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
+    with (
+        open_processes(task, own, observer) as processes,
+        open_context(task, own, observer, FULL_POLICY, processes) as context,
+    ):
+        instance = context.maker.make(config)
+        binary = context.pool.compile(instance).result()
+        if isinstance(binary, Failure):
+            raise SetupError(str(binary))
+        context.worker.close()
+        profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
+        return profiler.run(binary, instance.problem, report)

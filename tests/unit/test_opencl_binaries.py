@@ -1,0 +1,45 @@
+"""What OpenCL's compiler returns can be loaded, and what it refuses is a compile error."""
+
+import hashlib
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from autotune.core.records import Launch
+from autotune.core.trials import Binary
+from autotune.devices.opencl import POCL, OpenCLCompiler, OpenCLDevice
+from autotune.errors import CompileError
+
+SOURCE = "__kernel void twice(__global int *x) { x[get_global_id(0)] *= 2; }"
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    return OpenCLCompiler(0)
+
+
+def doubled(binary):
+    device = OpenCLDevice(0)
+    buffer = device.allocate(16)
+    device.write(buffer, np.arange(4, dtype=np.int32).view(np.uint8))
+    device.run(device.load(binary), [Launch("twice", (2, 1, 1), (2, 1, 1), 0, ("x",))], {"x": buffer})
+    return device.read(buffer, 16).view(np.int32).tolist()
+
+
+def test_a_compiled_source_and_a_built_program_are_loaded(compiler):
+    program = cl.Program(compiler._context, SOURCE).build()
+    data = program.get_info(cl.program_info.BINARIES)[0]  # as older caches of binaries hold them
+    built = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0)
+    assert doubled(compiler.compile(SOURCE, ())) == doubled(built) == [0, 2, 4, 6]
+
+
+def test_pocl_compiles_no_machine_code_ahead(compiler):
+    if compiler._device.platform.name != POCL:
+        pytest.skip("the OpenCL device is not PoCL's")
+    assert b"\x7fELF" not in compiler.compile(SOURCE, ()).data
+
+
+def test_a_function_that_nothing_defines_is_a_compile_error(compiler):
+    with pytest.raises(CompileError, match="nothing defines"):
+        compiler.compile("int other(int); __kernel void f(__global int *x) { x[0] = other(1); }", ())
