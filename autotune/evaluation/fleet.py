@@ -5,10 +5,12 @@ Dask decides which device is next. Every Dask worker holds one device; see `devi
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import pickle
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,7 @@ class Fleet:
         self._client = client
         self._setting = setting
         self._on_lost = on_lost
+        self._tasks: dict[Future[list[Evaluated]], distributed.Future] = {}  # under way
         self._stranded: set[str] = set()  # keys of tasks
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
@@ -83,37 +86,34 @@ class Fleet:
         self.admit(self.devices.keys() - {device})
         self._stranded.update(self._client.processing().get(worker, ()))
 
-    def stranded(self, futures: Iterable[distributed.Future]) -> list[distributed.Future]:
-        """Cancel and return those that wait for a device that was left out."""
+    def stranded(self) -> list[Future[list[Evaluated]]]:
+        """Drop and return those that wait for a device that was left out."""
         keys, self._stranded = self._stranded, set()
-        found = [future for future in futures if future.key in keys]
-        if found:  # to cancel none takes Dask as long, and it would be asked to after every task
-            self._client.cancel(found)
-        return found
+        return self._drop(lambda task: task.key in keys)
 
-    def unplaced(self, futures: Iterable[distributed.Future]) -> list[distributed.Future]:
-        """Cancel and return those that wait for a worker though there are some.
+    def unplaced(self) -> list[Future[list[Evaluated]]]:
+        """Drop and return those that wait for a worker though there are some.
 
         Dask gives waiting tasks to a worker that joins, and that is before it offers its device.
         """
         if not self.devices:
             return []
         placed = set(itertools.chain.from_iterable(self._client.processing().values()))
-        found = [future for future in futures if not future.done() and future.key not in placed]
-        if found:
-            self._client.cancel(found)
-        return found
+        return self._drop(lambda task: not task.done() and task.key not in placed)
 
     @property
     def slots(self) -> int:
         """How many tasks keep all devices busy."""
         return QUEUED * max(1, len(self.devices))
 
-    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> distributed.Future:
-        """Send work items to whichever device is free next, as one task; `results` takes the future."""
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
+        """Send work items to whichever device is free next, as one task; `result` takes the future.
+
+        It is done once the outcomes are here: Dask evaluates those again that a lost worker took with it.
+        """
         name = self._setting.name
         self._send_files(problem for item in items for problem in (*item.checks, item.problem))
-        return self._client.submit(
+        task = self._client.submit(
             evaluate,
             name,
             pickle.dumps(items),  # Dask would search them for futures, and pickle them more slowly
@@ -122,29 +122,34 @@ class Fleet:
             resources={name: 1},
             pure=False,
         )
+        # in Dask's thread: a worker that is stopped is waited for there, while others are given work
+        future = asyncio.run_coroutine_threadsafe(self._gather(task), self._client.loop.asyncio_loop)
+        self._tasks[future] = task
+        return future
 
-    def results(self, futures: Sequence[distributed.Future]) -> list[Sequence[Evaluated] | None]:
-        """The outcomes of tasks that are done, None for one whose workers were lost again and again.
+    async def _gather(self, task: distributed.Future) -> list[Evaluated]:
+        found: list[Evaluated] = await self._client.gather(task, asynchronous=True)
+        return found
+
+    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
+        """The outcomes of a task that is done, None for one whose workers were lost again and again.
 
         There are no outcomes if the device is gone. What the setup raises passes through.
         """
-        found: dict[distributed.Future, Sequence[Evaluated] | None] = dict.fromkeys(futures)
-        for future in futures:
-            error = future.exception() if future.status == "error" else None
-            if isinstance(error, DeviceGone):
-                self.leave_out(error.device, error.reason)
-                found[future] = ()
-            elif error is not None and not isinstance(error, distributed.KilledWorker):
-                raise error
-            if future.status in ("cancelled", "lost"):
-                raise self._disconnected()
-        whole = [future for future in futures if future.status == "finished"]
+        task = self._tasks.pop(future)
         try:
-            found |= zip(whole, self._client.gather(whole), strict=True)
+            found = future.result()
+        except DeviceGone as error:
+            self.leave_out(error.device, error.reason)
+            return []
+        except distributed.KilledWorker:
+            return None
         except (OSError, distributed.client.FutureCancelledError):
+            if task.status == "error":  # the task raised it
+                raise
             raise self._disconnected() from None
         self._seen_s = time.monotonic()
-        return list(found.values())
+        return found
 
     def check(self) -> None:
         """Raise SetupError if the scheduler is gone, or no device has been there for a while."""
@@ -187,6 +192,13 @@ class Fleet:
             asked = self._client.run(claimed_device, self._setting.name, workers=fresh, on_error="ignore")
             known |= {device: address for address, device in asked.items() if device}
         self.devices = dict(sorted(known.items()))
+
+    def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[Evaluated]]]:
+        """Cancel tasks; the caller sends them again."""
+        found = [future for future, task in self._tasks.items() if is_meant(task)]
+        if found:  # to cancel none takes Dask as long, and it would be asked to after every task
+            self._client.cancel([self._tasks.pop(future) for future in found])
+        return found
 
     def _disconnected(self) -> SetupError:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")

@@ -8,8 +8,6 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import distributed
-
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Trial
@@ -43,13 +41,13 @@ class ParallelEvaluator(Evaluator):
         self._compiling: dict[Future[Compilation], Compiling] = {}
         self._compiled: deque[Compiling] = deque()  # to be run
         self._outgoing: _Task = []  # the next one
-        self._running: dict[distributed.Future, _Task] = {}
+        self._running: dict[Future[list[Evaluated]], _Task] = {}
         # items of lost tasks: one at a time is sent again, to see which of them costs its worker
         self._suspects: deque[_Task] = deque()
-        self._suspect: distributed.Future | None = None
+        self._suspect: Future[list[Evaluated]] | None = None
         self._twins: dict[RunKey, list[Compiling]] = {}  # of what runs: the same binary and launches
         self._cost_s = MIN_TASK_S  # of a work item, on average
-        self._events: SimpleQueue[Future[Compilation] | distributed.Future] = SimpleQueue()
+        self._events: SimpleQueue[Future[Any]] = SimpleQueue()
         self._under_way: set[Config] = set()  # all of these
         self._ended: list[Trial] = []  # to be collected
 
@@ -142,7 +140,7 @@ class ParallelEvaluator(Evaluator):
         if task:
             self._send(task)
 
-    def _send(self, task: _Task) -> distributed.Future:
+    def _send(self, task: _Task) -> Future[list[Evaluated]]:
         future = self._fleet.submit([item for _, item in task], self._item_timeout_s)
         self._running[future] = task
         future.add_done_callback(self._events.put)
@@ -164,31 +162,34 @@ class ParallelEvaluator(Evaluator):
             events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
             self._fleet.check()
-            self._send_again(self._fleet.unplaced(self._running))
+            self._send_again(self._fleet.unplaced())
             return
         while not self._events.empty():
             events.append(self._events.get())
-        done = []
         for event in events:
             if event in self._compiling:
                 self._compiled.append(self._compiling.pop(event))
-            elif event in self._running:
-                done.append(event)
-        for future, results in zip(done, self._fleet.results(done), strict=True):
-            task = self._running.pop(future)
-            if results is None and len(task) > 1:
-                self._suspects.extend([one] for one in task)
-                continue
-            if results is not None and not results:
-                self._send(task)
-                continue
-            for (running, _), evaluated in zip(task, results or [Evaluated(LOST, "", 0.0)], strict=True):
-                self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
-                self._compiled.extendleft(self._twins.pop(running.key))
-                self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
-        self._send_again(self._fleet.stranded(self._running))
+        for event in events:
+            if event in self._running:
+                self._take_outcomes(event)
+        self._send_again(self._fleet.stranded())
 
-    def _send_again(self, futures: Sequence[distributed.Future]) -> None:
+    def _take_outcomes(self, future: Future[list[Evaluated]]) -> None:
+        """Record what a task found; send what was lost again."""
+        outcomes = self._fleet.result(future)
+        task = self._running.pop(future)
+        if outcomes is None and len(task) > 1:
+            self._suspects.extend([one] for one in task)
+            return
+        if outcomes is not None and not outcomes:
+            self._send(task)
+            return
+        for (running, _), evaluated in zip(task, outcomes or [Evaluated(LOST, "", 0.0)], strict=True):
+            self._land(running, evaluated.outcome, evaluated.cost_s, evaluated.device)
+            self._compiled.extendleft(self._twins.pop(running.key))
+            self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
+
+    def _send_again(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
         for future in futures:
             self._send(self._running.pop(future))
 

@@ -196,11 +196,22 @@ def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_dev
         item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)
         waiting = fleet.submit([item], 60.0)
         fleet.check()
-        assert not fleet.devices and not fleet.unplaced([waiting])
+        assert not fleet.devices and not fleet.unplaced()
         client.cluster.scale(2)  # one more than there was
         wait_until(lambda: fleet.check() or fleet.devices)
-        assert fleet.unplaced([waiting]) == [waiting]
+        assert fleet.unplaced() == [waiting]
         (evaluated,) = fleet.submit([item], 60.0).result()
+        assert evaluated.outcome.failure is None
+
+
+def test_outcomes_are_kept_though_the_worker_that_found_them_is_lost(folder):
+    with opened_fleet(folder, 1) as (client, _, fleet):
+        item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)
+        task = fleet.submit([item], 60.0)
+        wait_until(task.done)
+        (worker,) = fleet.devices.values()
+        client.sync(client.cluster.scheduler.remove_worker, worker, stimulus_id="as if it were killed")
+        (evaluated,) = fleet.result(task)
         assert evaluated.outcome.failure is None
 
 
@@ -218,8 +229,8 @@ def test_a_device_is_left_out_though_its_worker_is_gone_too_and_the_last_one_is_
 def test_a_device_whose_memory_is_in_use_is_left_out(folder):
     too_large = problem(scratch=2**33)
     item = WorkItem(BINARY, (), too_large, MeasurementPolicy(), None, None, 0.0)
-    with opened_fleet(folder, 1, problems=(too_large,)) as (client, _, fleet):
+    with opened_fleet(folder, 1, problems=(too_large,)) as (_, _, fleet):
         task = fleet.submit([item], 60.0)
-        client.gather(task, errors="skip")
+        wait_until(task.done)
         with pytest.raises(NoMemory, match=r"/fake:0: .* are in use"):  # which gets advice on sizes
-            fleet.results([task])
+            fleet.result(task)

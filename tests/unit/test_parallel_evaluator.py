@@ -57,13 +57,12 @@ class LossyFleet:
         failure = self.worker.begin_item(item, timeout_s)
         return Evaluated(self.worker.finish_item() if failure is None else Outcome(failure), "fake:0", 0.0)
 
-    def results(self, futures):
-        for future in futures:
-            task = self.under_way.pop(future)
-            self.lost |= set(task) if future.result() is None else set()
-        return [future.result() for future in futures]
+    def result(self, future):
+        task = self.under_way.pop(future)
+        self.lost |= set(task) if future.result() is None else set()
+        return future.result()
 
-    def stranded(self, futures):
+    def stranded(self):
         return []
 
 
