@@ -184,7 +184,11 @@ class Fleet:
 
     def _find(self) -> None:
         """Look which devices are there; only new workers are asked, as a stopped one never answers."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        # not the client's `scheduler_info`, which its own look without workers may replace meanwhile
+        try:
+            workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
+        except OSError:
+            raise self._disconnected() from None
         offering = {address for address, one in workers.items() if one["resources"].get(self._setting.name)}
         known = {device: address for device, address in self.devices.items() if address in offering}
         fresh = list(offering - set(known.values()))

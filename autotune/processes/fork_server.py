@@ -119,9 +119,15 @@ class ForkedProcess:
         """Its process id, once it has started; None if it could not be started."""
         with self._announcing:
             if not self._has_announced:
-                with suppress(EOFError, OSError):
-                    self._pid = self._pipe.recv()
+                self._pipe.poll(None)  # if this is interrupted, the next call waits again
                 self._has_announced = True
+                try:
+                    self._pid = self._pipe.recv()
+                except (EOFError, OSError):  # it could not be started
+                    pass
+                except BaseException:  # interrupted: what is left in the pipe may be half a message
+                    self._pipe.close()
+                    raise
         return self._pid
 
     def wait(self, timeout: float | None = None) -> int:

@@ -1,11 +1,13 @@
 """Files that cannot grow: one line says so, what was written is whole, and the same command goes on."""
 
+import os
 import subprocess
 import sys
 
 from autotune.evaluation.journal import read_trials
 from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
+from tests.conftest import LIMIT_S
 
 SEARCH = ["-m", "autotune", "search", "double.yaml", "--device", "fake", "--journal", "j.jsonl"]
 STORE = """\
@@ -22,7 +24,9 @@ except cache.CacheError as error:
 def with_little_room(kib, *arguments, cwd):
     """Run Python with a limit on the size of every file, as on a disk that is full then."""
     command = ["bash", "-c", f'ulimit -f {kib}; exec "$@"', "bash", sys.executable, *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=100)
+    # Python itself would keep what it wrote of a module's bytecode, and then cannot read it any more
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
 
 
 def test_a_journal_that_cannot_grow_ends_the_search_in_one_line_and_is_continued(folder):

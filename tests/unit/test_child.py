@@ -5,10 +5,12 @@ import ctypes
 import gc
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +20,7 @@ import pytest
 from autotune.devices import BACKENDS
 from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
 from autotune.processes.child import Child, kill_all
-from autotune.processes.fork_server import fork_server, preload
+from autotune.processes.fork_server import ForkedProcess, fork_server, preload
 from tests.conftest import LIMIT_S, wait_until
 
 
@@ -277,6 +279,24 @@ def test_server_and_children_end_with_a_caller_that_is_killed(copies):
     wait_until(lambda: not any(map(_alive, pids[:2])))
     for copy in pids[2:]:
         os.kill(copy, signal.SIGKILL)
+
+
+def test_an_interrupt_in_the_middle_of_the_first_message_leaves_no_half_of_it():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    pipe, theirs = Pipe()
+    ended, _ = Pipe()
+    os.write(theirs.fileno(), struct.pack("!i", 5))  # how long the message is
+    process = ForkedProcess(pipe, ended)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            _ = process.pid
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert process.pid is None and pipe.closed  # so nothing is killed, and nothing more is read
 
 
 def test_an_answer_that_is_garbage_is_the_end_of_the_child():

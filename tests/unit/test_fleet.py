@@ -204,6 +204,16 @@ def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_dev
         assert evaluated.outcome.failure is None
 
 
+def test_devices_are_there_however_often_dask_looks_at_its_scheduler_itself(folder):
+    import dask
+
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        opened_fleet(folder, 1) as (_, _, fleet),
+    ):
+        assert all(fleet.present() for _ in range(200))
+
+
 def test_outcomes_are_kept_though_the_worker_that_found_them_is_lost(folder):
     with opened_fleet(folder, 1) as (client, _, fleet):
         item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from autotune.compilers.kernel_source import read_source
+from autotune.devices.listing import find_devices
 from autotune.errors import SpaceError
 from autotune.evaluation.evaluator import BY_MACHINE
 from autotune.space import bind, lint_source, load_space, problem_of
@@ -256,6 +257,16 @@ def plain(text: str, path: Path) -> str:
     return text.replace(f"{path}/", "").replace(str(path), ".").replace(f"{ROOT}/", "")
 
 
+def with_any_cpu(text: str) -> str:
+    """The same text on every machine: where devices are listed, this one's CPU has no name of its own."""
+    start, listing, listed = text.partition("expected one of: ")
+    names = listed.split(", ")
+    own = {info.name for address, info in find_devices() if address.backend == "opencl"}
+    if own.isdisjoint(names):
+        return text
+    return start + listing + ", ".join(sorted("CPU" if name in own else name for name in names))
+
+
 def said(case: str, path: Path) -> str:
     """How a command says that it failed, or what is found in the space and its source."""
     file, old, new, command = MISTAKES[case]
@@ -273,7 +284,7 @@ def said(case: str, path: Path) -> str:
         done = run_in_process(path, *command)
         assert done.returncode in (1, 2)
         error = done.stderr[done.stderr.index("autotune: ") :].replace(f"; {BY_MACHINE}", "")  # if busy
-        return plain(error.strip(), path)
+        return with_any_cpu(plain(error.strip(), path))
     try:
         spec = load_space(path / "axpy.yaml")
         space = bind(spec, GPU, problem_of(spec, GPU))
