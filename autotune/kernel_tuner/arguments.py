@@ -21,40 +21,65 @@ from autotune.space.arguments import INPUTS, Fill, FilledArgument
 
 
 @dataclass(frozen=True)
+class ListedArgument:
+    """An argument as a script lists it, and the values that it may stand for by their names in the space.
+
+    There is one value, or several for a Tunable.
+    """
+
+    given: Any
+    values: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the space."""
+        return tuple(self.values)
+
+    def chosen(self, params: Params) -> str:
+        """The name of what a configuration passes; raises InputError where a Tunable has nothing for it."""
+        if not isinstance(self.given, Tunable):
+            return self.names[0]
+        try:
+            chosen = self.given.select_for_configuration(dict(params))
+        except (KeyError, NameError) as error:
+            raise InputError(f"arguments: {type(self.given).__name__}: {error}") from None
+        return next(name for name, value in self.values.items() if value is chosen)
+
+
+@dataclass(frozen=True)
 class KernelArguments:
     """The arguments of a kernel.
 
-    Args:
-        values: As they were given.
-        alternatives: For each of them the values that a configuration may choose from, by their names in the
-            space: one, or several of a Tunable.
-        specs: All of these, and the constants, as the space declares them.
+    Attributes:
+        listed: As the script lists them.
+        specs: All that these may stand for, and the constants, as the space declares them.
         arrays: The arrays as the kernel sees them, by name.
         passed: Every list of names that some configuration passes to the kernel.
     """
 
-    values: tuple[Any, ...]
-    alternatives: tuple[Mapping[str, Any], ...]
+    listed: tuple[ListedArgument, ...]
     specs: tuple[FilledArgument, ...]
     arrays: Mapping[str, NDArray[Any]]
     passed: tuple[tuple[str, ...], ...]
 
-    def names(self, params: Params) -> tuple[str, ...]:
-        """What a configuration passes to the kernel."""
-        return tuple(map(_chosen, self.values, self.alternatives, itertools.repeat(params)))
+    def number_passed(self, params: Params) -> int:
+        """Which of the lists in `passed` a configuration passes to the kernel."""
+        return self.passed.index(_chosen(self.listed, params))
 
     def outputs(self, found: Mapping[str, NDArray[Any]], params: Params) -> list[Any]:
         """The list again, with what arrays hold after a run in their place; None for those not found."""
-        listed: list[Any] = []
-        for name, alternatives in zip(self.names(params), self.alternatives, strict=True):
-            value = alternatives[name]
-            if name in self.arrays:
-                host = _on_host(value)
-                back = found[name].reshape(-1).view(host.dtype).reshape(host.shape) if name in found else None
-                listed.append(back)
+        outputs: list[Any] = []
+        for argument in self.listed:
+            name = argument.chosen(params)
+            value = argument.values[name]
+            if name not in self.arrays:
+                outputs.append(value)
+            elif name not in found:
+                outputs.append(None)
             else:
-                listed.append(value)
-        return listed
+                host = on_host(value)
+                outputs.append(found[name].reshape(-1).view(host.dtype).reshape(host.shape))
+        return outputs
 
 
 def read_arguments(
@@ -76,88 +101,75 @@ def read_arguments(
     if isinstance(given, np.ndarray) or not isinstance(given, Sequence):
         raise InputError(f"arguments: expected a list of arrays and scalars, found {type(given).__name__}")
     is_const = _const_parameters(kernel.partition("<")[0], source, len(given))
-    alternatives: list[dict[str, Any]] = []
+    listed = tuple(_listed(value, place) for place, value in enumerate(given))
     specs: list[FilledArgument] = []
     arrays: dict[str, NDArray[Any]] = {}
-    for place, value in enumerate(given):
-        leaves = list(_leaves(value))
-        names = [
-            f"argument_{place}" + (f"_{number}" if len(leaves) > 1 else "") for number in range(len(leaves))
-        ]
-        alternatives.append(dict(zip(names, leaves, strict=True)))
-        for name, leaf in alternatives[-1].items():
-            if isinstance(leaf, np.generic) and leaf.dtype.name in C_TYPES:
-                specs.append(FilledArgument(name, leaf.dtype.name, "scalar", value=_scalar(leaf, place)))
-                continue
-            arrays[name] = array = _viewed(_on_host(leaf), place)
-            shape = tuple(str(extent) for extent in array.shape)
-            role = "in" if is_const[place] else "inout"
-            specs.append(FilledArgument(name, array.dtype.name, role, shape, fill=Fill(INPUTS, ())))
-    for symbol, value in (constants or {}).items():
-        name = f"constant_{len(arrays)}"
-        arrays[name] = array = _viewed(np.atleast_1d(np.asarray(value)), len(specs))
-        shape = tuple(str(extent) for extent in array.shape)
-        specs.append(
-            FilledArgument(name, array.dtype.name, "in", shape, symbol=symbol, fill=Fill(INPUTS, ()))
-        )
-    known = KernelArguments(tuple(given), tuple(alternatives), tuple(specs), arrays, ())
-    choices = {known.names(params): None for params in _relevant(given, parameters)}
-    return KernelArguments(tuple(given), tuple(alternatives), tuple(specs), arrays, tuple(choices))
+    for place, argument in enumerate(listed):
+        label = f"arguments: number {place}"
+        for name, value in argument.values.items():
+            if isinstance(value, np.generic) and value.dtype.name in C_TYPES:
+                specs.append(FilledArgument(name, value.dtype.name, "scalar", value=_scalar(value, label)))
+            else:
+                arrays[name] = elements(on_host(value), label)
+                specs.append(_array_spec(name, arrays[name], "in" if is_const[place] else "inout"))
+    for number, (symbol, value) in enumerate((constants or {}).items(), len(arrays)):
+        name = f"constant_{number}"
+        arrays[name] = elements(np.atleast_1d(np.asarray(value)), f"cmem_args: {symbol}")
+        specs.append(_array_spec(name, arrays[name], "in", symbol))
+    passed = dict.fromkeys(_chosen(listed, params) for params in _relevant(given, parameters))
+    return KernelArguments(listed, tuple(specs), arrays, tuple(passed))
 
 
-def expected_results(answer: Sequence[Any] | None, arguments: KernelArguments) -> dict[str, NDArray[Any]]:
-    """The arrays of an `answer` by name; raises InputError where it does not fit the arguments."""
-    if answer is None:
-        return {}
-    check_answer(answer, arguments)
-    found = {}
-    for value, (name, *_) in zip(answer, arguments.alternatives, strict=True):
-        if value is None:
-            continue
-        if name not in arguments.arrays:
-            raise InputError(f"answer: {name} is a scalar; expected None")
-        array = arguments.arrays[name]
-        wanted = _viewed(value, 0) if isinstance(value, np.ndarray) else np.asarray(value)
-        if wanted.size != array.size:
-            raise InputError(f"answer: {wanted.size} elements for {name}, which has {array.size}")
-        found[name] = wanted.astype(array.dtype)
-    return found
+def elements(array: NDArray[Any], label: str) -> NDArray[Any]:
+    """An array with elements that a space can describe: others than numbers as bytes.
+
+    Raises InputError, which begins with `label`, for Python objects.
+    """
+    if array.dtype.hasobject:
+        raise InputError(f"{label} holds Python objects; expected numbers")
+    if array.dtype.name in C_TYPES:
+        return array
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def answer_on_host(answer: Sequence[Any] | None) -> Sequence[Any] | None:
-    """An `answer` with the arrays of cupy and torch in the host's memory."""
-    of_devices = ("__cuda_array_interface__", "detach")
-    if not isinstance(answer, Sequence):
-        return answer
-    return [_on_host(one) if any(hasattr(one, name) for name in of_devices) else one for one in answer]
+def is_of_device(value: Any) -> bool:
+    """Whether it is an array of cupy or torch."""
+    return hasattr(value, "__cuda_array_interface__") or hasattr(value, "detach")
 
 
-def check_answer(answer: Sequence[Any], arguments: KernelArguments) -> None:
-    """Raise InputError unless there is an element for each argument."""
-    if len(answer) != len(arguments.values):
+def on_host(value: Any) -> NDArray[Any]:
+    """An array of numpy, cupy or torch in the host's memory; raises InputError for anything else."""
+    for method in ("detach", "cpu", "numpy"):  # of torch
+        if hasattr(value, method) and not isinstance(value, np.ndarray):
+            value = getattr(value, method)()
+    if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
+        value = value.get()
+    if not isinstance(value, np.ndarray):
         raise InputError(
-            f"answer: {len(answer)} elements for {len(arguments.values)} arguments; None means input"
+            f"arguments: {type(value).__name__}: expected an array, or a scalar such as numpy.int32(1)"
         )
+    return value
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _listed(value: Any, place: int) -> ListedArgument:
+    found = list(_alternatives(value))
+    if len(found) == 1:
+        return ListedArgument(value, {f"argument_{place}": found[0]})
+    return ListedArgument(value, {f"argument_{place}_{number}": one for number, one in enumerate(found)})
+
+
+def _alternatives(value: Any) -> Iterator[Any]:
     """The values that a Tunable chooses from; any other value is its own."""
     if isinstance(value, Tunable):
         for one in value.values():
-            yield from _leaves(one)
+            yield from _alternatives(one)
     else:
         yield value
 
 
-def _chosen(value: Any, alternatives: Mapping[str, Any], params: Params) -> str:
-    """The name of what a configuration passes; raises InputError where a Tunable has nothing for it."""
-    if not isinstance(value, Tunable):
-        return next(iter(alternatives))
-    try:
-        chosen = value.select_for_configuration(dict(params))
-    except (KeyError, NameError) as error:
-        raise InputError(f"arguments: {type(value).__name__}: {error}") from None
-    return next(name for name, one in alternatives.items() if one is chosen)
+def _chosen(listed: Sequence[ListedArgument], params: Params) -> tuple[str, ...]:
+    """The names of what a configuration passes to the kernel."""
+    return tuple(argument.chosen(params) for argument in listed)
 
 
 def _relevant(given: Sequence[Any], parameters: Parameters | None) -> Iterator[Params]:
@@ -173,34 +185,15 @@ def _relevant(given: Sequence[Any], parameters: Parameters | None) -> Iterator[P
         yield dict(zip(domains, combination, strict=True))
 
 
-def _on_host(value: Any) -> NDArray[Any]:
-    """An array of numpy, cupy or torch in the host's memory; raises InputError for anything else."""
-    for method in ("detach", "cpu", "numpy"):  # of torch
-        if hasattr(value, method) and not isinstance(value, np.ndarray):
-            value = getattr(value, method)()
-    if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
-        value = value.get()
-    if not isinstance(value, np.ndarray):
-        raise InputError(
-            f"arguments: {type(value).__name__}: expected an array, or a scalar such as numpy.int32(1)"
-        )
-    return value
+def _array_spec(name: str, array: NDArray[Any], role: str, symbol: str = "") -> FilledArgument:
+    shape = tuple(str(extent) for extent in array.shape)
+    return FilledArgument(name, array.dtype.name, role, shape, symbol=symbol, fill=Fill(INPUTS, ()))
 
 
-def _viewed(array: NDArray[Any], place: int) -> NDArray[Any]:
-    """An array with elements that a space can describe: others than numbers as bytes."""
-    if array.dtype.hasobject:
-        raise InputError(f"arguments: number {place} holds Python objects; expected numbers")
-    if array.dtype.name in C_TYPES:
-        return array
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(np.uint8)
-
-
-def _scalar(value: np.generic, place: int) -> str:
+def _scalar(value: np.generic, label: str) -> str:
     number = value.item()
     if not cmath.isfinite(number):
-        raise InputError(f"arguments: number {place} is {number}; expected a finite number")
+        raise InputError(f"{label} is {number}; expected a finite number")
     return f"({number.real!r}, {number.imag!r})" if isinstance(number, complex) else repr(number)
 
 

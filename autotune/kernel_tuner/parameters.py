@@ -1,23 +1,21 @@
-"""Tunable parameters and restrictions of a script as those of a space, and configurations back."""
+"""Tunable parameters of a script as those of a space, and configurations back."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from kernel_tuner import util
 
-from autotune.core.expressions import parse, unknown_names
 from autotune.core.json_values import is_name, is_word
 from autotune.core.records import Parameter
-from autotune.core.text import hint
-from autotune.errors import ExpressionError, InputError
+from autotune.errors import InputError
+from autotune.space.functions import Values
 
-Params = Mapping[str, Any]
+Params = Mapping[str, Any]  # a configuration in the script's own values
 _SETTINGS = {"nvml_gr_clock": "sm_clock_mhz", "nvml_pwr_limit": "power_limit_w"}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,22 @@ class Parameters:
     listed: tuple[Parameter, ...]
     given: Mapping[str, Mapping[Any, Any]]
 
-    def decode(self, config: Params) -> dict[str, Any]:
+    @property
+    def first(self) -> dict[str, Any]:
+        """The first value of each, as a script has it."""
+        return {name: next(iter(values.values())) for name, values in self.given.items()}
+
+    def decode(self, config: Values) -> dict[str, Any]:
         """A configuration, or all values that an expression may read, as the script's own values."""
         return {name: values[config[name]] for name, values in self.given.items()}
+
+    def decoding(self, function: Callable[[dict[str, Any]], _T]) -> Callable[[Values], _T]:
+        """A function of the script's own values as one of the space's."""
+        return lambda values: function(self.decode(values))
+
+    def is_same(self, name: str) -> bool:
+        """Whether the space's values of a parameter are the script's own."""
+        return list(self.given[name]) == list(self.given[name].values())
 
 
 def read_parameters(tune_params: Mapping[str, Sequence[Any]]) -> Parameters:
@@ -59,45 +70,3 @@ def device_settings(parameters: Parameters) -> dict[str, str]:
     if "nvml_mem_clock" in parameters.given:
         raise InputError("tune_params: nvml_mem_clock is not supported: leave the memory's clock as it is")
     return {setting: name for name, setting in _SETTINGS.items() if name in parameters.given}
-
-
-def read_restriction(restriction: Any, parameters: Parameters) -> Callable[[Params], bool]:
-    """A condition on the script's own values; raises InputError for a text that cannot be read."""
-    if isinstance(restriction, str):
-        try:
-            expression = parse(restriction)
-        except ExpressionError as error:
-            raise InputError(f"restrictions: {error}; write it as a function: lambda p: ...") from None
-        if unknown := unknown_names(expression, parameters.given):
-            raise InputError(f"restrictions: unknown name {unknown[0]!r}{hint(unknown[0], parameters.given)}")
-        return lambda values: expression.holds(parameters.decode(values))
-    if callable(restriction) and not hasattr(restriction, "_func") and not hasattr(restriction, "preProcess"):
-        if _takes_one(restriction, parameters):
-            return lambda values: bool(restriction(parameters.decode(values)))
-        return lambda values: bool(restriction(**parameters.decode(values)))
-
-    def holds(values: Params) -> bool:
-        return bool(util.check_restriction(restriction, parameters.decode(values)))
-
-    return holds
-
-
-def _takes_one(function: Callable[..., Any], parameters: Parameters) -> bool:
-    """Whether it takes a dictionary of parameters rather than each by its name."""
-    names = list(inspect.signature(function).parameters)
-    return len(names) == 1 and names[0] not in parameters.given
-
-
-def as_constraint(restriction: Any, parameters: Parameters) -> str | None:
-    """A restriction as an expression of a space, which is checked much faster; None where it is none."""
-    if not isinstance(restriction, str):
-        return None
-    try:
-        names = parse(restriction).names
-    except ExpressionError:
-        return None
-    is_same = all(
-        name in parameters.given and list(parameters.given[name]) == list(parameters.given[name].values())
-        for name in names
-    )
-    return restriction if is_same else None

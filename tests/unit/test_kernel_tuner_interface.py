@@ -18,10 +18,12 @@ from autotune.errors import SetupError
 from autotune.evaluation import stored_inputs
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
-from autotune.kernel_tuner.interface import _options
+from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.launch import LaunchRule
-from autotune.kernel_tuner.parameters import read_parameters, read_restriction
-from autotune.kernel_tuner.request import KernelCall, read_request
+from autotune.kernel_tuner.parameters import read_parameters
+from autotune.kernel_tuner.request import read_request
+from autotune.kernel_tuner.restrictions import read_restriction
+from autotune.kernel_tuner.strategy import search_options
 
 SIZE = 1000
 ADD = """
@@ -145,7 +147,7 @@ def test_what_is_not_replaced_is_kernel_tuner_s_own():
 
 
 def test_a_strategy_may_be_given_as_its_module():
-    assert _options(random_sample, None, 0) == _options("random_sample", None, 0)
+    assert search_options(random_sample, None, 0) == search_options("random_sample", None, 0)
 
 
 def test_constant_memory_is_copied_to_its_symbol():
@@ -177,9 +179,8 @@ def test_a_tunable_precision_chooses_among_arrays_and_its_error_is_observed():
 def test_what_a_tunable_chose_is_compared_with_the_answer():
     chosen = TunablePrecision("real", np.ones(3), ["float", "double"])
     answer = [np.full(3, 2.0)]
-    launch = {"grid_div": (None, None, None), "lang": "OpenCL"}
     request = read_request(
-        KernelCall("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=answer, **launch)
+        KernelCall("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=answer, lang="OpenCL")
     )
     assert [step.arguments for step in request.space.spec.launch] == [("argument_0_0",), ("argument_0_1",)]
     verify = request.space.spec.functions.verify
@@ -187,7 +188,7 @@ def test_what_a_tunable_chose_is_compared_with_the_answer():
     assert verify(Config({"real": "float"}), arrays)
     assert not verify(Config({"real": "double"}), arrays)
     other = read_request(
-        KernelCall("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=[np.ones(3)], **launch)
+        KernelCall("k", "", 3, [chosen], {"real": ["float", "double"]}, answer=[np.ones(3)], lang="OpenCL")
     )
     assert other.digest != request.digest
 

@@ -1,0 +1,123 @@
+"""What the arrays that a run leaves are held against: the `answer` of a script, or its `verify`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.records import Config
+from autotune.errors import InputError
+from autotune.evaluation.stored_inputs import content_sha256
+from autotune.kernel_tuner.arguments import KernelArguments, elements, is_of_device, on_host
+from autotune.kernel_tuner.call import KernelCall
+from autotune.kernel_tuner.observers import Observers
+from autotune.kernel_tuner.parameters import Parameters
+
+Judge = Callable[[Config, Mapping[str, NDArray[Any]]], Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a run is verified.
+
+    Attributes:
+        hashes: Of the arrays of the script's answer.
+        expected: Arrays by name that the process of the device compares with; empty with a `judge`.
+        judge: Judges the arrays of a configuration in this process; None without need.
+        judged: The arrays that it takes; None for all.
+    """
+
+    hashes: tuple[str, ...]
+    expected: Mapping[str, NDArray[Any]]
+    judge: Judge | None
+    judged: tuple[str, ...] | None
+
+
+def read_answer(
+    call: KernelCall, arguments: KernelArguments, parameters: Parameters, observers: Observers
+) -> Answer:
+    """Find out how to verify; raises InputError where the answer does not fit the arguments."""
+    given = _on_host(call.answer)
+    if call.verify is None and given is not None and len(given) != len(arguments.listed):
+        raise InputError(
+            f"answer: {len(given)} elements for {len(arguments.listed)} arguments; None means input"
+        )
+    judge = _judge(call, given, arguments, parameters, observers)
+    return Answer(
+        hashes=tuple(content_sha256(np.asarray(one)) for one in given or () if one is not None),
+        expected={} if judge else _expected(given, arguments),
+        judge=judge,
+        judged=_judged(given, arguments),
+    )
+
+
+def _on_host(answer: Sequence[Any] | None) -> Sequence[Any] | None:
+    """An answer with the arrays of cupy and torch in the host's memory."""
+    if not isinstance(answer, Sequence):
+        return answer
+    return [on_host(one) if is_of_device(one) else one for one in answer]
+
+
+def _expected(answer: Sequence[Any] | None, arguments: KernelArguments) -> dict[str, NDArray[Any]]:
+    """The arrays of an answer by name."""
+    if answer is None:
+        return {}
+    found = {}
+    for value, argument in zip(answer, arguments.listed, strict=True):
+        if value is None:
+            continue
+        name = argument.names[0]
+        if name not in arguments.arrays:
+            raise InputError(f"answer: {name} is a scalar; expected None")
+        array = arguments.arrays[name]
+        wanted = elements(value, f"answer: {name}") if isinstance(value, np.ndarray) else np.asarray(value)
+        if wanted.size != array.size:
+            raise InputError(f"answer: {wanted.size} elements for {name}, which has {array.size}")
+        found[name] = wanted.astype(array.dtype)
+    return found
+
+
+def _judged(answer: Sequence[Any] | None, arguments: KernelArguments) -> tuple[str, ...] | None:
+    """The arrays with an answer; all without one, and where a `verify` takes one of another form."""
+    if answer is None or len(answer) != len(arguments.listed):
+        return None
+    pairs = zip(answer, arguments.listed, strict=True)
+    return tuple(name for value, argument in pairs if value is not None for name in argument.names)
+
+
+def _judge(
+    call: KernelCall,
+    answer: Sequence[Any] | None,
+    arguments: KernelArguments,
+    parameters: Parameters,
+    observers: Observers,
+) -> Judge | None:
+    """The script's own `verify`; with observers of outputs it is they, as in Kernel Tuner.
+
+    An answer is compared here as well where a Tunable chooses what it is compared with.
+    """
+    verify, atol = call.verify, call.atol
+    has_choice = answer is not None and len(arguments.passed) > 1
+    if verify is None and not observers.outputs and not has_choice:
+        return None
+    takes_atol = verify is not None and "atol" in inspect.signature(verify).parameters
+
+    def judge(config: Config, found: Mapping[str, NDArray[Any]]) -> Any:
+        outputs = arguments.outputs(found, parameters.decode(config))
+        observers.see(config.key, answer, outputs)
+        if verify is not None:
+            return verify(answer, outputs, atol=atol) if takes_atol else verify(answer, outputs)
+        return bool(observers.outputs) or _is_close(answer or (), outputs, atol)
+
+    judge.__qualname__ = getattr(verify, "__qualname__", "answer")
+    return judge
+
+
+def _is_close(answer: Sequence[Any], outputs: Sequence[Any], atol: float) -> bool:
+    pairs = [(value, output) for value, output in zip(answer, outputs, strict=True) if value is not None]
+    return all(np.allclose(np.ravel(value), np.ravel(output), atol=atol) for value, output in pairs)

@@ -1,0 +1,94 @@
+"""The source of a kernel as a script gives it, with the definitions that Kernel Tuner puts in front of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_tuner import util
+
+from autotune.core.launch_plan import is_option
+from autotune.errors import InputError
+from autotune.kernel_tuner.call import KernelCall
+from autotune.kernel_tuner.launch import AXES, LaunchRule
+from autotune.kernel_tuner.parameters import Params
+
+_DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
+
+
+@dataclass(frozen=True)
+class ScriptSource:
+    """The source of every configuration; without `defines` it has the definitions of Kernel Tuner."""
+
+    given: Any
+    dialect: str
+    defines: Mapping[str, Any] | None
+    rule: LaunchRule
+
+    def text(self, params: Params) -> str:
+        """The complete source of a configuration."""
+        return _with_definitions(source_text(self.given, params), self._definitions(params), self.dialect)
+
+    def _definitions(self, params: Params) -> dict[str, Any]:
+        if self.defines is not None:
+            return {name: value(params) if callable(value) else value for name, value in self.defines.items()}
+        grid = {f"grid_size_{axis}": size for axis, size in zip(AXES, self.rule.grid(params), strict=True)}
+        block = dict(zip(self.rule.block_names, self.rule.block(params), strict=True))
+        return {**grid, **block, **params, "kernel_tuner": 1}
+
+
+def source_text(kernel_source: Any, params: Params) -> str:
+    """The source as a text: of a file, of a function, or as it is; raises InputError."""
+    if isinstance(kernel_source, list | tuple):
+        raise InputError(
+            "kernel_source: a list has host code, which is not run; give the kernel's own source"
+        )
+    try:
+        return str(util.get_kernel_string(kernel_source, params))
+    except OSError as error:
+        raise InputError(f"kernel_source: {kernel_source}: cannot be read: {error.strerror}") from None
+    except TypeError:
+        raise InputError("kernel_source: expected a text, a path or a function that returns a text") from None
+
+
+def dialect_of(call: KernelCall, text: str) -> str:
+    """The dialect of a source, by `lang` or by its words; raises InputError."""
+    if call.lang is None:
+        if "__kernel" in text:
+            return "opencl"
+        if "__global__" in text:
+            return "cuda"
+        raise InputError(
+            'lang: neither __kernel nor __global__ is in the source; give lang="OpenCL" or "CUDA"'
+        )
+    if call.lang.upper() not in _DIALECTS:
+        raise InputError(
+            f"lang {call.lang!r} is not supported: kernels of OpenCL and CUDA are; use kernel_tuner for it"
+        )
+    return _DIALECTS[call.lang.upper()]
+
+
+def compiler_options(given: Sequence[str] | None) -> dict[str, str]:
+    """Options of the compiler as a space has them; raises InputError for those that name a file."""
+    options: dict[str, str] = {}
+    for option in given or ():
+        flag, _, value = option.partition("=")
+        if not is_option(flag) or (value and not is_option(f"-{value}")):
+            raise InputError(f"compiler_options: {option!r} is not supported; give plain options such as -O3")
+        options[flag] = repr(value) if value else "True"
+    return options
+
+
+def _with_definitions(text: str, definitions: Mapping[str, Any], dialect: str) -> str:
+    head = ""
+    for name, value in definitions.items():
+        shown = str(int(value) if isinstance(value, bool) else value).replace("\n", "\\\n")
+        if "loop_unroll_factor" not in name or dialect != "cuda":
+            head += f"#define {name} {shown}\n"
+        elif shown == "0":  # the compiler decides
+            text = re.sub(rf"\n[ \t]*#pragma\s+unroll\s+{name}\b", "\n", text)
+        else:  # `#pragma unroll` takes a constant, and no macro
+            head += f"constexpr int {name} = {shown};\n"
+    return f"{head}#line 1\n{text}"
