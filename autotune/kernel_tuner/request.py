@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from autotune.kernel_tuner.observers import Observers, read_observers
 from autotune.kernel_tuner.parameters import Parameters, device_settings, read_parameters
 from autotune.kernel_tuner.restrictions import block_limit, listed_restrictions, read_restrictions
 from autotune.kernel_tuner.source import ScriptSource, compiler_options, dialect_of, source_text
-from autotune.space.functions import Functions
+from autotune.space.functions import Functions, function_name
 from autotune.space.recorded import bare_spec
 from autotune.space.spec import Constraint
 
@@ -89,7 +90,7 @@ def read_request(call: KernelCall) -> Request:
     contents = [*functions.hashes.values(), *answer.hashes]
     identity = (
         *(shown.sha256, parameters.given, arguments.specs, contents),
-        *(repr(listed), sizes, call.atol, call.defines),
+        *(repr(_without_functions(listed)), sizes, call.atol, _without_functions(call.defines)),
     )
     return Request(
         space=Space.of(spec, shown),
@@ -99,6 +100,15 @@ def read_request(call: KernelCall) -> Request:
         device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{call.device}",
         digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
     )
+
+
+def _without_functions(given: Any) -> Any:
+    """A list or dictionary with functions by their names: texts of functions differ from run to run."""
+    if isinstance(given, Mapping):
+        return {name: _without_functions(one) for name, one in given.items()}
+    if isinstance(given, list):
+        return [_without_functions(one) for one in given]
+    return function_name(given) if callable(given) else given
 
 
 def _check_kernel(call: KernelCall, dialect: str) -> None:

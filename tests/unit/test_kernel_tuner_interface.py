@@ -193,6 +193,15 @@ def test_what_a_tunable_chose_is_compared_with_the_answer():
     assert other.digest != request.digest
 
 
+def test_a_script_with_functions_finds_its_journal_again():
+    def digest():
+        of_functions = {"restrictions": [lambda p: True], "defines": {"block_size_x": lambda p: 32}}
+        params = {"block_size_x": [32]}
+        return read_request(KernelCall("vector_add", ADD, SIZE, arguments(), params, **of_functions)).digest
+
+    assert digest() == digest()
+
+
 def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
     given = arguments()
     params = {"block_size_x": 64, "nvml_gr_clock": 1200}  # a clock is set for timing only
