@@ -7,7 +7,6 @@ search takes them for its own trials.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +54,12 @@ def read(text: str, path: Path) -> Recording:
 
 def write(recording: Recording) -> str:
     """The text of a journal, which `read` turns into the same recording."""
-    is_own = recording.format == NAME
-    header = {"journal": VERSION, "kernel": recording.kernel, "device": recording.device}
-    if recording.sizes is not None:
-        header["sizes"] = sizes_text(recording.sizes)
-    rows: list[dict[str, Any]] = [header | (dict(recording.extras) if is_own else {"source": IMPORTED})]
-    rows += [{"trial": _row(result, result.extras if is_own else {})} for result in recording.results]
+    own = recording.in_format(NAME)
+    header = {"journal": VERSION, "kernel": own.kernel, "device": own.device}
+    if own.sizes is not None:
+        header["sizes"] = sizes_text(own.sizes)
+    extras = dict(own.extras) if recording.format == NAME else {"source": IMPORTED}
+    rows: list[dict[str, Any]] = [header | extras, *({"trial": _row(result)} for result in own.results)]
     return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
 
 
@@ -107,13 +106,18 @@ def _result(trial: Trial) -> RecordedResult:
     )
 
 
-def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {"config": dict(result.config), "key": f"{IMPORTED}:{result.config.key}"}
-    row |= {"status": result.status.value, "detail": result.detail}
-    row |= {"compile_ms": result.costs.compile_ms or 0.0, "cost_s": result.cost_s}
-    row |= {name: value for name, value in extras.items() if name != "measurement"}
-    if "measurement" in extras:
-        row["measurement"] = {**extras["measurement"], "samples_ms": result.samples_ms}
+def _row(result: RecordedResult) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "config": dict(result.config),
+        "key": f"{IMPORTED}:{result.config.key}",
+        "status": result.status.value,
+        "detail": result.detail,
+        "compile_ms": result.costs.compile_ms or 0.0,
+        "cost_s": result.cost_s,
+        **{name: value for name, value in result.extras.items() if name != "measurement"},
+    }
+    if "measurement" in result.extras:
+        row["measurement"] = {**result.extras["measurement"], "samples_ms": result.samples_ms}
     elif result.time_ms is not None:
         row["measurement"] = encode_trial(trial_of(result, Rule.IMPORTED))["measurement"]
     return {name: value for name, value in row.items() if value or name == "status"}

@@ -14,12 +14,14 @@ from autotune.core import json_values as values
 from autotune.core.records import Sizes
 from autotune.core.trials import Status
 from autotune.interop.recording import (
-    Costs,
     RecordedResult,
     Recording,
     domains,
     recorded_config,
     recorded_number,
+    take_costs,
+    take_samples,
+    written_costs,
 )
 
 NAME = "kernel-tuner"
@@ -73,7 +75,7 @@ def read(data: Mapping[str, Any]) -> Recording:
         values.items(data["tune_params_keys"], "tune_params_keys"), "tune_params_keys"
     )
     rows = values.mapping_of(values.mapping, values.text)(data["cache"], "cache")
-    results = tuple(_result(row, names, objective, f"cache[{key}]") for key, row in rows.items())
+    results = tuple(_result(row, f"cache[{key}]", names, objective) for key, row in rows.items())
     if not results:
         raise values.Damaged("cache", "an entry for each configuration", {})
     return Recording(
@@ -90,55 +92,55 @@ def read(data: Mapping[str, Any]) -> Recording:
 
 def write(recording: Recording) -> str:
     """The text of a file in the layout that Kernel Tuner can continue from."""
-    own = dict(recording.extras) if recording.format == NAME else {}
-    error_key = own.pop("errors", _ERROR)
-    names = [parameter.name for parameter in recording.parameters]
-    size_names = list(recording.sizes or {})
-    is_named = size_names != list(SIZE_NAMES[: len(size_names)])
+    own = recording.in_format(NAME)
+    extras = dict(own.extras)
+    error_key = extras.pop("errors", _ERROR)
+    names = [parameter.name for parameter in own.parameters]
+    sizes = own.sizes or {}
     header = {
-        "device_name": recording.device,
-        "kernel_name": recording.kernel,
-        "problem_size": list((recording.sizes or {}).values()),
+        "device_name": own.device,
+        "kernel_name": own.kernel,
+        "problem_size": list(sizes.values()),
         "tune_params_keys": names,
-        "tune_params": {parameter.name: list(parameter.values) for parameter in recording.parameters},
+        "tune_params": {parameter.name: list(parameter.values) for parameter in own.parameters},
         "objective": "time",
-    } | ({_NAMES: size_names} if is_named else {})
+    }
+    if tuple(sizes) != SIZE_NAMES[: len(sizes)]:
+        header[_NAMES] = list(sizes)
     rows = []
-    for result in recording.results:
-        row = _row(result, result.extras if recording.format == NAME else {}, error_key)
+    for result in own.results:
         key = ",".join(str(result.config[name]) for name in names)
-        rows.append(json.dumps({key: row})[1:-1])
-    opened = json.dumps(header | own | {"cache": {}}, indent="").removesuffix("}\n}")
+        rows.append(json.dumps({key: _row(result, error_key)})[1:-1])
+    opened = json.dumps(header | extras | {"cache": {}}, indent="").removesuffix("}\n}")
     return f"{opened}\n" + ",\n".join(rows) + "}\n}"
 
 
-def _result(row: Mapping[str, Any], names: list[str], objective: str, place: str) -> RecordedResult:
-    tried = recorded_config(row, names, place)
-    extras = {name: item for name, item in row.items() if name not in tried}
-    failure = next((key for key in (_ERROR, objective, "time") if isinstance(row.get(key), str)), None)
-    time_ms = recorded_number(row.get("time")) if failure is None else None
-    status, detail = Status.OK, ""
-    if time_ms is None:
-        if failure is None and "time" not in row:
-            raise values.Damaged(place, "a time or an error; other objectives are not supported", dict(row))
-        detail = str(extras.pop(failure)) if failure else _RUNTIME
-        status = _STATUS.get(detail, Status.LAUNCH_ERROR)
-    if failure is None:
-        extras.pop("time", None)
-    samples = [recorded_number(item) for item in values.items(row.get("times", []), f"{place}.times")]
-    found = tuple(sample for sample in samples if sample is not None)
-    if found and len(found) == len(samples):
-        del extras["times"]
+def _result(row: Mapping[str, Any], place: str, names: list[str], objective: str) -> RecordedResult:
+    config = recorded_config(row, names, place)
+    extras = {name: item for name, item in row.items() if name not in config}
+    error_key = next((key for key in (_ERROR, objective, "time") if isinstance(row.get(key), str)), None)
+    time_ms = None
+    if error_key is not None:
+        detail = str(extras.pop(error_key))
+    elif "time" not in row:
+        raise values.Damaged(place, "a time or an error; other objectives are not supported", dict(row))
     else:
-        found = ()
-    costs = {name: recorded_number(row.get(key)) for key, name in _COSTS.items()}
-    for key, name in _COSTS.items():
-        if costs[name] is not None:
-            del extras[key]
-    return RecordedResult(tried, status, time_ms, detail, found, Costs(**costs), extras)
+        time_ms = recorded_number(extras.pop("time"))
+        detail = _RUNTIME if time_ms is None else ""
+    samples_ms = take_samples(extras, "times", place)
+    costs = take_costs(extras, _COSTS)
+    return RecordedResult(
+        config=config,
+        status=Status.OK if time_ms is not None else _STATUS.get(detail, Status.LAUNCH_ERROR),
+        time_ms=time_ms,
+        detail=detail,
+        samples_ms=samples_ms,
+        costs=costs,
+        extras=extras,
+    )
 
 
-def _row(result: RecordedResult, extras: Mapping[str, Any], error_key: str) -> dict[str, Any]:
+def _row(result: RecordedResult, error_key: str) -> dict[str, Any]:
     row: dict[str, Any] = dict(result.config)
     if result.time_ms is not None:
         row["time"] = result.time_ms
@@ -147,8 +149,7 @@ def _row(result: RecordedResult, extras: Mapping[str, Any], error_key: str) -> d
         row[error_key] = result.detail if is_theirs else _FAILURE.get(result.status, _RUNTIME)
     if result.samples_ms:
         row["times"] = list(result.samples_ms)
-    costs = {key: getattr(result.costs, name) for key, name in _COSTS.items()}
-    return row | {key: value for key, value in costs.items() if value is not None} | dict(extras)
+    return row | written_costs(result.costs, _COSTS) | dict(result.extras)
 
 
 def _sizes(problem_size: object, named: object) -> Sizes | None:

@@ -7,7 +7,7 @@ a file that is read and written again does not change.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autotune.core import json_values as values
@@ -71,6 +71,13 @@ class Recording:
     format: str
     extras: Mapping[str, Any] = field(default_factory=dict)
 
+    def in_format(self, name: str) -> Recording:
+        """The recording as a format can write it: without what only another format has."""
+        if self.format == name:
+            return self
+        results = tuple(replace(result, extras={}) for result in self.results)
+        return replace(self, results=results, format=name, extras={})
+
     @property
     def dtype(self) -> str | None:
         """The element type; None if unknown, as in all formats but journals of searches."""
@@ -107,6 +114,33 @@ def recorded_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < _UNSET else None  # nan is not in the range
+
+
+def take_samples(entries: dict[str, Any], key: str, place: str, unit_ms: float = 1.0) -> tuple[float, ...]:
+    """Remove and return the times of single runs; a list that lacks some of them stays."""
+    numbers = [recorded_number(item) for item in values.items(entries.get(key, []), f"{place}.{key}")]
+    samples = tuple(number * unit_ms for number in numbers if number is not None)
+    if not samples or len(samples) < len(numbers):
+        return ()
+    del entries[key]
+    return samples
+
+
+def take_costs(entries: dict[str, Any], phases: Mapping[str, str], unit_ms: float = 1.0) -> Costs:
+    """Remove and return the costs of phases; `phases` has the field of `Costs` by the name in the format."""
+    found = {}
+    for phase, name in phases.items():
+        number = recorded_number(entries.get(phase))
+        if number is not None:
+            found[name] = number * unit_ms
+            del entries[phase]
+    return Costs(**found)
+
+
+def written_costs(costs: Costs, phases: Mapping[str, str]) -> dict[str, float]:
+    """The known costs by their names in the format, as `take_costs` reads them."""
+    found = {phase: getattr(costs, name) for phase, name in phases.items()}
+    return {phase: value for phase, value in found.items() if value is not None}
 
 
 def domains(names: Iterable[str], configs: Iterable[Mapping[str, Value]]) -> tuple[Parameter, ...]:

@@ -13,12 +13,14 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.trials import Status
 from autotune.interop.recording import (
-    Costs,
     RecordedResult,
     Recording,
     domains,
     recorded_config,
     recorded_number,
+    take_costs,
+    take_samples,
+    written_costs,
 )
 
 NAME = "t4"
@@ -75,7 +77,7 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
         values.mapping(rows[0], "results[0]").get("configuration"), "results[0].configuration"
     )
     names = values.distinct_names(list(first), "results[0].configuration")
-    results = tuple(_result(row, number, names, unit_ms) for number, row in enumerate(rows))
+    results = tuple(_result(row, f"results[{number}]", names, unit_ms) for number, row in enumerate(rows))
     kernel = path.resolve().parent.name  # KERNEL/DEVICE_T4.json.gz, as the hub of recorded spaces has it
     device = path.name.split(".json")[0].removesuffix("_T4")
     extras = {name: value for name, value in data.items() if name not in ("results", "metadata")}
@@ -95,84 +97,76 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
 
 def write(recording: Recording) -> str:
     """The text of a file, which `read` turns into the same recording, whatever its path."""
-    own = recording.extras if recording.format == NAME else {}
-    metadata: dict[str, Any] = {"timeunit": "milliseconds"}
-    metadata |= {"kernel": recording.kernel, "device": recording.device}
-    if recording.sizes is not None:
-        metadata["sizes"] = dict(recording.sizes)
-    data = {"schema_version": _VERSION, **own, "metadata": metadata | own.get("metadata", {})}
-    data["results"] = [
-        _row(result, result.extras if recording.format == NAME else {}) for result in recording.results
-    ]
+    own = recording.in_format(NAME)
+    metadata: dict[str, Any] = {"timeunit": "milliseconds", "kernel": own.kernel, "device": own.device}
+    if own.sizes is not None:
+        metadata["sizes"] = dict(own.sizes)
+    metadata |= own.extras.get("metadata", {})
+    data = {"schema_version": _VERSION, **own.extras, "metadata": metadata}
+    data["results"] = [_row(result) for result in own.results]
     return json.dumps(data, indent=1) + "\n"
 
 
-def _result(row: Any, number: int, names: list[str], unit_ms: float) -> RecordedResult:
-    place = f"results[{number}]"
+def _result(row: Any, place: str, names: list[str], unit_ms: float) -> RecordedResult:
     extras = dict(values.mapping(row, place))
-    tried = recorded_config(values.mapping(extras.pop("configuration", None), place), names, place)
+    config = recorded_config(values.mapping(extras.pop("configuration", None), place), names, place)
     times = dict(values.mapping(extras.pop("times", {}), f"{place}.times"))
     status = _STATUS[values.choice(_STATUS)(extras.pop("invalidity", "correct"), f"{place}.invalidity")]
     measurements = list(_MEASUREMENTS(extras.pop("measurements", []), f"{place}.measurements"))
-    time = next((item for item in measurements if item.get("name") == "time"), None)
-    if time is not None and (status is Status.OK or isinstance(time.get("value"), str)):
-        measurements.remove(time)
-    else:
-        time = {"value": "no time is recorded"} if status is Status.OK else None
+    time = _take_time(measurements, status)
     time_ms, detail = None, ""
     if time is not None:
         scale = _unit_ms(time["unit"], f"{place}: time") if time.get("unit") else unit_ms
-        value = recorded_number(time.get("value"))
-        time_ms, detail = (None, str(time.get("value"))) if value is None else (value * scale, "")
-        kept = time if scale == 1.0 else time | {"unit": "ms"}
-        extras["time"] = _TIME | {name: item for name, item in kept.items() if name != "value"}
+        number = recorded_number(time.get("value"))
+        time_ms = None if number is None else number * scale
+        detail = str(time.get("value")) if number is None else ""
+        converted = {} if scale == 1.0 else {"unit": "ms"}
+        extras["time"] = {**_TIME, **time, **converted}
+        extras["time"].pop("value", None)
     if time_ms is None and status is Status.OK:
         status = Status.LAUNCH_ERROR
-    extras = _defaults(status) | extras | {"times": times, "measurements": measurements}
-    samples, costs = _samples(times, unit_ms), _costs(times, unit_ms)
-    return RecordedResult(tried, status, time_ms, detail, samples, costs, extras)
+    samples_ms = take_samples(times, "runtimes", f"{place}.times", unit_ms)
+    costs = take_costs(times, _PHASES, unit_ms)
+    return RecordedResult(
+        config=config,
+        status=status,
+        time_ms=time_ms,
+        detail=detail,
+        samples_ms=samples_ms,
+        costs=costs,
+        extras=_required(status) | extras | {"times": times, "measurements": measurements},
+    )
 
 
-def _samples(times: dict[str, Any], unit_ms: float) -> tuple[float, ...]:
-    """Remove and return the times of runs; leave anything else of that name."""
-    numbers = [recorded_number(item) for item in values.items(times.get("runtimes", []), "runtimes")]
-    found = tuple(number * unit_ms for number in numbers if number is not None)
-    if len(found) != len(numbers):
-        return ()
-    if found:
-        del times["runtimes"]
-    return found
+def _take_time(measurements: list[dict[str, Any]], status: Status) -> dict[str, Any] | None:
+    """Remove and return the measurement of the time, whose value may be a text that says why there is none.
+
+    The number that a failed configuration has is no time of it, and stays.
+    """
+    time = next((item for item in measurements if item.get("name") == "time"), None)
+    if time is not None and (status is Status.OK or isinstance(time.get("value"), str)):
+        measurements.remove(time)
+        return time
+    return {"value": "no time is recorded"} if status is Status.OK else None
 
 
-def _costs(times: dict[str, Any], unit_ms: float) -> Costs:
-    """Remove and return the costs of the phases."""
-    found = {}
-    for phase, name in _PHASES.items():
-        value = recorded_number(times.get(phase))
-        if value is not None:
-            found[name] = value * unit_ms
-            del times[phase]
-    return Costs(**found)
-
-
-def _row(result: RecordedResult, extras: Mapping[str, Any]) -> dict[str, Any]:
-    times = {phase: getattr(result.costs, name) for phase, name in _PHASES.items()}
-    times = {phase: value for phase, value in times.items() if value is not None}
+def _row(result: RecordedResult) -> dict[str, Any]:
+    times: dict[str, Any] = dict(written_costs(result.costs, _PHASES))
     if result.samples_ms:
         times["runtimes"] = list(result.samples_ms)
     value = result.detail if result.time_ms is None else result.time_ms
-    measured = [_TIME | extras.get("time", {}) | {"value": value}] if value != "" else []
+    measured = [_TIME | result.extras.get("time", {}) | {"value": value}] if value != "" else []
     return {
         "configuration": dict(result.config),
-        **_defaults(result.status),
-        **{name: item for name, item in extras.items() if name != "time"},
-        "times": times | extras.get("times", {}),
+        **_required(result.status),
+        **{name: item for name, item in result.extras.items() if name != "time"},
+        "times": times | result.extras.get("times", {}),
         "invalidity": _INVALIDITY[result.status],
-        "measurements": measured + extras.get("measurements", []),
+        "measurements": measured + result.extras.get("measurements", []),
     }
 
 
-def _defaults(status: Status) -> dict[str, Any]:
+def _required(status: Status) -> dict[str, Any]:
     """Entries that the format requires and a recording need not have."""
     return {"correctness": int(status is Status.OK), "objectives": ["time"]}
 
