@@ -15,7 +15,9 @@ from math import ceil, prod
 from pathlib import Path
 from statistics import median
 
-from autotune.analysis.bottleneck import Bound, Times, Use, Work, advice_from, uses, verdict
+from autotune.analysis.advice import advice_from
+from autotune.analysis.bottleneck import Times, verdict
+from autotune.analysis.bound import Bound
 from autotune.analysis.counting import count_instructions
 from autotune.analysis.hardware_counters import hardware_counters, why_not
 from autotune.analysis.known_times import known_times
@@ -25,6 +27,7 @@ from autotune.analysis.littles_law import (
     arithmetic_in_flight,
     littles_law,
 )
+from autotune.analysis.resource_use import Use, Work, uses
 from autotune.analysis.transfers import call_transfer_ms
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
 from autotune.compilers.ptx_counters import Counts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from autotune.analysis.bottleneck import Rates
+from autotune.analysis.device_rates import MULTIPLY_ADD, DeviceRates
 from autotune.core.records import DeviceInfo
 from autotune.hardware.architectures import WARP
 from autotune.serving.ceilings import Ceiling
@@ -43,12 +43,18 @@ def littles_law(
 ) -> LittlesLaw | None:
     """Apply Little's law to loads from memory; None without a measured latency, or without loads."""
     latency = ceilings.get("latency of memory")
-    bandwidth, _ = Rates(device, ceilings).memory(0.0)
-    if latency is None or not bandwidth or bytes_per_thread <= 0 or device.kind != "gpu":
+    bandwidth = DeviceRates(device, ceilings).memory_bytes(store_share=0.0)
+    if latency is None or bandwidth is None or bytes_per_thread <= 0 or device.kind != "gpu":
         return None
-    needed = latency.value * bandwidth / device.compute_units
-    per_warp = WARP * bytes_per_thread
-    return LittlesLaw(latency.value, needed, warps * per_warp, warps, -int(-needed // per_warp))
+    needed_bytes = latency.value * bandwidth.per_s / device.compute_units
+    bytes_per_warp = WARP * bytes_per_thread
+    return LittlesLaw(
+        latency_s=latency.value,
+        needed_bytes=needed_bytes,
+        held_bytes=warps * bytes_per_warp,
+        warps=warps,
+        enough_warps=ceil(needed_bytes / bytes_per_warp),
+    )
 
 
 @dataclass(frozen=True)
@@ -89,5 +95,5 @@ def arithmetic_in_flight(
     throughput = ceilings.get(f"{dtype} multiply-add")
     if latency is None or throughput is None or warps <= 0 or device.kind != "gpu":
         return None
-    needed = latency.value * throughput.value / 2 / device.compute_units
+    needed = latency.value * throughput.value / MULTIPLY_ADD / device.compute_units
     return ArithmeticInFlight(dtype, latency.value, needed, warps)

@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 def diagnosis_text(found: Diagnosis) -> str:
     """The verdict first, then the evidence, one kind on a line, then what helps and what trials say of it."""
-    from autotune.analysis.bottleneck import WHAT_HELPS
+    from autotune.analysis.bound import WHAT_HELPS
 
     return "\n".join(
         [
@@ -69,8 +69,9 @@ def diagnosis_text(found: Diagnosis) -> str:
 
 
 def _evidence(found: Diagnosis) -> Iterator[str]:
-    from autotune.analysis.bottleneck import overlap, use_text
+    from autotune.analysis.bottleneck import overlap
     from autotune.analysis.hardware_counters import counters_text
+    from autotune.analysis.resource_use import use_text
 
     yield from (f"use        {use_text(use)}" for use in found.uses)
     if found.launch_ms is not None:
@@ -123,7 +124,8 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
 
 def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
     """The same for scripts, as JSON values."""
-    from autotune.analysis.bottleneck import WHAT_HELPS, overlap
+    from autotune.analysis.bottleneck import overlap
+    from autotune.analysis.bound import WHAT_HELPS
 
     code = found.machine_code
     bits = {f"{kind} {width}": count for (kind, width), count in code.access_bits.items()} if code else {}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.analysis.bottleneck import Bound
+from autotune.analysis.bound import Bound
 from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
 from autotune.analysis.diagnose import diagnose, open_diagnosis
 from autotune.compilers.kernel_source import packaged

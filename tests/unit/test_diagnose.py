@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from autotune.analysis.bottleneck import Bound, Use
+from autotune.analysis.bound import Bound
 from autotune.analysis.diagnose import Diagnosis, LadderStep
 from autotune.analysis.littles_law import ArithmeticInFlight, LittlesLaw
+from autotune.analysis.resource_use import Use
 from autotune.cli.diagnose import diagnosis_json, diagnosis_text
 from autotune.compilers.occupancy import Occupancy
 from autotune.compilers.sass import MachineCode

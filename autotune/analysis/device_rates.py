@@ -1,0 +1,94 @@
+"""The rates that a device can reach: as measured, else by its data sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log2
+
+from autotune.core.records import DeviceInfo
+from autotune.hardware.architectures import WARP
+from autotune.hardware.peak_rates import (
+    SHARED_BYTES_PER_CLOCK,
+    SPECIAL_PER_CLOCK,
+    boost_mhz,
+    lanes_per_clock,
+    tensor_operations_per_s,
+)
+from autotune.serving.ceilings import TENSOR, Ceiling
+
+_FEW_STORES, _MOSTLY_STORES = 0.2, 0.8  # shares of stores below and above which memory only reads or writes
+MULTIPLY_ADD = 2  # operations, as ceilings and spaces count them
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a device can do in a second; nominal unless it was measured."""
+
+    per_s: float
+    is_measured: bool
+
+    def scaled(self, factor: float) -> Rate:
+        """The rate of something of which there is more or less."""
+        return Rate(self.per_s * factor, self.is_measured)
+
+
+class DeviceRates:
+    """The rates of a device; None for those that are neither measured nor known."""
+
+    def __init__(self, device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> None:
+        self._device, self._ceilings = device, ceilings
+
+    def memory_bytes(self, store_share: float) -> Rate | None:
+        """Bytes of memory, for accesses of which this share is stores."""
+        kind = "read" if store_share < _FEW_STORES else "write" if store_share > _MOSTLY_STORES else "copy"
+        return self._measured(f"memory {kind}") or _nominal(self._device.memory_bandwidth_bytes_per_s)
+
+    def cache_bytes(self) -> Rate | None:
+        """Bytes of the fastest cache that was measured."""
+        found = [one.value for name, one in self._ceilings.items() if name.startswith("read of")]
+        return Rate(max(found), True) if found else None
+
+    def shared_passes(self) -> Rate | None:
+        """Passes of a warp to shared memory, one in a clock."""
+        measured = self._measured("shared memory")
+        return measured.scaled(1 / SHARED_BYTES_PER_CLOCK) if measured else self._per_clock(1)
+
+    def operations(self, pipe: str) -> Rate | None:
+        """Operations of threads on one of `PIPES`, a multiply-add as one."""
+        if pipe == "special":
+            lanes, found = lanes_per_clock(self._device.architecture, "float32"), self.operations("float32")
+            return found.scaled(SPECIAL_PER_CLOCK / lanes) if found and lanes else None
+        if pipe == "tensor":
+            found = self._measured(TENSOR) or _nominal(tensor_operations_per_s(self._device))
+            return found.scaled(1 / MULTIPLY_ADD) if found else None
+        dtype = "int32" if pipe == "integer" else pipe
+        measured = self._measured(f"{dtype} multiply-add")
+        if measured:
+            return measured.scaled(1 / MULTIPLY_ADD)
+        return self._per_clock(lanes_per_clock(self._device.architecture, dtype))
+
+    def atomics(self, counters: float) -> Rate | None:
+        """Atomics of warps whose threads have this many counters.
+
+        Rates are measured for one counter and for one of each thread. Between them, the logarithm of the rate
+        is taken to be linear in that of the number.
+        """
+        one, many = self._measured("atomics to one counter"), self._measured("atomics to many counters")
+        if one is None or many is None:
+            return None
+        part = log2(max(1.0, min(counters, WARP))) / log2(WARP)
+        return Rate(float(one.per_s ** (1 - part) * many.per_s**part), True)
+
+    def _per_clock(self, amount: int | None) -> Rate | None:
+        """The rate of what every multiprocessor of a GPU does so often in a clock."""
+        mhz = boost_mhz(self._device.architecture) if self._device.kind == "gpu" else None
+        return _nominal(amount * self._device.compute_units * mhz * 1e6) if amount and mhz else None
+
+    def _measured(self, name: str) -> Rate | None:
+        found = self._ceilings.get(name)
+        return Rate(found.value, True) if found and found.value else None
+
+
+def _nominal(per_s: float | None) -> Rate | None:
+    return Rate(per_s, False) if per_s else None

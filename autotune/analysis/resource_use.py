@@ -1,0 +1,131 @@
+"""The use that a configuration makes of each resource of a device: its rate against the ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from autotune.analysis.bound import Bound
+from autotune.analysis.device_rates import MULTIPLY_ADD, DeviceRates, Rate
+from autotune.compilers.ptx_counters import PIPES, SECTOR_BYTES, Counts
+from autotune.core.records import DeviceInfo
+from autotune.hardware.architectures import WARP
+from autotune.serving.ceilings import Ceiling
+
+COMPUTE = (Bound.FLOAT32, Bound.FLOAT64, Bound.SPECIAL, Bound.INTEGER, Bound.TENSOR)
+WASTEFUL = 0.6  # share of the moved sectors below which the rest counts as moved for nothing
+_BOUND_OF = dict(zip(PIPES, COMPUTE, strict=True))
+_PIPE_OF = {"float64": "float64", "int32": "integer"}  # by element type; of others float32
+_WORDS = {
+    Bound.DRAM: "DRAM",
+    Bound.L2: "L2",
+    Bound.SHARED: "shared memory",
+    Bound.FLOAT32: "FP32",
+    Bound.FLOAT64: "FP64",
+    Bound.SPECIAL: "special functions",
+    Bound.INTEGER: "integer operations",
+    Bound.TENSOR: "tensor cores",
+    Bound.ATOMICS: "atomics",
+}
+
+
+@dataclass(frozen=True)
+class Use:
+    """The use of one resource; `bound` is what a configuration is bound by that uses it most."""
+
+    bound: Bound
+    rate: float
+    ceiling: float
+    unit: str  # of both: B/s or /s
+    is_measured: bool  # the ceiling; else it is nominal
+
+    @property
+    def share(self) -> float:
+        """Rate over ceiling."""
+        return self.rate / self.ceiling
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run moves and computes, as far as the space and the counters say.
+
+    Attributes:
+        bytes: That have to come from or go to memory.
+        array_bytes: Size of the arrays that the launches use.
+        store_share: Of the bytes that are moved, the share that is stored.
+        flops: Operations, by the space; None where it does not say.
+        dtype: The type that is computed with.
+        counts: What a run executes; None where it could not be counted.
+    """
+
+    bytes: float
+    array_bytes: float
+    store_share: float
+    flops: float | None
+    dtype: str
+    counts: Counts | None
+
+
+class _Demand(NamedTuple):
+    """What a run asks of one resource, and the rate at which the device has it."""
+
+    bound: Bound
+    amount: float
+    ceiling: Rate | None
+    unit: str = "/s"
+
+
+def uses(device: DeviceInfo, ceilings: Mapping[str, Ceiling], work: Work, time_ms: float) -> tuple[Use, ...]:
+    """The use of every resource whose amount and ceiling are known, highest share first."""
+    found = [
+        Use(
+            bound=demand.bound,
+            rate=demand.amount / (time_ms * 1e-3),
+            ceiling=demand.ceiling.per_s,
+            unit=demand.unit,
+            is_measured=demand.ceiling.is_measured,
+        )
+        for demand in _demands(device, DeviceRates(device, ceilings), work)
+        if demand.ceiling and demand.amount > 0
+    ]
+    return tuple(sorted(found, key=lambda use: -use.share))
+
+
+def _demands(device: DeviceInfo, rates: DeviceRates, work: Work) -> Iterator[_Demand]:
+    yield _Demand(Bound.DRAM, _memory_bytes(device, work), rates.memory_bytes(work.store_share), "B/s")
+    counts = work.counts
+    if counts is None:
+        pipe = _PIPE_OF.get(work.dtype, "float32")
+        rate = rates.operations(pipe)
+        yield _Demand(_BOUND_OF[pipe], work.flops or 0.0, rate and rate.scaled(MULTIPLY_ADD))
+        return
+    yield _Demand(Bound.L2, SECTOR_BYTES * counts.sectors, rates.cache_bytes(), "B/s")
+    yield _Demand(Bound.SHARED, counts.shared_passes, rates.shared_passes())
+    for pipe, bound in _BOUND_OF.items():
+        yield _Demand(bound, counts.pipe_lanes[pipe], rates.operations(pipe))
+    if counts.atomics:
+        counters = WARP * counts.atomic_words / counts.atomics
+        yield _Demand(Bound.ATOMICS, counts.atomics, rates.atomics(counters))
+
+
+def _memory_bytes(device: DeviceInfo, work: Work) -> float:
+    """Bytes that memory moves: at least the work's, and what a cache cannot hold of what warps ask for.
+
+    Arrays that fit in the last cache come from memory once.
+    """
+    if work.array_bytes <= device.cache_bytes:
+        return min(work.bytes, work.array_bytes)
+    if work.counts is None or work.counts.sector_use >= WASTEFUL:
+        return work.bytes
+    return max(work.bytes, SECTOR_BYTES * work.counts.sectors)
+
+
+def use_text(use: Use) -> str:
+    """A use as text: `memory-bound (DRAM): 4.2 of 4.4 TB/s (95%)`."""
+    scale, prefix = next(
+        (row for row in ((1e12, "T"), (1e9, "G"), (1e6, "M")) if use.ceiling >= row[0]), (1e3, "K")
+    )
+    unit = f"{prefix}{use.unit}{'' if use.is_measured else ' nominal'}"
+    rates = f"{use.rate / scale:.3g} of {use.ceiling / scale:.3g} {unit}"
+    return f"{_WORDS[use.bound]} at {use.share:.0%}: {rates}"
