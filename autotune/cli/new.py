@@ -40,7 +40,7 @@ def run(parsed: argparse.Namespace) -> None:
         said, then = findings(found.made, found.space, found.reference), next_steps(found, found.made)
     else:
         said, then = triton_findings(found.made, parsed.kernel, found), triton_steps(found)
-    emit("\n".join((said, *found.notes, then)))
+    emit("\n".join((said, *map(str, found.notes), then)))
 
 
 def findings(made: Scaffold, space: Path, reference: Path) -> str:
@@ -92,7 +92,7 @@ def triton_findings(made: TritonScaffold, source: Path, found: FirstSpace) -> st
 
 def next_steps(found: FirstSpace, made: Scaffold) -> str:
     """Say what to do next; what cannot run on this machine can be compiled, unless it is for OpenCL alone."""
-    from autotune.analysis.first_space import ARCHITECTURE
+    from autotune.analysis.compiled_scaffold import ARCHITECTURE
     from autotune.scaffold.outcome import Role, variable_name
 
     space = found.space
@@ -111,7 +111,7 @@ def next_steps(found: FirstSpace, made: Scaffold) -> str:
 
 def triton_steps(found: FirstSpace) -> str:
     """The same for a kernel in Triton."""
-    from autotune.analysis.first_space import ARCHITECTURE
+    from autotune.analysis.compiled_scaffold import ARCHITECTURE
 
     search = f"autotune search {found.space}"
     compile_only = f"autotune feasible {found.space} --architectures {ARCHITECTURE}"

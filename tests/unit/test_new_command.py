@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.analysis.first_space import has_nvrtc
+from autotune.analysis.compiled_scaffold import has_nvrtc
 from autotune.cli.new import findings
 from autotune.scaffold import scaffold
 from autotune.space import constraint_report

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.analysis.first_space import compiled_scaffold
+from autotune.analysis.compiled_scaffold import KernelFile, compiled_scaffold
 from autotune.scaffold import Assumptions, scaffold
 
 
@@ -99,9 +99,9 @@ def test_a_template_that_no_floating_point_type_fits_gets_whole_numbers_where_th
 ):
     pytest.importorskip("cuda.bindings.nvrtc")
     (tmp_path / "mask.cu").write_text(f"template <class T> __global__ void mask(T *y) {{ {body} }}")
-    found, log = compiled_scaffold(tmp_path / "mask.cu", "mask", None)
-    assert found.kernel.entry == entry
-    assert complaint in log and bool(log) is bool(complaint)
+    draft = compiled_scaffold(KernelFile(tmp_path / "mask.cu", "mask"))
+    assert draft.made.kernel.entry == entry
+    assert complaint in draft.complaint and bool(draft.complaint) is bool(complaint)
 
 
 def test_names_in_capitals_that_the_source_sets_are_no_macros():

@@ -1,0 +1,148 @@
+"""A first space whose default compiles.
+
+What a source leaves to its user is found by compiling: what the compiler does not know becomes a parameter or
+a type of the space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from autotune.compilers.base import Compiler, cuda_compiler, undefined_names
+from autotune.compilers.host_code import device_part
+from autotune.compilers.kernel_source import SourceText, read_source, render
+from autotune.compilers.portable_words import portable_names
+from autotune.core.launch_plan import entry_name, macros
+from autotune.core.records import Parameter
+from autotune.core.trials import Failure
+from autotune.devices import Address
+from autotune.errors import MissingExtra
+from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
+from autotune.scaffold import Assumptions, Scaffold, scaffold
+from autotune.scaffold.assumptions import USUAL
+
+ARCHITECTURE = "sm_90"  # that is compiled for
+_ATTEMPTS = 4  # to find what the source leaves to its user
+_TIMEOUT_S = 120.0
+_INTRODUCER = re.compile(
+    r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b|\bvoid\s+kernel\b"
+)
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A kernel in a source file that a space is written for.
+
+    Attributes:
+        path: The source.
+        name: That the space gets.
+        entry: The kernel's name in the source; None takes the first.
+        include_dirs: Folders of headers, relative to the source.
+    """
+
+    path: Path
+    name: str
+    entry: str | None = None
+    include_dirs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A space and reference, and what a compiler says against the default; empty if it says nothing."""
+
+    made: Scaffold
+    complaint: str
+
+
+def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Draft:
+    """Write a space whose default compiles; the complaint is empty without a compiler, too.
+
+    A template that no floating-point type fits is tried with whole numbers. Raises InputError if it is no
+    kernel's source or an include is missing.
+    """
+    draft = _without_unknown_words(kernel, assumed)
+    if not draft.complaint or "DTYPE" not in draft.made.kernel.entry:
+        return draft
+    whole = _without_unknown_words(kernel, replace(assumed, generic="int"))
+    return draft if whole.complaint else whole
+
+
+def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
+    """Write a space in which what the compiler does not know is a parameter or a type.
+
+    A default that takes too much shared memory gives way to one that takes little.
+    """
+    source = read_source(kernel.path, [kernel.path.parent / folder for folder in kernel.include_dirs])
+    text, host = _texts(kernel.path, source.text)
+    for _ in range(_ATTEMPTS):
+        made = scaffold(
+            *(kernel.path.name, kernel.name, text, portable_names(), kernel.entry, assumed),
+            host=host,
+            include_dirs=kernel.include_dirs,
+        )
+        draft = Draft(made, _complaint(made, source))
+        fresh = [word for word in _unknown_words(draft, source.text) if word not in assumed.undefined]
+        if not fresh and (assumed.is_small or "shared" not in draft.complaint):
+            break
+        undefined = (*assumed.undefined, *dict.fromkeys(fresh))
+        assumed = replace(assumed, undefined=undefined, is_small=assumed.is_small or not fresh)
+    return draft
+
+
+def _texts(path: Path, whole: str) -> tuple[str, str]:
+    """The kernels' text, that of the file itself if it has one, and the program that launches them."""
+    own = path.read_text()
+    text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
+    return device_part(text) if "__global__" in text else text, own if "<<<" in own else ""
+
+
+def has_host_code(path: Path) -> bool:
+    """Whether a source has code that is left out where the kernels are compiled."""
+    text = path.read_text()
+    return device_part(text) != text
+
+
+def _unknown_words(draft: Draft, text: str) -> list[str]:
+    """The words that a compiler does not know and that may be macros or types.
+
+    Others are functions, and variables that are unknown because the type is that they are declared with.
+    """
+    unknown = [word for word in undefined_names(draft.complaint) if not re.search(rf"\b{word}\s*\(", text)]
+    types = "|".join(unknown)
+    return [word for word in unknown if not re.search(rf"\b(?:{types})\s+\**\s*{word}\s*[=;,)\[]", text)]
+
+
+def _complaint(made: Scaffold, source: SourceText) -> str:
+    """What a compiler says against the default configuration; empty if nothing, or without a compiler."""
+    parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
+    config = {item.name: item.default for item in made.guess.launch.parameters}
+    symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
+    names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
+    options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
+    text = render(source, macros(parameters, config, "float32"))
+    openers: dict[str, Callable[[], Compiler]] = {
+        "cuda": partial(cuda_compiler, ARCHITECTURE),
+        "opencl": partial(device_compiler, Address("opencl", 0)),
+    }
+    opener = openers.get(made.source.dialect)
+    if opener is None or (made.source.dialect == "cuda" and not has_nvrtc()):
+        return ""
+    pool = CompilerPool(opener, workers=1, timeout_s=_TIMEOUT_S)
+    try:
+        compiled = pool.submit(text, options, names).result()
+    finally:
+        pool.close()
+    return compiled.detail if isinstance(compiled, Failure) else ""
+
+
+def has_nvrtc() -> bool:
+    """Whether NVRTC is installed."""
+    try:
+        cuda_compiler(ARCHITECTURE)
+    except MissingExtra:
+        return False
+    return True
