@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.core.expressions import parse
-from autotune.core.launch_plan import known_values
-from autotune.core.records import Config, DeviceInfo, KernelRecord
+from autotune.core.records import Config, DeviceInfo, LaunchSpec
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.architectures import extent_limits
-from autotune.serving.best import check
+from autotune.serving.validity import KernelOnDevice
 
 ALWAYS, NEVER = "1", "0"
 _FAIL = "autotune_fail(ok)"  # where Python raises
@@ -37,42 +36,35 @@ _BINARY: Mapping[type[ast.operator] | str, str] = {  # operators and functions o
 
 
 def condition(
-    record: KernelRecord,
-    config: Config,
-    device: DeviceInfo | None,
-    dtype: str,
-    registers: int | None,
-    sizes: Sequence[str],
+    kernel: KernelOnDevice, config: Config, registers: int | None, sizes: Sequence[str]
 ) -> str | None:
     """The C condition on sizes for a configuration to run: ALWAYS for all sizes, None for none.
 
     Args:
-        record: The kernel's parameters, constraints and launches.
+        kernel: The kernel on the device that is to run it.
         config: The configuration.
-        device: The device that is to run it; None if unknown.
-        dtype: The element type.
         registers: Per thread; None if unknown.
         sizes: Names of the sizes, which are `size_NAME` in C.
 
     Raises:
         InputError: C cannot express a part of a constraint, which the message names.
     """
-    if check(record, config, device, None, dtype, registers).violations:
+    if kernel.check(config, None, registers).violations:
         return None
-    values = known_values(device, None, dtype, config, record.derived)
-    translator = Translator(values, {name: f"size_{name}" for name in sizes})
+    translator = Translator(kernel.values(config, None), {name: f"size_{name}" for name in sizes})
     try:
-        parts = dict.fromkeys(_conditions_on_sizes(record, device, registers, translator))
+        parts = dict.fromkeys(_conditions_on_sizes(kernel, registers, translator))
     except ExpressionError as error:
-        raise InputError(f"{record.kernel}: {error}") from None
+        raise InputError(f"{kernel.record.kernel}: {error}") from None
     parts.pop(ALWAYS, None)
     return None if {NEVER, _FAIL} & parts.keys() else " && ".join(parts) or ALWAYS
 
 
 def _conditions_on_sizes(
-    record: KernelRecord, device: DeviceInfo | None, registers: int | None, translator: Translator
+    kernel: KernelOnDevice, registers: int | None, translator: Translator
 ) -> Iterator[str]:
     """The conditions that depend on sizes, each in C."""
+    record, device = kernel.record, kernel.device
     values, terms = translator.values, translator.terms
 
     def depends_on_sizes(text: str) -> bool:
@@ -84,20 +76,31 @@ def _conditions_on_sizes(
             terms[name] = translator.number(tree(text))
             yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
     yield from (translator.truth(tree(text)) for text in record.constraints if depends_on_sizes(text))
-    for step in record.launch if device else ():
-        extents_limited = extent_limits(step) if device and device.backend != "opencl" else []
-        texts = (*step.block, step.shared_bytes, step.when, *(text for _, text, _ in extents_limited))
-        names = {name for text in texts for name in parse(text).names} - values.keys()
-        if device and names and names <= terms.keys():
-            extents = [translator.number(tree(text)) for text in step.block]
-            threads, shared_bytes = " * ".join(extents), translator.number(tree(step.shared_bytes))
-            limits = [f"{extent} >= 1" for extent in extents]
-            limits += [f"{threads} <= {device.max_threads_per_block}"]
-            limits += [f"{shared_bytes} <= {device.shared_bytes_per_block}"]
-            limits += [f"{translator.number(tree(text))} <= {most}" for _, text, most in extents_limited]
-            if registers and device.registers_per_block is not None:
-                limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
-            yield f"(!{translator.truth(tree(step.when))} || ({' && '.join(limits)}))"
+    if device is not None:
+        for step in record.launch:
+            yield _launch_condition(step, device, registers, translator)
+
+
+def _launch_condition(
+    step: LaunchSpec, device: DeviceInfo, registers: int | None, translator: Translator
+) -> str:
+    """That a launch keeps to the limits of a device, or is left out; ALWAYS unless it depends on sizes."""
+    extents_limited = [] if device.backend == "opencl" else extent_limits(step)
+    texts = (*step.block, step.shared_bytes, step.when, *(text for _, text, _ in extents_limited))
+    names = {name for text in texts for name in parse(text).names} - translator.values.keys()
+    if not names or not names <= translator.terms.keys():
+        return ALWAYS
+    extents = [translator.number(tree(text)) for text in step.block]
+    threads, shared_bytes = " * ".join(extents), translator.number(tree(step.shared_bytes))
+    limits = [
+        *(f"{extent} >= 1" for extent in extents),
+        f"{threads} <= {device.max_threads_per_block}",
+        f"{shared_bytes} <= {device.shared_bytes_per_block}",
+        *(f"{translator.number(tree(text))} <= {most}" for _, text, most in extents_limited),
+    ]
+    if registers and device.registers_per_block is not None:
+        limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
+    return f"(!{translator.truth(tree(step.when))} || ({' && '.join(limits)}))"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
 from autotune.serving.interpolation import Row
 from autotune.serving.portability import KnownDevice, best_place, nearest, ranked, scopes
+from autotune.serving.validity import KernelOnDevice
 
 TEMPLATE = Path(__file__).with_suffix(".h")
 # Keywords of C or C++ that are not also keywords of Python, which no space may use.
@@ -215,13 +216,16 @@ class _Answers:
             dtype: The element type.
         """
         for record in target.records:
+            kernel = KernelOnDevice(record, target.device, dtype)
             own = [entry for entry in record.entries if entry.dtype == dtype]
             for table in record.variants:
                 if table.dtype == dtype:
                     swept = [e for e in own if e.sizes in table.sizes and e.data == table.data]
-                    yield Tier.INTERPOLATED, self._variants(number, record, target.device, table, swept)
-            choices = ((entry.sizes, [_Choice(entry.config, number, entry.registers)]) for entry in own)
-            yield Tier.EXACT, [self._point(record, target.device, dtype, *choice) for choice in choices]
+                    yield Tier.INTERPOLATED, self._variants(number, kernel, table, swept)
+            yield (
+                Tier.EXACT,
+                [self._point(kernel, e.sizes, [_Choice(e.config, number, e.registers)]) for e in own],
+            )
         record = target.records[0] if target.records else self.newest
         if dtype not in record.dtypes:
             return
@@ -234,24 +238,17 @@ class _Answers:
         listed = {
             tuple(sorted(e.sizes.items())): e.sizes for device in known for e in device.entries
         }.values()
+        present = KernelOnDevice(self.newest, target.device, dtype)
         for tier, scope in scopes(target.traits, [device for device in known if device.entries]):
-            orders = ((sizes, self._order(dtype, scope, sizes)) for sizes in listed)
-            yield tier, [self._point(self.newest, target.device, dtype, *order) for order in orders]
+            yield tier, [self._point(present, sizes, self._order(dtype, scope, sizes)) for sizes in listed]
         default, anywhere = _Choice(record.default, -1, None), dict.fromkeys(self.sizes, 1)
-        yield Tier.DEFAULT, [self._point(record, target.device, dtype, anywhere, [default])]
+        yield Tier.DEFAULT, [self._point(KernelOnDevice(record, target.device, dtype), anywhere, [default])]
 
-    def _point(
-        self,
-        record: KernelRecord,
-        device: DeviceInfo | None,
-        dtype: str,
-        sizes: Sizes,
-        choices: Iterable[_Choice],
-    ) -> _Point:
+    def _point(self, kernel: KernelOnDevice, sizes: Sizes, choices: Iterable[_Choice]) -> _Point:
         """Sizes with the configurations to try, up to the first that may always run."""
         rows: list[_Candidate] = []
         for choice in choices:
-            text = condition(record, choice.config, device, dtype, choice.registers, self.sizes)
+            text = condition(kernel, choice.config, choice.registers, self.sizes)
             if text is not None:
                 rows.append(_Candidate(choice, text))
             if text == ALWAYS:
@@ -259,16 +256,11 @@ class _Answers:
         return _Point(sizes, rows)
 
     def _variants(
-        self,
-        number: int,
-        record: KernelRecord,
-        device: DeviceInfo | None,
-        table: VariantTable,
-        swept: Sequence[Entry],
+        self, number: int, kernel: KernelOnDevice, table: VariantTable, swept: Sequence[Entry]
     ) -> list[_Point]:
         """A sweep's sizes, each with all variants and what they cost there."""
         timed = [config for config in table.configs if any(config in e.relative_times for e in swept)]
-        conditions = [condition(record, one, device, table.dtype, None, self.sizes) for one in timed]
+        conditions = [condition(kernel, config, None, self.sizes) for config in timed]
         points = []
         for entry in swept if timed else ():
             row = Row(entry.sizes, entry.relative_times)

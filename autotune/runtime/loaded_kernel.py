@@ -30,9 +30,9 @@ from autotune.runtime.packages import (
 )
 from autotune.runtime.prepared import View
 from autotune.runtime.shipped import ShippedBinaries
-from autotune.serving.best import whole_sizes
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.device_records import newest_record
+from autotune.serving.validity import whole_sizes
 
 _MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
 _SUFFIXES = (".cu", ".cl")

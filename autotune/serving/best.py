@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import prod
-from operator import index
 
-from autotune.core.expressions import integer, parse
 from autotune.core.frozen import dataclass, field
-from autotune.core.launch_plan import arguments, at_least, compiler_options, known_values, launches, macros
+from autotune.core.launch_plan import arguments, compiler_options, launches, macros
 from autotune.core.light_typing import Any, TypeVar
 from autotune.core.records import (
     Argument,
@@ -26,7 +23,7 @@ from autotune.core.records import (
 )
 from autotune.core.text import hint, size_text
 from autotune.errors import ExpressionError, InputError
-from autotune.hardware.architectures import extent_limits
+from autotune.serving.validity import KernelOnDevice, require_sizes, whole_sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,35 +33,23 @@ _T = TypeVar("_T")
 _DIALECTS = ("cuda", "opencl", "portable", "python", "triton")
 
 
-@dataclass(frozen=True)
-class Check:
-    """Why a configuration may not run (empty: it may), and the constraints that could not be checked."""
-
-    violations: tuple[str, ...]
-    unchecked: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Best(Mapping[str, Value]):
     """A configuration as a mapping of tuned parameters, with where it comes from and how to use it.
 
     Attributes:
         config: The configuration.
-        dtype: The element type.
         match: How closely it matches what was asked for.
         stale_reasons: Sentences on what has changed since it was tuned.
-        record: The kernel's parameters, constraints and launches.
-        device: The device that is to run it; None if unknown.
+        kernel: The kernel as it is now, for the element type and the device that were asked for.
         entry: The result that it was taken from; None for the kernel's default.
         evidence: Computes the slowdowns that choosing in the same way causes on known devices or sizes.
     """
 
     config: Config
-    dtype: str
     match: Match
     stale_reasons: tuple[str, ...]
-    record: KernelRecord
-    device: DeviceInfo | None
+    kernel: KernelOnDevice
     entry: Entry | None
     evidence: Callable[[], Sequence[Slowdown]] = field(repr=False)
 
@@ -92,6 +77,21 @@ class Best(Mapping[str, Value]):
             f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>" for name, value in self.items()
         )
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+
+    @property
+    def record(self) -> KernelRecord:
+        """The kernel's parameters, constraints and launches."""
+        return self.kernel.record
+
+    @property
+    def device(self) -> DeviceInfo | None:
+        """The device that is to run it; None if unknown."""
+        return self.kernel.device
+
+    @property
+    def dtype(self) -> str:
+        """The element type."""
+        return self.kernel.dtype
 
     @property
     def time_ms(self) -> float | None:
@@ -142,10 +142,7 @@ class Best(Mapping[str, Value]):
             raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), _DIALECTS)}")
         options = self.record.compiler_options.get(dialect, {})
         try:
-            sizes = self.match.source_sizes
-            return compiler_options(
-                options, known_values(self.device, sizes, self.dtype, self.config, self.record.derived)
-            )
+            return compiler_options(options, self.kernel.values(self.config, self.match.source_sizes))
         except ExpressionError as error:
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
 
@@ -170,116 +167,14 @@ class Best(Mapping[str, Value]):
         sizes = whole_sizes(self.record.kernel, sizes)
         require_sizes(self.record, sizes)
         registers = self.entry.registers_of(self.config) if self.entry else None
-        violations = check(self.record, self.config, self.device, sizes, self.dtype, registers).violations
+        violations = self.kernel.check(self.config, sizes, registers).violations
         if violations:
             raise InputError(
                 f"{self.record.kernel}: this configuration is not valid for {size_text(sizes)}: "
                 f"{'; '.join(violations)}; ask best_config for these sizes"
             )
         try:
-            return evaluate(known_values(self.device, sizes, self.dtype, self.config, self.record.derived))
+            return evaluate(self.kernel.values(self.config, sizes))
         except ExpressionError as error:
             unknown = "" if self.device else "; the device is not known: give best_config its DeviceInfo"
             raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None
-
-
-def check(
-    record: KernelRecord,
-    config: Config,
-    device: DeviceInfo | None,
-    sizes: Sizes | None,
-    dtype: str,
-    registers: int | None = None,
-) -> Check:
-    """Check a configuration against the kernel's present parameters and constraints and the device's limits.
-
-    Blocks must have at least one thread, and no more threads, dynamic shared memory or registers than the
-    device has. What depends on an unknown device or on unknown sizes (None) is not checked.
-
-    Args:
-        record: The kernel's parameters, constraints and launches.
-        config: The configuration.
-        device: The device that is to run it; None if unknown.
-        sizes: Of the problem; None if unknown.
-        dtype: The element type.
-        registers: Per thread; None if unknown.
-
-    Raises:
-        ExpressionError: A text of the record is not an expression.
-    """
-    names = {parameter.name for parameter in record.parameters}
-    if config.keys() != names:
-        return Check((f"the parameters are now {', '.join(sorted(names))}",))
-    invalid_values = tuple(
-        f"{parameter.name} = {config[parameter.name]!r} is not among its values"
-        for parameter in record.parameters
-        if not parameter.takes(config[parameter.name])
-    )
-    constraints = [parse(text) for text in record.constraints]
-    try:
-        values = known_values(device, sizes, dtype, config, record.derived)
-    except ExpressionError as error:
-        return Check((*invalid_values, str(error)))
-    complete = device is not None and sizes is not None
-    checked = [item for item in constraints if complete or item.names <= values.keys()]
-    return Check(
-        violations=(
-            *invalid_values,
-            *(item.text for item in checked if not item.holds(values)),
-            *_beyond_limits(record, device, values, registers),
-        ),
-        unchecked=tuple(item.text for item in constraints if item not in checked),
-    )
-
-
-def _beyond_limits(
-    record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
-) -> Iterator[str]:
-    """The limits of the device that launches exceed, as far as that is known."""
-    if device is None:
-        return
-    limits = (
-        ("threads", device.max_threads_per_block),
-        ("bytes of shared memory", device.shared_bytes_per_block),
-        ("registers", device.registers_per_block),
-    )
-    for step in record.launch:
-        texts = (*step.block, step.shared_bytes, step.when)
-        if any(not parse(text).names <= values.keys() for text in texts):
-            continue
-        try:
-            if not parse(step.when)(values):
-                continue
-            threads = prod(at_least(1, parse(text), values) for text in step.block)
-            needed = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
-        except ExpressionError as error:
-            yield str(error)
-            continue
-        for amount, (what, limit) in zip(needed, limits, strict=True):
-            if limit is not None and amount > limit:
-                yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
-        for what, text, most in extent_limits(step) if device.backend != "opencl" else ():
-            if parse(text).names <= values.keys() and (extent := integer(parse(text), values)) > most:
-                yield f"{step.entry} has {extent} {what}, the device allows {most}"
-
-
-def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
-    """Sizes as Python integers, also if they are numpy's; raises InputError for other numbers."""
-    try:
-        return {name: index(size) for name, size in sizes.items()}
-    except TypeError:
-        texts = {name: repr(size) if isinstance(size, str) else size for name, size in sizes.items()}
-        is_quoted = all(str(size).isdecimal() for size in sizes.values())
-        mend = f"; write {size_text(sizes)}" if is_quoted else ""
-        raise InputError(f"{kernel}: sizes are whole numbers; found {size_text(texts)}{mend}") from None
-
-
-def require_sizes(record: KernelRecord, sizes: Sizes) -> None:
-    """Raise InputError unless these are the sizes of the kernel, each a whole number of at least 1."""
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputError(f"{record.kernel}: {name} = {size!r}: expected a whole number of at least 1")
-    expected = [sorted(entry.sizes) for entry in record.entries]
-    if expected and sorted(sizes) not in expected:
-        takes, given = ", ".join(expected[0]) or "none", ", ".join(sorted(sizes)) or "none"
-        raise InputError(f"{record.kernel}: takes the sizes {takes}; given: {given}")

@@ -13,7 +13,7 @@ from autotune.core.frozen import replace
 from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
-from autotune.serving.best import Best, Check, check, require_sizes
+from autotune.serving.best import Best
 from autotune.serving.device_records import DeviceRecord, latest
 from autotune.serving.matching import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.portability import (
@@ -27,6 +27,7 @@ from autotune.serving.portability import (
     ranked,
     scopes,
 )
+from autotune.serving.validity import Check, KernelOnDevice, require_sizes
 
 _RELATIONS = {
     Tier.SAME_ARCHITECTURE: "a device of the same architecture",
@@ -62,10 +63,10 @@ def match_other_devices(
     if not Tier.SAME_ARCHITECTURE.reaches(query.least):
         return None
     record = latest(device_record.record for device_record in device_records)
-    dtype = dtype_of(record, query)
+    kernel = KernelOnDevice(record, target.device, dtype_of(record, query))
     if query.sizes is not None:
         require_sizes(record, query.sizes)
-    known, sizes = _known(device_records, dtype, query)
+    known, sizes = _known(device_records, kernel.dtype, query)
     for tier, scope in scopes(target.traits, known):
         if not tier.reaches(query.least):
             break
@@ -74,14 +75,13 @@ def match_other_devices(
         for config in ranked(times):
             source = scope[best_place(times, config)]
             entry = nearest(source.entries, sizes)
-            registers = entry.registers_of(config)
-            verdict = check(record, config, target.device, query.sizes, dtype, registers)
+            verdict = kernel.check(config, query.sizes, entry.registers_of(config))
             if not verdict.violations:
                 match = _foreign_match(tier, source.folder, entry, config, sizes)
                 match = replace(match, detail=match.detail + _unchecked(verdict))
                 evidence = partial(across_devices, known, sizes)
                 stale = stale_reasons(entry, record, None)
-                return Best(config, dtype, match, stale, record, target.device, entry, evidence)
+                return Best(config, match, stale, kernel, entry, evidence)
             first_refusal = first_refusal or verdict
         if first_refusal:
             violations = " and ".join(first_refusal.violations)
@@ -100,17 +100,17 @@ def match_default(
     if not Tier.DEFAULT.reaches(query.least):
         return None
     record = own.record if own else latest(device_record.record for device_record in device_records)
-    dtype = dtype_of(record, query)
+    kernel = KernelOnDevice(record, target.device, dtype_of(record, query))
     if query.sizes is not None:
         require_sizes(record, query.sizes)
-    verdict = check(record, record.default, target.device, query.sizes, dtype)
+    verdict = kernel.check(record.default, query.sizes)
     if verdict.violations:
         reasons.append(f"the kernel's default is not valid here: {' and '.join(verdict.violations)}")
         return None
     detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
-    evidence = partial(_default_evidence, device_records, dtype, query)
-    return Best(record.default, dtype, match, (), record, target.device, None, evidence)
+    evidence = partial(_default_evidence, device_records, kernel.dtype, query)
+    return Best(record.default, match, (), kernel, None, evidence)
 
 
 def _known(

@@ -12,11 +12,12 @@ from functools import partial
 from math import log, log2, prod
 from typing import NamedTuple
 
-from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
+from autotune.core.records import Config, Entry, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
-from autotune.serving.best import Best, check
+from autotune.serving.best import Best
 from autotune.serving.matching import Query, stale_reasons
 from autotune.serving.portability import Slowdown
+from autotune.serving.validity import KernelOnDevice
 
 
 class Row(NamedTuple):
@@ -31,36 +32,35 @@ class Row(NamedTuple):
 
 
 def match_variants(
-    folder: str, record: KernelRecord, entries: Sequence[Entry], device: DeviceInfo, query: Query
+    folder: str, kernel: KernelOnDevice, entries: Sequence[Entry], query: Query
 ) -> Best | None:
     """The INTERPOLATED answer, if the sizes lie between those of a sweep and a variant is valid for them.
 
     Args:
         folder: Of the device in its cache.
-        record: The kernel's results on the device.
-        entries: Those for one element type and these names of sizes, the nearest first; at least one.
-        device: The device that is to run the kernel.
+        kernel: The kernel with its results on the device.
+        entries: Those for its element type and these names of sizes, the nearest first.
         query: What was asked for, with its sizes.
     """
-    sizes, dtype = query.sizes or {}, entries[0].dtype
+    sizes = query.sizes or {}
     if not Tier.INTERPOLATED.reaches(query.least):
         return None
-    for table in record.variants:
-        swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
-        if table.dtype != dtype:
+    for table in kernel.record.variants:
+        if table.dtype != kernel.dtype:
             continue
+        swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
         for config in in_order([Row(one.sizes, one.relative_times) for one in swept], table.configs, sizes):
             entry = next((one for one in swept if config in one.relative_times), None)
-            if entry is None or check(record, config, device, sizes, dtype).violations:
+            if entry is None or kernel.check(config, sizes).violations:
                 continue
             among = f"one of {len(table.configs)} variants for {len(table.sizes)} sizes"
             near = f"{size_text(sizes)} lies between them, the nearest is {size_text(entry.sizes)}"
             detail = f"{among}, {entry.provenance.origin} on {folder}; {near}{entry.caveat}"
             away = distance(entry.sizes, sizes)
             match = Match(Tier.INTERPOLATED, folder, entry.sizes, away, detail)
-            stale = stale_reasons(entry, record, query.given)
+            stale = stale_reasons(entry, kernel.record, query.given)
             observed = [Slowdown(factor, True, Tier.INTERPOLATED) for factor in table.left_out]
-            return Best(config, dtype, match, stale, record, device, entry, partial(tuple, observed))
+            return Best(config, match, stale, kernel, entry, partial(tuple, observed))
     return None
 
 

@@ -13,10 +13,11 @@ from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
 from autotune.serving import cache as files
-from autotune.serving.best import Best, whole_sizes
+from autotune.serving.best import Best
 from autotune.serving.cache_reader import CacheReader, Stamp, stamp
 from autotune.serving.cache_schema import damaged
 from autotune.serving.matching import Query, match_own_results
+from autotune.serving.validity import whole_sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes,
 from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
-from autotune.serving.best import Best, check, require_sizes
+from autotune.serving.best import Best
+from autotune.serving.validity import KernelOnDevice, require_sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def match_own_results(
     folder: str, record: KernelRecord, device: DeviceInfo, query: Query, reasons: list[str]
 ) -> Best | None:
     """The EXACT, INTERPOLATED or NEAREST_SIZE answer, if any; adds to `reasons` why there is none."""
-    dtype = dtype_of(record, query)
-    entries = [entry for entry in record.entries if entry.dtype == dtype]
+    kernel = KernelOnDevice(record, device, dtype_of(record, query))
+    entries = [entry for entry in record.entries if entry.dtype == kernel.dtype]
     sizes = query.sizes if query.sizes is not None else only_sizes(folder, entries, query)
     if query.sizes is not None:
         require_sizes(record, sizes)
@@ -74,7 +75,7 @@ def match_own_results(
     if record.variants and alike and alike[0].sizes != sizes:
         from autotune.serving.interpolation import match_variants  # only after a sweep
 
-        interpolated = match_variants(folder, record, alike, device, query)
+        interpolated = match_variants(folder, kernel, alike, query)
         if interpolated is not None:
             return interpolated
     for entry in alike:
@@ -84,14 +85,14 @@ def match_own_results(
         if query.least is Tier.EXACT and not _is_compared(entry, record):
             reasons.append(f"the result for {size_text(entry.sizes)} was never compared with a reference")
             continue
-        violations = check(record, entry.config, device, sizes, dtype, entry.registers).violations
+        violations = kernel.check(entry.config, sizes, entry.registers).violations
         if violations:
             reasons.append(
                 f"the result for {size_text(entry.sizes)} is not valid here: {' and '.join(violations)}"
             )
             continue
         stale = stale_reasons(entry, record, query.given)
-        return Best(entry.config, dtype, match, stale, record, device, entry, _evidence(alike, match))
+        return Best(entry.config, match, stale, kernel, entry, _evidence(alike, match))
     return None
 
 

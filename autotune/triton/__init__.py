@@ -20,7 +20,6 @@ from functools import partial
 from time import monotonic
 from typing import Any, Literal
 
-from autotune.core.launch_plan import known_values
 from autotune.core.records import KernelRecord, LaunchSpec
 from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
@@ -106,7 +105,7 @@ class TunedKernel:
         best = best_config(self._name, device, dtype=dtype, **options)
         if self._tuning is not None:
             self._tuning.request(best, sizes)
-        values = known_values(best.device, sizes, best.dtype, best.config, best.record.derived)
+        values = best.kernel.values(best.config, sizes)
         return {name: values[name] for name in _launch_of(best.record, self.fn.__name__).constants}
 
 

@@ -9,8 +9,8 @@ from autotune.core.expressions import parse
 from autotune.core.launch_plan import known_values
 from autotune.core.records import Config, KernelRecord, Tier
 from autotune.errors import NoConfig
-from autotune.serving.best import check
 from autotune.serving.lookup import best_config
+from autotune.serving.validity import KernelOnDevice
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
 
@@ -92,7 +92,8 @@ def test_nothing_forbidden_is_served_and_nothing_closer_is_passed_over(
         best = best_config("reduce", target, n=n, cache=root, min_match=least)
     except NoConfig:
         own = [] if absent else [one for one in held[0][1].entries if one.sizes == {"n": n}]
-        assert all(check(held[0][1], one.config, target, {"n": n}, "int32").violations for one in own)
+        kernel = KernelOnDevice(held[0][1], target, "int32")
+        assert all(kernel.check(one.config, {"n": n}).violations for one in own)
         return
     assert forbidden(best, n) == []
     assert best.match.tier.reaches(least)
@@ -104,7 +105,7 @@ def test_nothing_forbidden_is_served_and_nothing_closer_is_passed_over(
     elif source is not None:
         assert source.kind == target.kind
         assert (source.vendor == target.vendor) == (best.match.tier is not Tier.PORTABLE) or any(
-            check(best.record, config, target, {"n": n}, "int32").violations
+            best.kernel.check(config, {"n": n}).violations
             for device, results in held
             if device.vendor == target.vendor
             for one in results.entries

@@ -14,9 +14,9 @@ import autotune
 from autotune.core.records import Config, Launch, LaunchSpec, Match, Sizes, Tier
 from autotune.errors import CacheError, InputError, NoConfig
 from autotune.serving import cache
-from autotune.serving.best import check
 from autotune.serving.lookup import best_config
 from autotune.serving.matching import Query, match_own_results
+from autotune.serving.validity import KernelOnDevice
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
 NAME = "Example GPU 100"
@@ -425,7 +425,7 @@ def test_what_is_served_is_always_valid(tmp_path_factory, tuned_configs, default
     try:
         best = best_config("reduce", device, n=n, cache=root)
     except NoConfig:
-        assert check(held, held.default, device, {"n": n}, "int32").violations
+        assert KernelOnDevice(held, device, "int32").check(held.default, {"n": n}).violations
         return
     assert best["BLOCK"] <= min(threads, 256)
     assert n % best["VECTOR"] == 0
