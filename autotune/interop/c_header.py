@@ -216,33 +216,36 @@ class _Answers:
             dtype: The element type.
         """
         for record in target.records:
-            kernel = KernelOnDevice(record, target.device, dtype)
-            own = [entry for entry in record.entries if entry.dtype == dtype]
-            for table in record.variants:
-                if table.dtype == dtype:
-                    swept = [e for e in own if e.sizes in table.sizes and e.data == table.data]
-                    yield Tier.INTERPOLATED, self._variants(number, kernel, table, swept)
-            yield (
-                Tier.EXACT,
-                [self._point(kernel, e.sizes, [_Choice(e.config, number, e.registers)]) for e in own],
-            )
+            yield from self._own_runs(number, KernelOnDevice(record, target.device, dtype))
         record = target.records[0] if target.records else self.newest
         if dtype not in record.dtypes:
             return
-        known = [
-            KnownDevice(
-                tuned.slug, tuned.traits, tuple(e for e in tuned.records[0].entries if e.dtype == dtype)
-            )
-            for tuned in self.tuned
-        ]
-        listed = {
-            tuple(sorted(e.sizes.items())): e.sizes for device in known for e in device.entries
-        }.values()
-        present = KernelOnDevice(self.newest, target.device, dtype)
-        for tier, scope in scopes(target.traits, [device for device in known if device.entries]):
-            yield tier, [self._point(present, sizes, self._order(dtype, scope, sizes)) for sizes in listed]
+        yield from self._foreign_runs(target, dtype)
         default, anywhere = _Choice(record.default, -1, None), dict.fromkeys(self.sizes, 1)
         yield Tier.DEFAULT, [self._point(KernelOnDevice(record, target.device, dtype), anywhere, [default])]
+
+    def _own_runs(self, number: int, kernel: KernelOnDevice) -> Iterator[tuple[Tier, list[_Point]]]:
+        """The results of the device itself: between the sizes of a sweep, and exact ones."""
+        own = [entry for entry in kernel.record.entries if entry.dtype == kernel.dtype]
+        for table in kernel.record.variants:
+            if table.dtype == kernel.dtype:
+                swept = [e for e in own if e.sizes in table.sizes and e.data == table.data]
+                yield Tier.INTERPOLATED, self._variants(number, kernel, table, swept)
+        choices = ((entry, _Choice(entry.config, number, entry.registers)) for entry in own)
+        yield Tier.EXACT, [self._point(kernel, entry.sizes, [choice]) for entry, choice in choices]
+
+    def _foreign_runs(self, target: _Target, dtype: str) -> Iterator[tuple[Tier, list[_Point]]]:
+        """The results of all devices, at every size that one of them has."""
+        kernel = KernelOnDevice(self.newest, target.device, dtype)
+        known = []
+        for tuned in self.tuned:
+            entries = tuple(entry for entry in tuned.records[0].entries if entry.dtype == dtype)
+            if entries:
+                known.append(KnownDevice(tuned.slug, tuned.traits, entries))
+        every_size = {tuple(sorted(e.sizes.items())): e.sizes for device in known for e in device.entries}
+        for tier, scope in scopes(target.traits, known):
+            orders = ((sizes, self._order(dtype, scope, sizes)) for sizes in every_size.values())
+            yield tier, [self._point(kernel, sizes, order) for sizes, order in orders]
 
     def _point(self, kernel: KernelOnDevice, sizes: Sizes, choices: Iterable[_Choice]) -> _Point:
         """Sizes with the configurations to try, up to the first that may always run."""
