@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from autotune.core.frozen import replace
-from autotune.core.records import Config, DeviceInfo, Entry, Match, Sizes, Tier, distance
+from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
 from autotune.serving.best import Best
@@ -54,19 +54,18 @@ def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
 
 
 def match_other_devices(
-    device_records: Sequence[DeviceRecord], target: TargetDevice, query: Query, reasons: list[str]
-) -> Best | None:
-    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer, if any; adds to `reasons` why a tier has none.
+    device_records: Sequence[DeviceRecord], target: TargetDevice, query: Query
+) -> Best | tuple[str, ...]:
+    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer, else why tiers have none.
 
     The newest record has the kernel's present parameters, constraints and launches.
     """
     if not Tier.SAME_ARCHITECTURE.reaches(query.least):
-        return None
+        return ()
     record = latest(device_record.record for device_record in device_records)
-    kernel = KernelOnDevice(record, target.device, dtype_of(record, query))
-    if query.sizes is not None:
-        require_sizes(record, query.sizes)
+    kernel = _kernel(record, target, query)
     known, sizes = _known(device_records, kernel.dtype, query)
+    reasons: list[str] = []
     for tier, scope in scopes(target.traits, known):
         if not tier.reaches(query.least):
             break
@@ -86,31 +85,32 @@ def match_other_devices(
         if first_refusal:
             violations = " and ".join(first_refusal.violations)
             reasons.append(f"nothing of {tier.value} is valid here: {violations}")
-    return None
+    return tuple(reasons)
 
 
 def match_default(
-    device_records: Sequence[DeviceRecord],
-    own: DeviceRecord | None,
-    target: TargetDevice,
-    query: Query,
-    reasons: list[str],
-) -> Best | None:
-    """The DEFAULT answer, if valid, by the device's own record or else the newest; adds to `reasons`."""
+    device_records: Sequence[DeviceRecord], own: DeviceRecord | None, target: TargetDevice, query: Query
+) -> Best | tuple[str, ...]:
+    """The DEFAULT answer, by the device's own record or else the newest; else why it is not valid."""
     if not Tier.DEFAULT.reaches(query.least):
-        return None
+        return ()
     record = own.record if own else latest(device_record.record for device_record in device_records)
-    kernel = KernelOnDevice(record, target.device, dtype_of(record, query))
-    if query.sizes is not None:
-        require_sizes(record, query.sizes)
+    kernel = _kernel(record, target, query)
     verdict = kernel.check(record.default, query.sizes)
     if verdict.violations:
-        reasons.append(f"the kernel's default is not valid here: {' and '.join(verdict.violations)}")
-        return None
+        return (f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",)
     detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
     evidence = partial(_default_evidence, device_records, kernel.dtype, query)
     return Best(record.default, match, (), kernel, None, evidence)
+
+
+def _kernel(record: KernelRecord, target: TargetDevice, query: Query) -> KernelOnDevice:
+    """The kernel on the device of a query; raises InputError for wrong sizes or an undeclared type."""
+    kernel = KernelOnDevice(record, target.device, dtype_of(record, query))
+    if query.sizes is not None:
+        require_sizes(record, query.sizes)
+    return kernel
 
 
 def _known(

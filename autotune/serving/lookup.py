@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from autotune.core.frozen import dataclass
 from autotune.core.light_typing import Any
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
@@ -22,8 +23,6 @@ from autotune.serving.validity import whole_sizes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
-
-_Place = tuple[str, str | None]  # a cache with results of the kernel, and the folder of the device in it
 
 _VARIABLE, _LOOSEST, _PLAIN = files.VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
 _MEMO_LIMIT = 10_000  # a program that asks for ever new sizes must not grow without bound
@@ -121,6 +120,14 @@ def _record_miss(cache: files.Folder | None, query: Query) -> None:
         record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes, query.data or ""))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A cache with results of the kernel, and the folder of the device in it; None without one."""
+
+    root: str
+    folder: str | None
+
+
 class _LookUp:
     """One way through the caches: those with results of the kernel, and why these may not be served."""
 
@@ -136,7 +143,7 @@ class _LookUp:
         """
         try:
             best = self._own_result()
-            if best is None and not any(folder for _, folder in self._places):
+            if best is None and not any(place.folder for place in self._places):
                 self._warn_of_misspelt()
             if best is None and self._places and self._query.least is not Tier.EXACT:
                 best = self._result_of_others()
@@ -154,14 +161,21 @@ class _LookUp:
             if place is None:
                 continue
             self._places.append(place)
-            folder = place[1]
+            folder = place.folder
             record = reader.record(root, folder, query.kernel) if folder else None
             if folder and record is not None:
                 device = query.given or reader.device(root, folder)
-                best = match_own_results(folder, record, device, query, self._reasons)
+                best = self._answer_of(match_own_results(folder, record, device, query))
                 if best is not None:
                     return best
         return None
+
+    def _answer_of(self, found: Best | tuple[str, ...]) -> Best | None:
+        """The answer, if it is one; else note why there is none."""
+        if isinstance(found, tuple):
+            self._reasons.extend(found)
+            return None
+        return found
 
     def _place(self, root: str) -> _Place | None:
         """A cache and the folder of the device in it; None if the cache has no results of the kernel."""
@@ -173,16 +187,16 @@ class _LookUp:
         else:
             return None
         if folder is None or not self._places:
-            return root, folder
+            return _Place(root, folder)
         from autotune.serving.device_records import is_of_kernel  # only later caches need it
 
         record = reader.record(root, folder, kernel)
-        first_root, _ = self._places[0]
-        if record is None or is_of_kernel(record, (one for _, one in reader.records(first_root, kernel))):
-            return root, folder
+        first = reader.records(self._places[0].root, kernel)
+        if record is None or is_of_kernel(record, (other for _, other in first)):
+            return _Place(root, folder)
         names = ", ".join(sorted(record.parameter_names))
         self._reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
-        return root, None
+        return _Place(root, None)
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
         """The folder of a device whose slug is none of them: by its full name, or the only one there is."""
@@ -206,13 +220,15 @@ class _LookUp:
             target_device,
         )
 
-        query, reasons = self._query, self._reasons
-        device_records = first_of_each(walk(self._reader, [root for root, _ in self._places], query.kernel))
+        query, roots = self._query, [place.root for place in self._places]
+        device_records = first_of_each(walk(self._reader, roots, query.kernel))
         by_folder = {device_record.folder: device_record for device_record in device_records}
-        own = next((by_folder[folder] for _, folder in self._places if folder), None)
+        own = next((by_folder[place.folder] for place in self._places if place.folder), None)
         target = target_device(query, query.given or (own.device if own else None))
-        best = match_other_devices(device_records, target, query, reasons)
-        return match_default(device_records, own, target, query, reasons) if best is None else best
+        best = self._answer_of(match_other_devices(device_records, target, query))
+        if best is not None:
+            return best
+        return self._answer_of(match_default(device_records, own, target, query))
 
     def _warn_of_misspelt(self) -> None:
         """Warn where one word of the given device's name is nearly that of a device with results."""
@@ -221,7 +237,9 @@ class _LookUp:
             return
         from autotune.hardware.names import misspelt  # only for a device that has no results
 
-        known = [folder for root, _ in self._places for folder in self._reader.folders(root, query.kernel)]
+        known = [
+            folder for place in self._places for folder in self._reader.folders(place.root, query.kernel)
+        ]
         if meant := misspelt(query.slug or "", known):
             import warnings
 
@@ -237,13 +255,13 @@ class _LookUp:
             return no_results(query.kernel, self._roots)
         sizes = size_text(query.sizes) if query.sizes else None
         data = f"data {query.data}" if query.data else None
-        asked = filter(None, [self._places[0][1] or query.slug, query.dtype, sizes, data])
+        asked = filter(None, [self._places[0].folder or query.slug, query.dtype, sizes, data])
         what = {
             Tier.EXACT: "nothing tuned for exactly",
             Tier.DEFAULT: "nothing valid for",
         }.get(query.least, f"nothing as close as {query.least.value} for")
         parts = [f"{query.kernel}: {what} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
-        parts += [f"{root} has {self._listed(root)}" for root, _ in self._places]
+        parts += [f"{place.root} has {self._listed(place.root)}" for place in self._places]
         return "; ".join(parts)
 
     def _listed(self, root: str) -> str:

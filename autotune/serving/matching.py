@@ -62,9 +62,9 @@ class Query:
 
 
 def match_own_results(
-    folder: str, record: KernelRecord, device: DeviceInfo, query: Query, reasons: list[str]
-) -> Best | None:
-    """The EXACT, INTERPOLATED or NEAREST_SIZE answer, if any; adds to `reasons` why there is none."""
+    folder: str, record: KernelRecord, device: DeviceInfo, query: Query
+) -> Best | tuple[str, ...]:
+    """The EXACT, INTERPOLATED or NEAREST_SIZE answer, else why results may not be served."""
     kernel = KernelOnDevice(record, device, dtype_of(record, query))
     entries = [entry for entry in record.entries if entry.dtype == kernel.dtype]
     sizes = query.sizes if query.sizes is not None else only_sizes(folder, entries, query)
@@ -78,22 +78,22 @@ def match_own_results(
         interpolated = match_variants(folder, kernel, alike, query)
         if interpolated is not None:
             return interpolated
+    reasons: list[str] = []
     for entry in alike:
         match = _match(folder, entry, sizes)
         if not match.tier.reaches(query.least):
             break
+        result = f"the result for {size_text(entry.sizes)}"
         if query.least is Tier.EXACT and not _is_compared(entry, record):
-            reasons.append(f"the result for {size_text(entry.sizes)} was never compared with a reference")
+            reasons.append(f"{result} was never compared with a reference")
             continue
         violations = kernel.check(entry.config, sizes, entry.registers).violations
         if violations:
-            reasons.append(
-                f"the result for {size_text(entry.sizes)} is not valid here: {' and '.join(violations)}"
-            )
+            reasons.append(f"{result} is not valid here: {' and '.join(violations)}")
             continue
         stale = stale_reasons(entry, record, query.given)
         return Best(entry.config, match, stale, kernel, entry, _evidence(alike, match))
-    return None
+    return tuple(reasons)
 
 
 def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[Slowdown]]:

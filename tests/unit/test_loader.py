@@ -72,7 +72,7 @@ def test_every_dimension_counts_and_not_the_volume(known, asked):
 
     entries = [replace(entry(1), sizes={"m": m, "n": n}) for m, n in known]
     query = Query("reduce", None, None, Tier.DEFAULT, {"m": asked[0], "n": asked[1]})
-    best = match_own_results("example-gpu-100", record(*entries), DEVICE, query, [])
+    best = match_own_results("example-gpu-100", record(*entries), DEVICE, query)
     assert distance(best.match.source_sizes) == pytest.approx(
         min(distance(each.sizes) for each in entries), abs=1e-9
     )
