@@ -157,20 +157,18 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
     with tempfile.TemporaryDirectory() as folder:
         result = search(task, _options(folder, len(task.space)), Unobserved())
     config, seconds = result.winner.config, result.final.median_ms / 1e3
-    amounts = work(task.space, config, problem.sizes)
-    repeats = math.prod(problem.sizes.get(name, 1) for name in _REPEATS)
-    value = {
-        BYTES: lambda: amounts["bytes"] * repeats / seconds,
-        OPERATIONS: lambda: amounts["flops"] * repeats / seconds,
-        SECONDS: lambda: seconds / problem.sizes["steps"],
-    }[probe.unit]()
+    if probe.unit == SECONDS:
+        value = seconds / problem.sizes["steps"]
+    else:
+        amount = work(task.space, config, problem.sizes)["bytes" if probe.unit == BYTES else "flops"]
+        value = amount * math.prod(problem.sizes.get(name, 1) for name in _REPEATS) / seconds
     return Ceiling(
-        probe.name,
-        probe.unit,
-        value,
-        dict(problem.sizes),
-        dict(config),
-        nominal(device, probe.name, problem.dtype),
+        name=probe.name,
+        unit=probe.unit,
+        value=value,
+        sizes=dict(problem.sizes),
+        config=dict(config),
+        nominal=nominal(device, probe.name, problem.dtype),
     )
 
 
@@ -238,7 +236,8 @@ def _copied_bytes_per_s(
     state: DeviceState, _binary: Binary, _problem: ProblemInstance, *, pinned: bool, is_back: bool
 ) -> float:
     """The bandwidth of copies in one direction, at the size at which it is highest."""
-    return max(
-        size_bytes / transfer_ms(state, size_bytes, pinned=pinned)[is_back] * 1e3
-        for size_bytes in _COPIED_BYTES * _COPY_ROUNDS
-    )
+    rates = []
+    for size_bytes in _COPIED_BYTES * _COPY_ROUNDS:
+        to_device_ms, back_ms = transfer_ms(state, size_bytes, pinned=pinned)
+        rates.append(size_bytes / (back_ms if is_back else to_device_ms) * 1e3)
+    return max(rates)

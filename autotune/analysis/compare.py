@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
+from typing import NamedTuple
 
 from autotune.core.records import Config, DeviceInfo, Entry, ProblemKey, Sizes, Value
 from autotune.core.text import size_text
@@ -95,6 +96,13 @@ class Portable:
         return harmonic_mean([1 / factor for factor in factors]) if complete else None
 
 
+class PortfolioMember(NamedTuple):
+    """A configuration of a portfolio, and the devices on which it is close to the best."""
+
+    config: Config
+    devices: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class KernelComparison:
     """The results for one problem, device by device in the order of the cache.
@@ -108,7 +116,7 @@ class KernelComparison:
             that it runs on; None: not measured.
         portable: The one with the smallest worst-case slowdown, which tier PORTABLE would serve.
         most_portable: The one with the highest portability, of those measured everywhere.
-        portfolio: Configurations for all devices, with the devices that each is for.
+        portfolio: A few configurations for all devices.
     """
 
     kernel: str
@@ -118,7 +126,7 @@ class KernelComparison:
     matrix: Mapping[str, Mapping[str, float | None]]
     portable: Portable
     most_portable: Portable | None
-    portfolio: tuple[tuple[Config, tuple[str, ...]], ...]
+    portfolio: tuple[PortfolioMember, ...]
 
     @property
     def missing(self) -> int:
@@ -137,11 +145,12 @@ def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str 
         for entry in device_record.record.entries
         if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
     )
-    return min(
-        counts,
-        key=lambda problem: (-counts[problem], -prod(size for _, size in problem[1]), problem),
-        default=None,
-    )
+
+    def rank(problem: ProblemKey) -> tuple[int, int, ProblemKey]:
+        _, named_sizes, _ = problem
+        return -counts[problem], -prod(size for _, size in named_sizes), problem
+
+    return min(counts, key=rank, default=None)
 
 
 def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
@@ -238,8 +247,8 @@ def _pair_rank(pair: AgainstCpu) -> tuple[bool, int, int, float]:
     return pair.is_same_problem, prod(gpu.sizes.values()), prod(cpu.sizes.values()), -cpu.time_ms
 
 
-def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config, tuple[str, ...]], ...]:
-    """A few configurations of which one is within MARGIN of the best on every device, with these devices.
+def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[PortfolioMember, ...]:
+    """A few configurations of which one is within MARGIN of the best on every device.
 
     Greedy set cover: each configuration covers most of the remaining devices; ties are broken by the smallest
     worst-case slowdown.
@@ -260,7 +269,7 @@ def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[tuple[Config
             max(covers, key=lambda config: (len(left.intersection(covers[config])), -worst[config]))
         )
         left.difference_update(covers[chosen[-1]])
-    return tuple((config, tuple(covers[config])) for config in chosen)
+    return tuple(PortfolioMember(config, tuple(covers[config])) for config in chosen)
 
 
 def _problem_text(entry: Entry) -> str:

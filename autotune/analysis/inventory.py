@@ -124,12 +124,12 @@ def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[S
                     continue
                 for entry in record.entries:
                     yield StoredResult(
-                        root,
-                        known.name,
-                        name,
-                        entry.provenance.objective or objective,
-                        entry,
-                        stale_reasons(entry, record, known),
+                        cache=root,
+                        device=known.name,
+                        kernel=name,
+                        objective=entry.provenance.objective or objective,
+                        entry=entry,
+                        stale=stale_reasons(entry, record, known),
                     )
 
 
@@ -140,13 +140,13 @@ def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalS
         trial.time_ms for trial in trials if trial.time_ms is not None
     ]
     return JournalSummary(
-        path,
-        str(header.get("kernel", "")),
-        str(header.get("device", "")),
-        header_sizes(header) or {},
-        str(header.get("dtype", "")),
-        len(trials),
-        sum(trial.status is not Status.OK for trial in trials),
-        min(times_ms, default=None),
-        path.stat().st_mtime,
+        path=path,
+        kernel=str(header.get("kernel", "")),
+        device=str(header.get("device", "")),
+        sizes=header_sizes(header) or {},
+        dtype=str(header.get("dtype", "")),
+        trials=len(trials),
+        failed=sum(trial.status is not Status.OK for trial in trials),
+        best_ms=min(times_ms, default=None),
+        written_at=path.stat().st_mtime,
     )

@@ -24,14 +24,16 @@ def transferred(context: TuningContext, problem: ProblemInstance) -> tuple[list[
 
 def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned: bool) -> float:
     """The time of a call's copies from and to pinned or pageable memory; raises SetupError."""
-    given, back = (sum(array.size_bytes for array in arrays) for arrays in transferred(context, problem))
-    size_bytes = max(1, min(_MAX_BYTES, max(given, back)))
+    given, back = transferred(context, problem)
+    given_bytes, back_bytes = (sum(array.size_bytes for array in arrays) for arrays in (given, back))
+    timed_bytes = max(1, min(_MAX_BYTES, max(given_bytes, back_bytes)))
     found: tuple[float, float] | Failure = context.worker.run(
-        transfer_ms, size_bytes, timeout_s=context.timeout_s, pinned=pinned
+        transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned
     )
     if isinstance(found, Failure):
         raise SetupError(f"transfers: {found}")
-    return found[0] * given / size_bytes + found[1] * back / size_bytes
+    to_device_ms, back_ms = found
+    return (to_device_ms * given_bytes + back_ms * back_bytes) / timed_bytes
 
 
 def call_in_pieces_ms(context: TuningContext, config: Config, count: int) -> float:

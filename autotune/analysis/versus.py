@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from autotune.analysis.transfers import call_in_pieces_ms, call_transfer_ms
 from autotune.core.records import Config, Sizes, Tier
 from autotune.core.trials import Trial
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
-from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, baseline_times
+from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, BaselineTime, baseline_times
+from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child
 from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
 from autotune.tuning.observer import Observer
@@ -25,6 +27,14 @@ from autotune.tuning.task import Target, TuningTask, bind_target
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
 _BASELINES_TIMEOUT_S = 300.0
 _MAX_ON_HOST = 3  # of the default and the landmarks, at the problem's size
+
+
+class _Way(NamedTuple):
+    """A configuration to time, and what it is."""
+
+    name: str
+    config: Config
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -104,33 +114,43 @@ def versus(
     """
     task = bind_target(target, observer.stage)
     divided = None if pieces is None else _in_pieces(target, task, options, observer, *pieces)
-    configs = dict(_configs(task, options, naive))
-    pinned = pageable = None
+    ways = list(_ways_on_device(task, options, naive))
+    pinned_ms = pageable_ms = None
     with _open(task, options, observer) as context:
-        observer.started(task, len(configs), context.journal)
-        trials = context.evaluator([config for config, _ in configs.values()])
-        found = [
-            _contender(name, trial, detail)
-            for (name, (_, detail)), trial in zip(configs.items(), trials, strict=True)
-        ]
+        observer.started(task, len(ways), context.journal)
+        trials = context.evaluator([way.config for way in ways])
         problem = context.maker.make(task.spec.default).problem
         if task.device.kind == "gpu":
-            pinned, pageable = (call_transfer_ms(context, problem, pinned=one) for one in (True, False))
-    child = Child(Baselines, task.spec.reference, problem)
-    try:
-        for one in child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S):
-            is_host = one.name.startswith(NUMPY)
-            host = "all threads of its libraries" if one.name == ALL_CORES else "one thread"
-            detail = one.detail or (host if is_host else "runs one after the other, caches warm")
-            found.append(Contender(one.name, one.time_ms, detail, on_device=not is_host))
-    except ChildFailed as error:
-        found.append(Contender("baselines", None, str(error).partition("\n")[0], on_device=True))
-    finally:
-        child.kill()
+            pinned_ms = call_transfer_ms(context, problem, pinned=True)
+            pageable_ms = call_transfer_ms(context, problem, pinned=False)
+    found = [
+        Contender(way.name, trial.time_ms, str(trial.failure or way.detail), on_device=True)
+        for way, trial in zip(ways, trials, strict=True)
+    ]
+    found += _baselines(task, problem)
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
         found.append(on_all_cores(on_host, options, observer))
-    return Versus(dict(task.space.problem.sizes), tuple(found), pinned, pageable, divided)
+    return Versus(dict(task.space.problem.sizes), tuple(found), pinned_ms, pageable_ms, divided)
+
+
+def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
+    """The baselines of the reference file and numpy, timed in a process of their own."""
+    child = Child(Baselines, task.spec.reference, problem)
+    try:
+        return [_baseline(found) for found in child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S)]
+    except ChildFailed as error:
+        return [Contender("baselines", None, str(error).partition("\n")[0], on_device=True)]
+    finally:
+        child.kill()
+
+
+def _baseline(found: BaselineTime) -> Contender:
+    if not found.name.startswith(NUMPY):
+        detail = "runs one after the other, caches warm"
+        return Contender(found.name, found.time_ms, found.detail or detail, on_device=True)
+    detail = "all threads of its libraries" if found.name == ALL_CORES else "one thread"
+    return Contender(found.name, found.time_ms, found.detail or detail, on_device=False)
 
 
 def _in_pieces(
@@ -147,7 +167,7 @@ def _in_pieces(
     times = []
     for task, calls in ((whole, 1), (piece, count)):
         with _open(task, options, observer) as context:
-            times.append(call_in_pieces_ms(context, _served(task, options)[0], calls))
+            times.append(call_in_pieces_ms(context, _served(task, options).config, calls))
     return Pieces(size, count, *times)
 
 
@@ -156,13 +176,10 @@ def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractCon
     return open_context(task, replace(options, journal=journal, fresh=True), observer, FULL_POLICY)
 
 
-def _configs(
-    task: TuningTask, options: Options, naive: str | None
-) -> Iterator[tuple[str, tuple[Config, str]]]:
-    """What runs on the device: name, configuration and what it is."""
-    tuned, how = _served(task, options)
-    yield TUNED, (tuned, how)
-    yield DEFAULT, (task.spec.default, "the default of the space")
+def _ways_on_device(task: TuningTask, options: Options, naive: str | None) -> Iterator[_Way]:
+    """The tuned configuration, the default and a naive landmark; raises InputError for an unknown one."""
+    yield _served(task, options)
+    yield _Way(DEFAULT, task.spec.default, "the default of the space")
     landmarks = {one.name: one.config for one in task.spec.landmarks}
     if naive is not None and naive not in landmarks:
         raise InputError(
@@ -170,19 +187,15 @@ def _configs(
         )
     first = naive or next((name for name, config in landmarks.items() if config in task.space), None)
     if first is not None:
-        yield NAIVE, (landmarks[first], f"the landmark {first}")
+        yield _Way(NAIVE, landmarks[first], f"the landmark {first}")
 
 
-def _served(task: TuningTask, options: Options) -> tuple[Config, str]:
-    """The configuration that production code gets for the problem, and why; else the default."""
+def _served(task: TuningTask, options: Options) -> _Way:
+    """The configuration that production code gets for the problem; else the default."""
     best = served_best(task, options.cache)
     if best is None or best.match.tier is Tier.DEFAULT:
-        return task.spec.default, "not tuned: the default"
-    return best.config, f"tuned: {best.match.tier.value}"
-
-
-def _contender(name: str, trial: Trial, detail: str) -> Contender:
-    return Contender(name, trial.time_ms, str(trial.failure or detail), on_device=True)
+        return _Way(TUNED, task.spec.default, "not tuned: the default")
+    return _Way(TUNED, best.config, f"tuned: {best.match.tier.value}")
 
 
 def on_all_cores(target: Target, options: Options, observer: Observer) -> Contender:
@@ -193,9 +206,9 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
     """
     try:
         task = bind_target(target, observer.stage)
-        tuned, how = _served(task, options)
+        tuned = _served(task, options)
         ranked = [one for one in _fastest_on_host(target, options, observer) if one in task.space]
-        chosen = list(dict.fromkeys((tuned, *ranked)))
+        chosen = list(dict.fromkeys((tuned.config, *ranked)))
         with _open(task, replace(options, journal=None), observer) as context:
             observer.started(task, len(chosen), context.journal)
             trials = _timed(context, chosen)
@@ -205,7 +218,8 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
     if best is None:
         return Contender(CPU, None, "no configuration ran", on_device=False)
     known = {task.spec.default: "the default"}
-    known |= {one.config: f"the landmark {one.name}" for one in task.spec.landmarks} | {tuned: how}
+    known |= {one.config: f"the landmark {one.name}" for one in task.spec.landmarks}
+    known[tuned.config] = tuned.detail
     detail = f"{task.device.compute_units} compute units of {task.device.name}, {known[best.config]}"
     return Contender(CPU, best.time_ms, detail, on_device=False)
 
