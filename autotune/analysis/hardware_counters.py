@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.core.trials import Binary
 from autotune.devices import cold_environment
-from autotune.errors import InputError, SetupError
+from autotune.errors import SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.temporary_folder import scratch_folder
@@ -79,7 +79,7 @@ def read_counters(text: str) -> dict[str, float]:
     return found
 
 
-def why_not(error: InputError | SetupError) -> str:
+def why_not(error: Exception) -> str:
     """One line that says why there are no counters, and what to do where permission is missing."""
     text = str(error).removeprefix("--profile ncu: ")
     if "ERR_NVGPUCTRPERM" not in text:

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from autotune.analysis.bound import Bound
-from autotune.analysis.diagnose import Diagnosis, LadderStep
+from autotune.analysis.diagnose import Diagnosis
 from autotune.analysis.littles_law import ArithmeticInFlight, LittlesLaw
+from autotune.analysis.other_forms import LadderStep
 from autotune.analysis.resource_use import Use
 from autotune.cli.diagnose import diagnosis_json, diagnosis_text
 from autotune.compilers.occupancy import Occupancy

@@ -1,0 +1,160 @@
+"""One configuration in other forms, each compiled and timed as the configuration itself was.
+
+These are the same launches of empty kernels, variants without arithmetic or memory accesses, and launches
+with shared memory that nothing uses, so that fewer blocks fit on a multiprocessor.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from math import ceil, prod
+from statistics import median
+
+from autotune.compilers.occupancy import Occupancy, bytes_to_add
+from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code, without_unrolling
+from autotune.core.records import Launch
+from autotune.core.trials import Binary, Failure, Trial
+from autotune.errors import InputError, SetupError
+from autotune.evaluation.device_samples import sample
+from autotune.evaluation.device_use import largest_launch, occupancy_of
+from autotune.evaluation.instance import KernelInstance
+from autotune.hardware.architectures import ARCHITECTURES, WARP
+from autotune.space.lint import VARIANTS
+from autotune.tuning.context import TuningContext
+
+MAX_LADDER = 6  # steps of occupancy
+_SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class LadderStep:
+    """The time with so many blocks on a multiprocessor."""
+
+    blocks: int
+    warps: int
+    occupancy: float
+    time_ms: float
+
+
+class OtherForms:
+    """A configuration that was timed; its methods raise SetupError where another form of it fails."""
+
+    def __init__(self, context: TuningContext, trial: Trial) -> None:
+        assert trial.measurement is not None
+        self._context, self._task, self._measured = context, context.task, trial.measurement
+        self.instance: KernelInstance = context.maker.make(trial.config)
+        self.problem = self.instance.problem
+        self.main = largest_launch(context.task.space, trial.config)
+        self.held = occupancy_of(context.task.space, trial)
+        self.binary = self._compiled(self.instance.source)
+        changed = any(one.role == "inout" and one.name in self.problem.used for one in self.problem.arrays)
+        self._repeatable = self._measured.batch > 1 or not changed
+
+    def resident_warps(self) -> int | None:
+        """Warps on a multiprocessor: what it holds, or what the grid has for it; None if not known."""
+        if self.held is None:
+            return None
+        blocks = ceil(prod(self.main.grid) / self._task.device.compute_units)
+        return self._warps_per_block * min(self.held.blocks, blocks)
+
+    def empty_launches_ms(self) -> float:
+        """The time of the same launches of empty kernels; raises InputError where none can be written."""
+        word = {"cuda": 'extern "C" __global__ void', "opencl": "__kernel void"}.get(self._task.dialect)
+        if word is None or self._task.spec.source.suffix == ".py":
+            raise InputError("that needs CUDA C++ or OpenCL C")
+        launches = self.problem.launches
+        names = list(dict.fromkeys(step.entry for step in launches))
+        source = "".join(f"{word} empty_{place}() {{}}\n" for place in range(len(names)))
+        empty = tuple(
+            replace(step, entry=f"empty_{names.index(step.entry)}", arguments=()) for step in launches
+        )
+        compiled = self._context.pool.submit(source, ()).result()
+        if isinstance(compiled, Failure):
+            raise SetupError(compiled.detail)
+        return self._time_ms(compiled, empty)
+
+    def variants(self) -> list[str]:
+        """The variants that the source knows."""
+        text = self._task.source.text
+        return [name for name in VARIANTS if re.search(rf"^[ \t]*#[^\n]*\b{name}\b", text, re.MULTILINE)]
+
+    def variant_ms(self, name: str) -> float:
+        """The time of a variant at the same occupancy, also if it needs less of a multiprocessor."""
+        binary = self._compiled(f"#define {name} 1\n{self.instance.source}")
+        held = self.adjustable_occupancy
+        launches = self._launches_with(held.blocks, binary) if held else None
+        return self._time_ms(binary, launches or self.problem.launches)
+
+    @property
+    def adjustable_occupancy(self) -> Occupancy | None:
+        """The occupancy, where shared memory that nothing uses can lower it: on a known CUDA device."""
+        is_known = self._task.dialect == "cuda" and self._task.device.architecture in ARCHITECTURES
+        return self.held if is_known else None
+
+    def ladder(self, held: Occupancy) -> dict[int, tuple[Launch, ...]]:
+        """The launches with fewer and fewer blocks on a multiprocessor than it holds, by their number."""
+        fewer = {round(held.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, held.blocks}
+        found = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
+        return {blocks: launches for blocks, launches in found.items() if launches is not None}
+
+    def ladder_step(self, blocks: int, launches: tuple[Launch, ...]) -> LadderStep:
+        """Time a step of the ladder."""
+        warps = blocks * self._warps_per_block
+        occupancy = warps / ARCHITECTURES[self._task.device.architecture].warps
+        return LadderStep(blocks, warps, occupancy, self._time_ms(self.binary, launches))
+
+    def machine_code(self) -> MachineCode | None:
+        """Facts of the largest launch's machine code, if it is there; raises InputError without means."""
+        program = find_disassembler()
+        if program is None:
+            raise InputError("that needs nvdisasm, which comes with the CUDA toolkit")
+        if self._task.dialect != "cuda":
+            raise InputError("that needs a CUDA device")
+        source, entry = self.instance.source, self.main.entry
+        rolled = without_unrolling(source)
+        code = read_machine_code(self.binary.data, program).get(self.binary.symbol(entry))
+        if code is None or rolled == source:
+            return code
+        other = self._compiled(rolled)
+        is_unrolled = read_machine_code(other.data, program).get(other.symbol(entry)) != code
+        return replace(code, is_unrolled=is_unrolled)
+
+    @property
+    def _warps_per_block(self) -> int:
+        return ceil(prod(self.main.block) / WARP)
+
+    def _launches_with(self, blocks: int, binary: Binary) -> tuple[Launch, ...] | None:
+        """The launches with so much more shared memory that just so many blocks are resident, if possible."""
+        where = ARCHITECTURES[self._task.device.architecture]
+        used_bytes = (binary.shared_bytes or 0) + self.main.shared_bytes
+        extra_bytes = bytes_to_add(where, prod(self.main.block), binary.registers or 1, used_bytes, blocks)
+        if extra_bytes is None:
+            return None
+        return tuple(
+            replace(step, shared_bytes=step.shared_bytes + extra_bytes) if step == self.main else step
+            for step in self.problem.launches
+        )
+
+    def _compiled(self, source: str) -> Binary:
+        """Compile a source as the configuration's."""
+        compiled = self._context.pool.submit(source, self.instance.options, self.instance.names).result()
+        if isinstance(compiled, Failure):
+            raise SetupError(str(compiled))
+        return compiled
+
+    def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
+        """The time of other launches, or of another binary."""
+        problem = replace(self.problem, launches=launches)
+        failure = self._context.worker.prepare(problem)
+        found: tuple[float, ...] | Failure = failure or self._context.worker.run(
+            *(sample, binary, problem, self._context.policy.conditions),
+            timeout_s=self._context.timeout_s,
+            count=_SAMPLES,
+            batch=self._measured.batch,
+            repeatable=self._repeatable,
+            is_checked=False,
+        )
+        if isinstance(found, Failure):
+            raise SetupError(str(found))
+        return median(found)
