@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
 from autotune.core.expressions import parse, unknown_names
@@ -19,12 +19,20 @@ from autotune.errors import ExpressionError, InputError
 from autotune.space.recorded import bare_spec
 from autotune.space.spec import SpaceSpec
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "int": (int,),
-    "uint": (int,),
-    "float": (int, float),
-    "bool": (bool, int),
-    "string": (str,),
+
+class _Type(NamedTuple):
+    """The Python types that values of a type may have, and the one that they become."""
+
+    accepted: tuple[type, ...]
+    meant: Callable[[Any], Value] | None = None
+
+
+_TYPES = {
+    "int": _Type((int,)),
+    "uint": _Type((int,)),
+    "float": _Type((int, float), float),
+    "bool": _Type((bool, int), bool),
+    "string": _Type((str,)),
 }
 _MAX_VALUES = 100_000
 _WORDS = (
@@ -68,6 +76,7 @@ def read(data: Mapping[str, Any], path: Path) -> SpaceSpec:
 def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
     name = values.name(row.get("Name"), "TuningParameters.Name")
     kind = values.choice(tuple(_TYPES))(row.get("Type"), f"TuningParameters.{name}.Type")
+    accepted, meant = _TYPES[kind]
     text = str(row.get("Values"))
     try:
         found = list(_values(ast.parse(_python(text).strip(), mode="eval").body))
@@ -77,11 +86,9 @@ def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
             f"{path}: parameter {name}: Values {text[:60]!r} cannot be translated; expected a list such as "
             "[1, 2, 4], range(1, 9) or [32 * i for i in range(1, 33)]"
         ) from None
-    if not found or not all(isinstance(value, _TYPES[kind]) for value in found):
+    if not found or not all(isinstance(value, accepted) for value in found):
         raise InputError(f"{path}: parameter {name}: Values {text[:60]!r}: expected values of type {kind}")
-    if kind in ("float", "bool"):
-        found = [_TYPES[kind][-1](value) if kind == "float" else bool(value) for value in found]
-    return Parameter(name, tuple(dict.fromkeys(found)))
+    return Parameter(name, tuple(dict.fromkeys(map(meant, found) if meant else found)))
 
 
 def _values(node: ast.expr) -> Iterator[Value]:
