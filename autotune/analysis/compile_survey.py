@@ -17,10 +17,10 @@ from typing import Protocol
 from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
-from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.resource_usage import Resources, read_resources
 from autotune.compilers.triton_binary import completed, unpack
 from autotune.core.records import Config, Launch
-from autotune.core.trials import Binary, Failure, Status
+from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, cold_environment
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
@@ -110,7 +110,7 @@ def survey(
         configs = _chosen(space, settings)
         observer.started(architecture, len(configs))
         checked = []
-        for result in _check(configs, space, source, architecture, settings):
+        for result in _compiled(configs, space, source, architecture, settings):
             observer.checked(result)
             checked.append(result)
         found.append(
@@ -141,12 +141,11 @@ def _chosen(space: Space, settings: Settings) -> list[Config]:
     return [space.config(row) for row in [*rows, *others]]
 
 
-def _check(
+def _compiled(
     configs: list[Config], space: Space, source: SourceText, architecture: Architecture, settings: Settings
 ) -> Iterator[Checked]:
     """The results in the order of the configurations; compilers run ahead."""
     workers = settings.workers or len(os.sched_getaffinity(0))
-    check = partial(_check_one, space=space, architecture=architecture)
     with ExitStack() as opened:
         pool = CompilerPool(
             partial(cuda_compiler, architecture.name, space.spec.compiler),
@@ -161,65 +160,58 @@ def _check(
             text, options = render(source, space.macros(config)), space.options(config, _DIALECT)
             pending.append((config, pool.submit(text, options, _names(config, space))))
             if len(pending) > workers * _AHEAD:
-                yield check(*pending.popleft())
-        while pending:
-            yield check(*pending.popleft())
+                first, compiled = pending.popleft()
+                yield _checked(first, compiled.result(), space, architecture)
+        for config, compiled in pending:
+            yield _checked(config, compiled.result(), space, architecture)
 
 
 def _names(config: Config, space: Space) -> tuple[str, ...]:
     try:
         return space.symbol_names(space.launches(config))
-    except ExpressionError:  # `_check_one` says so
+    except ExpressionError:  # `_checked` says so
         return ()
 
 
-def _check_one(
-    config: Config, compilation: Future[Compilation], *, space: Space, architecture: Architecture
-) -> Checked:
-    compiled = compilation.result()
+def _checked(config: Config, compiled: Compilation, space: Space, architecture: Architecture) -> Checked:
+    """Check a configuration against the limits of an architecture."""
     if isinstance(compiled, Failure):
         return Checked(config, compiled)
     try:
         launches = space.launches(config)
     except ExpressionError as error:
         return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
-    return _check_limits(config, compiled, launches, architecture)
-
-
-def _check_limits(
-    config: Config, binary: Binary, launches: tuple[Launch, ...], architecture: Architecture
-) -> Checked:
-    """Check a compiled configuration against the limits of an architecture."""
-    if triton := unpack(binary):
+    if triton := unpack(compiled):
         launches = tuple(completed(step, triton[step.entry]) for step in launches)
         kernels = {one.symbol: read_resources(one.cubin)[one.symbol] for one in triton.values()}
     else:
-        kernels = read_resources(binary.data)
-    missing = [step.entry for step in launches if binary.symbol(step.entry) not in kernels]
+        kernels = read_resources(compiled.data)
+    missing = [step.entry for step in launches if compiled.symbol(step.entry) not in kernels]
     if missing:
         detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"
-        return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=binary.cached)
-    used = [(step, kernels[binary.symbol(step.entry)]) for step in launches]
-    reasons = [
-        f"{reason} ({step.entry})"
+        return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=compiled.cached)
+    used = [(step, kernels[compiled.symbol(step.entry)]) for step in launches]
+    return _with_resources(config, used, architecture, cached=compiled.cached)
+
+
+def _with_resources(
+    config: Config, used: list[tuple[Launch, Resources]], architecture: Architecture, *, cached: bool
+) -> Checked:
+    """What the kernels of a configuration's launches need, and why one of these would be refused."""
+    refused = (
+        (step, why_refused(architecture, step, kernel.registers, kernel.shared_bytes, kernel.max_threads))
         for step, kernel in used
-        if (
-            reason := why_refused(
-                architecture, step, kernel.registers, kernel.shared_bytes, kernel.max_threads
-            )
-        )
-    ]
-    main, kernel = max(used, key=lambda item: item[0].threads)
-    shared_bytes = kernel.shared_bytes + main.shared_bytes
+    )
+    reason = next((f"{reason} ({step.entry})" for step, reason in refused if reason), None)
+    largest, kernel = max(used, key=lambda item: item[0].threads)
+    threads, shared_bytes = prod(largest.block), kernel.shared_bytes + largest.shared_bytes
     return Checked(
         config=config,
-        failure=Failure(Status.LAUNCH_ERROR, reasons[0]) if reasons else None,
+        failure=Failure(Status.LAUNCH_ERROR, reason) if reason else None,
         registers=max(kernel.registers for _, kernel in used),
         local_bytes=max(kernel.local_bytes for _, kernel in used),
         spill_bytes=max(kernel.spill_bytes for _, kernel in used),
         shared_bytes=max(kernel.shared_bytes + step.shared_bytes for step, kernel in used),
-        occupancy=None
-        if reasons
-        else occupancy(architecture, prod(main.block), kernel.registers, shared_bytes),
-        cached=binary.cached,
+        occupancy=None if reason else occupancy(architecture, threads, kernel.registers, shared_bytes),
+        cached=cached,
     )
