@@ -24,7 +24,6 @@ from autotune.processes.files import hold, locked, replace_file
 from autotune.serving.cache import (
     DEVICE_FILE,
     OBJECTIVE,
-    merge_variants,
     read_device,
     read_record,
     same_device,
@@ -32,6 +31,7 @@ from autotune.serving.cache import (
 from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
+from autotune.serving.record_merge import merge_variants
 
 _WRONG = tuple(status.value for status in WRONG)
 

@@ -1,6 +1,7 @@
 """Tuned configurations on disk: `ROOT/<gpu-slug>/device.json` and `ROOT/<gpu-slug>/<kernel>.json`.
 
-This module owns the paths and atomic writes; `cache_schema` owns the text of the files.
+This module owns the paths and atomic writes, `cache_schema` the text of the files, and `record_merge` what is
+kept of older results.
 """
 # ruff: noqa: PTH110, PTH208
 # Reading uses plain strings, and only functions that write import pathlib, tempfile and `files`: together,
@@ -10,19 +11,18 @@ from __future__ import annotations
 
 import os
 from errno import EINVAL
-from operator import itemgetter
 from stat import S_ISDIR, S_ISREG
 
 from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
-from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes, VariantTable
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
 Folder = str | os.PathLike[str]
@@ -182,13 +182,15 @@ def store(
         Overtaken: The stored entries are not those in `seen`.
         CacheError: The folder belongs to another device, or cannot be written.
     """
+    from autotune.serving.record_merge import merged, replaced
+
     path = record_path(os.fspath(root), device.slug, record.kernel)
 
     def text() -> str:
         old = read_record(path) if os.path.exists(path) else replace(record, entries=())
-        if seen is not None and seen != _replaced(old, record):
+        if seen is not None and seen != replaced(old, record):
             raise Overtaken(f"{path}: another process has stored a result in the meantime")
-        return record_text(_merge(old, record))
+        return record_text(merged(old, record))
 
     return _write(path, device, text)
 
@@ -218,50 +220,6 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
     return path
-
-
-def _replaced(old: KernelRecord, new: KernelRecord) -> tuple[Entry, ...]:
-    problems = [entry.problem for entry in new.entries]
-    return tuple(entry for entry in old.entries if entry.problem in problems)
-
-
-def _merge(old: KernelRecord, new: KernelRecord) -> KernelRecord:
-    entries = {entry.problem: entry for entry in old.entries}
-    for entry in new.entries:
-        before = entries.get(entry.problem)
-        if before is not None:
-            entry = replace(with_measured(entry, before), rivals=before.rivals)
-        entries[entry.problem] = entry
-    return replace(
-        new,
-        entries=tuple(entries[key] for key in sorted(entries)),
-        variants=merge_variants((old, new)),
-    )
-
-
-def merge_variants(records: Iterable[KernelRecord]) -> tuple[VariantTable, ...]:
-    """The tables of several records of a kernel; of those for the same range the last one counts."""
-    tables = {table.range: table for record in records for table in record.variants}
-    return tuple(tables[key] for key in sorted(tables))
-
-
-def with_measured(entry: Entry, before: Entry) -> Entry:
-    """Add to a result the times that an earlier one measured for the same problem.
-
-    The entry's own times take precedence. If the source has changed, or what the space says about inputs and
-    launches, or what was measured, so may have the times.
-    """
-    now, then = entry.provenance, before.provenance
-    is_same_space = now.space_sha256 == then.space_sha256
-    is_same_workload = now.workload_sha256 == then.workload_sha256 != ""
-    conditions = [(one.cache_state, one.launch_mode) for one in (now, then)]
-    if conditions[0] != conditions[1]:
-        return entry
-    if now.source_sha256 != then.source_sha256 or not (is_same_space or is_same_workload):
-        return entry
-    times_ms = {before.config: before.time_ms, **dict(before.measured), **dict(entry.measured)}
-    times_ms.pop(entry.config, None)
-    return replace(entry, measured=tuple(sorted(times_ms.items(), key=itemgetter(1))))
 
 
 def _require_same_device(folder: Path, device: DeviceInfo) -> None:
