@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.core.records import Entry, Sizes
-from autotune.core.text import hint
 from autotune.core.trials import Objective, Status
-from autotune.errors import AutotuneError, InputError
+from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import ParseJournal, journal_text, parse_journal
 from autotune.serving.cache import (
@@ -22,8 +21,6 @@ from autotune.serving.cache import (
     record_path,
 )
 from autotune.serving.matching import stale_reasons
-
-_NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "ladder", "run", "versus"))
 
 
 @dataclass(frozen=True)
@@ -86,25 +83,6 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
             if kernel in (None, summary.kernel):
                 summaries.append(summary)
     return Inventory(tuple(results.values()), tuple(summaries), tuple(unreadable))
-
-
-def find_journal(name: str, runs: Path = Path("runs")) -> Path:
-    """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
-
-    A journal of another command, such as `autotune check`, is taken only where no search has left one.
-    Raises InputError where there is none.
-    """
-    path = Path(name)
-    if path.exists() or path.suffix:
-        return path
-    journals = list(runs.glob("*.jsonl"))
-    own = [file for file in journals if file.name.partition(".")[0] == name]
-    if own:
-        return max(own, key=lambda file: (not file.name.endswith(_NOT_OF_A_SEARCH), file.stat().st_mtime))
-    kernels = {file.name.partition(".")[0] for file in journals}
-    if not kernels:
-        raise InputError(f"{name}: no such file, and no journals in {runs}/; run autotune search")
-    raise InputError(f"{name}: no such file, and no journal of that kernel in {runs}/{hint(name, kernels)}")
 
 
 def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[StoredResult]:

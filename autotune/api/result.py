@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from autotune.analysis.inventory import find_journal
+from autotune.analysis.find_journal import find_journal
 from autotune.cli._search_summary import result_text
 from autotune.core.records import Config
 from autotune.core.text import count_text

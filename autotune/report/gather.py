@@ -16,7 +16,7 @@ from autotune.analysis.compare import (
     select,
 )
 from autotune.analysis.external_results import imported
-from autotune.analysis.inventory import find_journal
+from autotune.analysis.find_journal import find_journal
 from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder

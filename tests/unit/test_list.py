@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.analysis.inventory import find_journal, inventory
+from autotune.analysis.find_journal import find_journal
+from autotune.analysis.inventory import inventory
 from autotune.cli.list import age_text
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write

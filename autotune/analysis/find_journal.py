@@ -1,0 +1,29 @@
+"""Find the journal that a name on the command line means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune.core.text import hint
+from autotune.errors import InputError
+
+_NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "ladder", "run", "versus"))
+
+
+def find_journal(name: str, runs: Path = Path("runs")) -> Path:
+    """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
+
+    A journal of another command, such as `autotune check`, is taken only where no search has left one.
+    Raises InputError where there is none.
+    """
+    path = Path(name)
+    if path.exists() or path.suffix:
+        return path
+    journals = list(runs.glob("*.jsonl"))
+    own = [file for file in journals if file.name.partition(".")[0] == name]
+    if own:
+        return max(own, key=lambda file: (not file.name.endswith(_NOT_OF_A_SEARCH), file.stat().st_mtime))
+    kernels = {file.name.partition(".")[0] for file in journals}
+    if not kernels:
+        raise InputError(f"{name}: no such file, and no journals in {runs}/; run autotune search")
+    raise InputError(f"{name}: no such file, and no journal of that kernel in {runs}/{hint(name, kernels)}")
