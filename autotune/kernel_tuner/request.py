@@ -17,17 +17,22 @@ from autotune.core.launch_plan import is_entry
 from autotune.core.records import Config
 from autotune.errors import InputError
 from autotune.evaluation.stored_inputs import content_sha256
-from autotune.kernel_tuner.answer import read_answer
+from autotune.kernel_tuner.answer import Answer, read_answer
 from autotune.kernel_tuner.arguments import KernelArguments, read_arguments
 from autotune.kernel_tuner.call import KernelCall
-from autotune.kernel_tuner.launch import AXES, launch_specs, read_launch_rule
+from autotune.kernel_tuner.launch import AXES, LaunchRule, launch_specs, read_launch_rule
 from autotune.kernel_tuner.observers import Observers, read_observers
 from autotune.kernel_tuner.parameters import Parameters, device_settings, read_parameters
-from autotune.kernel_tuner.restrictions import block_limit, listed_restrictions, read_restrictions
+from autotune.kernel_tuner.restrictions import (
+    Restrictions,
+    block_limit,
+    listed_restrictions,
+    read_restrictions,
+)
 from autotune.kernel_tuner.source import ScriptSource, compiler_options, dialect_of, source_text
 from autotune.space.functions import Functions, function_name
 from autotune.space.recorded import bare_spec
-from autotune.space.spec import Constraint
+from autotune.space.spec import Constraint, SpaceSpec
 
 RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
 
@@ -44,8 +49,38 @@ class Request:
     digest: str  # of all that the trials depend on
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What a script gives, each part read and checked."""
+
+    parameters: Parameters
+    arguments: KernelArguments
+    observers: Observers
+    rule: LaunchRule
+    restrictions: Restrictions
+    block_limit: Restrictions
+    answer: Answer
+    source: ScriptSource
+
+
 def read_request(call: KernelCall) -> Request:
     """Make a space of what a script gives; raises InputError that says what to change."""
+    parts = _read_parts(call)
+    dialect = parts.source.dialect
+    name = f"{call.kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}"
+    shown = source_of_text(parts.source.text(parts.parameters.first), name)
+    spec = _spec(call, parts, shown)
+    return Request(
+        space=Space.of(spec, shown),
+        parameters=parts.parameters,
+        arguments=parts.arguments,
+        observers=parts.observers,
+        device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{call.device}",
+        digest=_digest(call, parts, spec, shown),
+    )
+
+
+def _read_parts(call: KernelCall) -> _Parts:
     parameters = read_parameters(call.tune_params)
     text = source_text(call.kernel_source, parameters.first)
     dialect = dialect_of(call, text)
@@ -53,53 +88,71 @@ def read_request(call: KernelCall) -> Request:
     arguments = read_arguments(call.arguments, call.kernel_name, text, call.cmem_args, parameters)
     observers = read_observers(call.observers)
     rule = read_launch_rule(call, parameters.first)
-    listed = listed_restrictions(call.restrictions)
-    restrictions, limit = read_restrictions(listed, parameters), block_limit(rule, parameters)
-    answer = read_answer(call, arguments, parameters, observers)
-    source = ScriptSource(call.kernel_source, dialect, call.defines, rule)
-    sizes = _sizes(call.problem_size, arguments)
-    computed = rule.values() | {"passed": arguments.number_passed}
-    functions = Functions(
-        reference=lambda _inputs, _sizes: answer.expected,
-        inputs=lambda _sizes, _rng: arguments.arrays,
-        hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
-        constraints=(*restrictions.functions, *limit.functions),
-        values={name: parameters.decoding(compute) for name, compute in computed.items()},
-        source=parameters.decoding(source.text),
-        verify=answer.judge,
-        verified=answer.judged,
-    )
-    shown = _shown(call, source, parameters)
-    default = Config({one.name: one.values[0] for one in parameters.listed})
-    spec = replace(
-        bare_spec(re.sub(r"\W+", "_", call.kernel_name).strip("_"), parameters.listed, default, sizes),
-        path=Path(f"tune_kernel({call.kernel_name!r})"),
-        sha256=hashlib.sha256(repr((parameters.given, list(restrictions.expressions))).encode()).hexdigest(),
-        dialect=dialect,
-        source=shown.path,
-        reference=Path("answer"),
-        constraints=tuple(Constraint(one, 1) for one in (*restrictions.expressions, *limit.expressions)),
-        arguments=arguments.specs,
-        launch=launch_specs(call, arguments),
-        compiler_options={dialect: compiler_options(call.compiler_options)},
-        rtol=RTOL,
-        atol=repr(float(call.atol)),
-        functions=functions,
-        device=device_settings(parameters),
-    )
-    contents = [*functions.hashes.values(), *answer.hashes]
-    identity = (
-        *(shown.sha256, parameters.given, arguments.specs, contents),
-        *(repr(_without_functions(listed)), sizes, call.atol, _without_functions(call.defines)),
-    )
-    return Request(
-        space=Space.of(spec, shown),
+    return _Parts(
         parameters=parameters,
         arguments=arguments,
         observers=observers,
-        device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{call.device}",
-        digest=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
+        rule=rule,
+        restrictions=read_restrictions(listed_restrictions(call.restrictions), parameters),
+        block_limit=block_limit(rule, parameters),
+        answer=read_answer(call, arguments, parameters, observers),
+        source=ScriptSource(call.kernel_source, dialect, call.defines, rule),
     )
+
+
+def _spec(call: KernelCall, parts: _Parts, shown: SourceText) -> SpaceSpec:
+    """The space; `shown` is the source of the first configuration."""
+    parameters, dialect = parts.parameters, parts.source.dialect
+    conditions = parts.restrictions.expressions
+    default = Config({one.name: one.values[0] for one in parameters.listed})
+    kernel = re.sub(r"\W+", "_", call.kernel_name).strip("_")
+    return replace(
+        bare_spec(kernel, parameters.listed, default, _sizes(call.problem_size, parts.arguments)),
+        path=Path(f"tune_kernel({call.kernel_name!r})"),
+        sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
+        dialect=dialect,
+        source=shown.path,
+        reference=Path("answer"),
+        constraints=tuple(Constraint(one, 1) for one in (*conditions, *parts.block_limit.expressions)),
+        arguments=parts.arguments.specs,
+        launch=launch_specs(call, parts.arguments),
+        compiler_options={dialect: compiler_options(call.compiler_options)},
+        rtol=RTOL,
+        atol=repr(float(call.atol)),
+        functions=_functions(parts),
+        device=device_settings(parameters),
+    )
+
+
+def _functions(parts: _Parts) -> Functions:
+    """What of the space is computed in this process."""
+    parameters, arguments, answer = parts.parameters, parts.arguments, parts.answer
+    computed = parts.rule.values() | {"passed": arguments.number_passed}
+    return Functions(
+        reference=lambda _inputs, _sizes: answer.expected,
+        inputs=lambda _sizes, _rng: arguments.arrays,
+        hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
+        constraints=(*parts.restrictions.functions, *parts.block_limit.functions),
+        values={name: parameters.decoding(compute) for name, compute in computed.items()},
+        source=parameters.decoding(parts.source.text),
+        verify=answer.judge,
+        verified=answer.judged,
+    )
+
+
+def _digest(call: KernelCall, parts: _Parts, spec: SpaceSpec, shown: SourceText) -> str:
+    """The hash of all that the trials depend on: that of an earlier call finds its journal."""
+    identity = (
+        shown.sha256,
+        parts.parameters.given,
+        parts.arguments.specs,
+        [*spec.functions.hashes.values(), *parts.answer.hashes],
+        repr(_without_functions(listed_restrictions(call.restrictions))),
+        spec.sizes["default"],
+        call.atol,
+        _without_functions(call.defines),
+    )
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
 def _without_functions(given: Any) -> Any:
@@ -127,9 +180,3 @@ def _sizes(problem_size: Any, arguments: KernelArguments) -> dict[str, int]:
     if all(isinstance(size, int | np.integer) for size in listed):
         return {axis: int(size) for axis, size in zip(AXES, listed, strict=False)}
     return {"n": max((array.size for array in arguments.arrays.values()), default=1)}
-
-
-def _shown(call: KernelCall, source: ScriptSource, parameters: Parameters) -> SourceText:
-    """The source of the first configuration, which stands for all."""
-    suffix = ".cl" if source.dialect == "opencl" else ".cu"
-    return source_of_text(source.text(parameters.first), f"{call.kernel_name}{suffix}")
