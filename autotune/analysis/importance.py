@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.records import Parameter
 from autotune.core.trials import Trial
 from autotune.errors import InputError
 from autotune.interop.recording import domains
@@ -52,20 +53,15 @@ def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
 
     Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies.
     """
-    timed = [trial for trial in trials if trial.time_ms is not None]
-    if len(timed) < MIN_TRIALS:
-        raise InputError(f"importance needs at least {MIN_TRIALS} trials that succeeded, found {len(timed)}")
-    if any(trial.config.keys() != timed[0].config.keys() for trial in timed):
-        raise InputError("importance needs trials with the same parameters; the journal has several sets")
+    timed = _timed(trials)
     from sklearn.ensemble import RandomForestRegressor  # takes a second to import
 
     rng = np.random.default_rng(0)
     if len(timed) > MAX_TRIALS:
         timed = [timed[index] for index in rng.choice(len(timed), MAX_TRIALS, replace=False)]
     logs = np.array([math.log(max(trial.time_ms or 0.0, _MIN_MS)) for trial in timed])
-    parameters = [
-        item for item in domains(timed[0].config, [t.config for t in timed]) if len(item.values) > 1
-    ]
+    found = domains(timed[0].config, [trial.config for trial in timed])
+    parameters = [item for item in found if len(item.values) > 1]
     if not parameters or np.ptp(logs) == 0:
         raise InputError("importance needs trials that differ in a parameter and in time")
     points = np.array(
@@ -73,19 +69,34 @@ def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     )
     forest = RandomForestRegressor(n_estimators=trees, max_depth=64, oob_score=True, random_state=0)
     forest.fit(points, logs)
-    lengths = [len(item.values) for item in parameters]
-    sample = _combinations(lengths, rng)
-    predicted = forest.predict(sample)
+    sample = _combinations([len(item.values) for item in parameters], rng)
+    single, pairs = _shares(parameters, sample, forest.predict(sample))
+    return Importance(len(timed), float(forest.oob_score_), _descending(single), _descending(pairs))
+
+
+def _timed(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials that succeeded; raises InputError if they are few, or of different parameters."""
+    timed = [trial for trial in trials if trial.time_ms is not None]
+    if len(timed) < MIN_TRIALS:
+        raise InputError(f"importance needs at least {MIN_TRIALS} trials that succeeded, found {len(timed)}")
+    if any(trial.config.keys() != timed[0].config.keys() for trial in timed):
+        raise InputError("importance needs trials with the same parameters; the journal has several sets")
+    return timed
+
+
+def _shares(
+    parameters: Sequence[Parameter], sample: _Positions, predicted: NDArray[np.float64]
+) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+    """The shares of the predictions' variance of each parameter, and of each pair beyond both."""
     total = float(predicted.var()) or 1.0
-    names = [item.name for item in parameters]
-    columns = range(len(names))
-    single = [_explained(sample[:, column], predicted) / total for column in columns]
+    columns = {item.name: sample[:, place] for place, item in enumerate(parameters)}
+    single = {name: _explained(column, predicted) / total for name, column in columns.items()}
     pairs = {}
-    for one, other in combinations(columns, 2):
-        joint = _explained(sample[:, one] * lengths[other] + sample[:, other], predicted) / total
-        pairs[names[one], names[other]] = joint - single[one] - single[other]
-    shares = dict(zip(names, single, strict=True))
-    return Importance(len(timed), float(forest.oob_score_), _descending(shares), _descending(pairs))
+    for one, other in combinations(parameters, 2):
+        joint = columns[one.name] * len(other.values) + columns[other.name]
+        explained = _explained(joint, predicted) / total
+        pairs[one.name, other.name] = explained - single[one.name] - single[other.name]
+    return single, pairs
 
 
 def _combinations(lengths: Sequence[int], rng: np.random.Generator) -> _Positions:
