@@ -18,7 +18,7 @@ from autotune.analysis.advice import advice_from
 from autotune.analysis.bottleneck import Times, verdict
 from autotune.analysis.bound import Bound
 from autotune.analysis.counting import count_instructions
-from autotune.analysis.hardware_counters import hardware_counters, why_not
+from autotune.analysis.hardware_counters import hardware_counters, why_no_counters
 from autotune.analysis.known_times import known_times
 from autotune.analysis.littles_law import (
     ArithmeticInFlight,
@@ -196,7 +196,7 @@ class _Examination:
             hardware_counters=self._attempt(
                 "reading hardware counters",
                 partial(hardware_counters, task, forms.binary, forms.problem),
-                why_not,
+                why_no_counters,
             )
             or {},
             missing=tuple(self._missing),

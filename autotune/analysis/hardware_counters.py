@@ -79,7 +79,7 @@ def read_counters(text: str) -> dict[str, float]:
     return found
 
 
-def why_not(error: Exception) -> str:
+def why_no_counters(error: Exception) -> str:
     """One line that says why there are no counters, and what to do where permission is missing."""
     text = str(error).removeprefix("--profile ncu: ")
     if "ERR_NVGPUCTRPERM" not in text:

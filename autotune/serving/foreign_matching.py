@@ -21,7 +21,7 @@ from autotune.serving.portability import (
     Slowdown,
     across_devices,
     best_place,
-    columns,
+    columns_for,
     nearest,
     of_default,
     ranked,
@@ -70,7 +70,7 @@ def match_other_devices(
         if not tier.reaches(query.least):
             break
         first_refusal: Check | None = None
-        times = columns(scope, sizes)
+        times = columns_for(scope, sizes)
         for config in ranked(times):
             source = scope[best_place(times, config)]
             entry = nearest(source.entries, sizes)

@@ -89,7 +89,7 @@ def ranked(columns: Sequence[Column]) -> Iterator[Config]:
         yield heappop(costs)[2]
 
 
-def columns(scope: Sequence[KnownDevice], sizes: Sizes) -> list[Column]:
+def columns_for(scope: Sequence[KnownDevice], sizes: Sizes) -> list[Column]:
     """The relative times of each device for its sizes nearest to these."""
     return [nearest(device.entries, sizes).relative_times for device in scope]
 
@@ -108,7 +108,7 @@ def across_devices(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]
         others = [device for device in known if device is not left_out]
         tier, scope = next(scopes(left_out.traits, others), (None, []))
         if tier:
-            choice = next(ranked(columns(scope, truth.sizes)))
+            choice = next(ranked(columns_for(scope, truth.sizes)))
             observed.append(_observe(truth, choice, tier))
     return observed
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.analysis.hardware_counters import counters_text, read_counters, why_not
+from autotune.analysis.hardware_counters import counters_text, read_counters, why_no_counters
 from autotune.errors import SetupError
 
 THREADS = "smsp__thread_inst_executed_per_inst_executed.ratio"
@@ -36,5 +36,5 @@ def test_a_table_without_a_launch_is_told(text):
 
 def test_a_missing_permission_says_what_to_do():
     error = SetupError("ncu wrote no report: ==ERROR== ERR_NVGPUCTRPERM - The user does not have permission")
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in why_not(error)
-    assert why_not(SetupError("ncu: it hangs")) == "no hardware counters: ncu: it hangs"
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in why_no_counters(error)
+    assert why_no_counters(SetupError("ncu: it hangs")) == "no hardware counters: ncu: it hangs"
