@@ -45,7 +45,14 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.report.figures import save
     from autotune.report.plots import Plot, draw
 
-    asked = (parsed.sources, parsed.cache, parsed.space, parsed.title, (parsed.x, parsed.y), parsed.device)
-    figure = draw(parsed.kind, Plot(*asked))
-    save(figure, parsed.output)
+    plot = Plot(
+        sources=parsed.sources,
+        cache=parsed.cache,
+        space=parsed.space,
+        title=parsed.title,
+        x=parsed.x,
+        y=parsed.y,
+        device=parsed.device,
+    )
+    save(draw(parsed.kind, plot), parsed.output)
     emit(f"{parsed.kind} in {parsed.output}")

@@ -36,7 +36,8 @@ class Plot:
         cache: The cache to look in; None for the usual ones.
         space: The kernel's space file; None for the packaged one.
         title: None for one that says what is shown.
-        parameters: The two parameters of a heat map, as far as they are given: x, then y.
+        x: The parameter for the columns of a heat map; None for the first that varies.
+        y: The parameter for its rows; None for the next.
         device: Only results of the device with this name; None for those of all.
     """
 
@@ -44,7 +45,8 @@ class Plot:
     cache: Path | None = None
     space: Path | None = None
     title: str | None = None
-    parameters: tuple[str | None, str | None] = (None, None)
+    x: str | None = None
+    y: str | None = None
     device: str | None = None
 
 
@@ -71,7 +73,7 @@ def _views(plot: Plot) -> list[SearchView]:
     found = [one for one in searches if device is None or slug(one.device_name) == slug(device)]
     if device is not None and not found:
         known = {one.device_name for one in searches}
-        raise InputError(f"--device {device}: no result of it{hint(device, known)}")
+        raise InputError(f"--device {device}: no results for this device{hint(device, known)}")
     return [SearchView(search) for search in found]
 
 
@@ -175,9 +177,8 @@ def _heat_map(plot: Plot) -> Figure:
         one for one in view.parameters if len({trial.config.get(one.name) for trial in view.trials}) > 1
     ]
     names = [one.name for one in varying]
-    x, y = plot.parameters
-    left = [name for name in names if name not in (x, y)]
-    chosen = [name or left.pop(0) for name in (x, y) if name or left]
+    left = [name for name in names if name not in (plot.x, plot.y)]
+    chosen = [name or left.pop(0) for name in (plot.x, plot.y) if name or left]
     if len(chosen) < 2 or any(name not in names for name in chosen):
         raise InputError(
             f"a heat map needs two parameters that vary, --x and --y of {', '.join(names) or 'none'}"
