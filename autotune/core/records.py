@@ -6,7 +6,7 @@ Standard library only: production code that looks up results imports this module
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property
 from math import hypot, inf, log2, prod
@@ -70,6 +70,13 @@ class Config(Mapping[str, Value]):
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self._values.items())
+
+    def in_order(self, names: Iterable[str]) -> Config:
+        """The same configuration, with the names in an order; those that are not named come last."""
+        first = {name: self._values[name] for name in names if name in self._values}
+        found = Config.__new__(Config)
+        found._values, found._hash, found._key = first | self._values, self._hash, self._key
+        return found
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from autotune.core import json_values as values
 from autotune.core.c_types import C_TYPES, is_dtype
-from autotune.core.frozen import optional_fields
+from autotune.core.frozen import optional_fields, replace
 from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, TRITON, is_entry, is_option
 from autotune.core.light_typing import Any, TypeVar
@@ -122,7 +122,10 @@ def _object(record: type[_T]) -> Callable[[Any, str], _T]:
 
 
 def _record(data: Any, place: str) -> KernelRecord:
-    """A record with at least one element type, unique parameters and one result per problem."""
+    """A record with at least one element type, unique parameters and one result per problem.
+
+    The file sorts all names; configurations get the order of the parameters, which is the space file's.
+    """
     record = _object(KernelRecord)(data, place)
     if not record.dtypes:
         raise Damaged("dtypes", "at least one element type", [])
@@ -135,7 +138,20 @@ def _record(data: Any, place: str) -> KernelRecord:
             sizes = "".join(f" {name}={size}" for name, size in entry.sizes.items())
             raise Damaged(f"entries[{number}]", "a problem of its own", entry.dtype + sizes)
         seen.add(entry.problem)
-    return record
+    ordered: KernelRecord = _in_order(record, names)
+    return ordered
+
+
+def _in_order(value: Any, names: list[str]) -> Any:
+    """A part of a record whose configurations have their parameters in the order of the names."""
+    if type(value) is Config:
+        return value.in_order(names)
+    if type(value) is tuple:
+        return tuple(_in_order(item, names) for item in value)
+    if type(value) in _WITH_CONFIGS:
+        fields = _WITH_CONFIGS[type(value)]
+        return replace(value, **{name: _in_order(getattr(value, name), names) for name in fields})
+    return value
 
 
 def _variants(value: Any, place: str) -> VariantTable:
@@ -280,5 +296,10 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "left_out": values.list_of(values.amount),
         "data": values.text,
     },
+}
+_WITH_CONFIGS = {  # the fields of these records that hold configurations
+    KernelRecord: ("default", "entries", "variants"),
+    Entry: ("config", "ties", "measured", "front", "rivals"),
+    VariantTable: ("configs",),
 }
 _OPTIONAL = {record: optional_fields(record) - _IN_EVERY_FILE for record in _SCHEMA}

@@ -97,6 +97,19 @@ def test_derived_names_keep_their_order():
     assert list(parse_record(record_text(shuffled), "here").derived) == ["Z", "A", "M"]
 
 
+def test_configurations_keep_the_order_of_the_parameters():
+    other = Config({**DEFAULT, "BLOCK": 32})
+    first = replace(
+        entry(64), ties=(other,), measured=((other, 2.0),), front=((other, 2.0, 3.0),), rivals=(entry(64),)
+    )
+    table = VariantTable("int32", ({"n": 64},), (other,), ())
+    read = parse_record(record_text(replace(record(first), variants=(table,))), "here")
+    (found,) = read.entries
+    configs = (read.default, found.config, *found.ties, found.measured[0][0], found.front[0][0])
+    for config in (*configs, found.rivals[0].config, *read.variants[0].configs):
+        assert list(config) == ["ALGORITHM", "BLOCK", "VECTOR", "UNROLL"]
+
+
 def test_an_entry_for_the_same_problem_replaces_and_others_stay_sorted(tmp_path):
     for each in (entry(512), entry(64), entry(64, "float32"), entry(512, BLOCK=256)):
         path = cache.store(tmp_path, DEVICE, record(each))
