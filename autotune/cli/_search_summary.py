@@ -122,6 +122,8 @@ def _tried(result: Result) -> str:
     if result.resumed:
         resumed = "all" if result.resumed == count else result.resumed
         line += f"; {resumed} of them were known from the journal"
+    if result.beside_budget:
+        line += "; besides the budget, the best in the cache was tried"
     if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
     return line + ("; the time was over" if result.time_was_over else "")

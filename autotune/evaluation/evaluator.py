@@ -88,6 +88,7 @@ class Evaluator:
         self._batch = journal.batch  # runs per sample
         self._finished: list[tuple[Trial, Trial | None]] = []  # not reported yet; its row, if it has none yet
         self.resumed = 0
+        self.beside_budget = 0  # trials that cost no budget
         self.time_was_over = False  # before the configurations or the other limit were used up
 
     @property
@@ -136,6 +137,7 @@ class Evaluator:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
         if config not in self.trials:
             self._charged += charged
+            self.beside_budget += not charged
             self._evaluate([config], None)
         return self.trials[config]
 

@@ -107,6 +107,7 @@ def _result(
         groups=compare(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in evaluator.trials),
         resumed=evaluator.resumed,
+        beside_budget=evaluator.beside_budget,
         time_was_over=evaluator.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
         lacked_time=is_alone

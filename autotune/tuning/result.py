@@ -27,6 +27,7 @@ class Result:
     groups: tuple[Group, ...]  # the groups that the space contrasts, best first
     trials: tuple[Trial, ...]
     resumed: int  # trials taken from the journal
+    beside_budget: int  # trials of configurations that the cache held, which cost no budget
     time_was_over: bool  # it ended the search
     timed_again: frozenset[Config]  # in the last round, by themselves or by their binary
     lacked_time: bool  # a time limit kept others out of the last round

@@ -51,6 +51,7 @@ def plain(tmp_path_factory):
         groups=(),
         trials=(trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(OTHER, 2.0), trial(THIRD, 4.0)),
         resumed=0,
+        beside_budget=0,
         time_was_over=False,
         timed_again=frozenset((DEFAULT, BEST, OTHER)),
         lacked_time=False,
@@ -93,6 +94,7 @@ LINES = [
         {},
         {"kept": "cache/c.json (trials: runs/j.jsonl)", "tried": "4 of 17 valid configurations with random"},
     ),
+    ({"beside_budget": 1}, {"tried": "4 ok; besides the budget, the best in the cache was tried\n"}),
     ({"default": measured(1234.0)}, {"default": "the best is 1,234 times as fast"}),
     ({"default": measured(1.39)}, {"default": "1.39 times as fast; the default beats 50% of the others"}),
     # a gain too small to print, and one that cannot be told from none
@@ -260,6 +262,12 @@ def test_every_line_says_what_the_others_allow(plain, changes, expected):
     for label, part in expected.items():
         found = re.findall(rf"(?m)^{label} +(.*\n)", text)
         assert (not found) if part is None else any(part in line for line in found), text
+
+
+def test_a_budget_that_leaves_out_the_cached_best_is_explained(folder):
+    folder.search("--budget", "17")
+    done = folder.run("search", "double.yaml", "--device", "fake", "--fresh", "--budget", "1")
+    assert re.search("tried   2 of .*: 2 ok; besides the budget, the best in the cache", done.stdout)
 
 
 def test_a_learnt_line_of_energy_is_of_energy(plain):
