@@ -8,7 +8,8 @@ from pathlib import Path
 
 from autotune.core.text import count_text
 from autotune.report.gather import gather
-from autotune.report.page import framed, report_html, write_page
+from autotune.report.page import framed, write_page
+from autotune.report.search_page import report_html
 
 
 class Report:

@@ -19,7 +19,8 @@ from autotune.errors import AutotuneError, MissingExtra
 from autotune.evaluation.journal import read_journal
 from autotune.evaluation.scoring import measured_values
 from autotune.report.gather import gather_sources
-from autotune.report.page import framed, report_html
+from autotune.report.page import framed
+from autotune.report.search_page import report_html
 from autotune.tuning.result import Result as Found
 
 if TYPE_CHECKING:

@@ -41,7 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Write the report and print how many trials it shows."""
     from autotune.report.gather import gather
-    from autotune.report.page import report_html, write_page
+    from autotune.report.page import write_page
+    from autotune.report.search_page import report_html
 
     gathered = gather(parsed.names, parsed.cache, parsed.space)
     html = report_html(gathered)

@@ -1,116 +1,107 @@
-"""From a search to JSON values for the page: one compact list for each column, and what is told in words.
+"""The trials of a search as a page holds them: a compact list for each column, in the order of the trials.
 
-Texts of a journal are data like any other here; they are cut to a length that a page can hold.
+A cell of a column with few different texts is the number of its text in a list of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from autotune.analysis.compare import KernelComparison, Portable
-from autotune.analysis.external_results import UNKNOWN_DTYPE
-from autotune.analysis.importance import importance
-from autotune.core.text import table_sizes
-from autotune.errors import InputError
-from autotune.report.gather import Gathered, Search
-from autotune.report.headline import headline
-from autotune.report.view import MAX_DETAIL, SearchView, cut, short
-
-_TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
+from autotune.core import launch_plan as plan
+from autotune.core.c_types import C_TYPES
+from autotune.core.records import Parameter, Value
+from autotune.core.trials import Status
+from autotune.report.shortened import MAX_NAME, cut, short
+from autotune.report.view import SearchView
 
 
-def report_json(gathered: Gathered) -> dict[str, Any]:
-    """Everything that the page needs."""
-    return {
-        "kind": "searches",
-        "searches": [search_json(search) for search in gathered.searches],
-        "comparison": gathered.comparison and _comparison_json(gathered.comparison),
-        "notCompared": cut(gathered.not_compared, MAX_DETAIL),
-    }
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a search, and the lists that some of their cells are numbers of."""
+
+    view: SearchView
+
+    @cached_property
+    def statuses(self) -> list[Status]:
+        """The statuses that trials have, in the order of `Status`."""
+        used = {trial.status for trial in self.view.trials}
+        return [status for status in Status if status in used]
+
+    @cached_property
+    def details(self) -> list[str]:
+        """Every detail once."""
+        return list(dict.fromkeys(self.view.details))
+
+    @cached_property
+    def limits(self) -> list[str]:
+        """What admits no more blocks on a multiprocessor, for any trial."""
+        return sorted({found.limit for found in self.view.occupancies if found})
+
+    def lists(self) -> dict[str, list[Any]]:
+        """A list for each column; a measure that is unknown or 0 everywhere is left out."""
+        view, trials = self.view, self.view.trials
+        statuses = {status: place for place, status in enumerate(self.statuses)}
+        details = {detail: place for place, detail in enumerate(self.details)}
+        limits = {limit: place for place, limit in enumerate(self.limits)}
+        measures: dict[str, list[Any]] = {
+            "time_ms": [short(time_ms) for time_ms in view.times_ms],
+            "compile_ms": [short(trial.compile_ms) for trial in trials],
+            "cost_s": [short(trial.cost_s) for trial in trials],
+            "registers": [trial.registers for trial in trials],
+            "spill_bytes": [trial.spill_bytes for trial in trials],
+            "shared_bytes": [trial.shared_bytes for trial in trials],
+            "energy_j": [
+                short(trial.measurement.energy_j) if trial.measurement else None for trial in trials
+            ],
+            "occupancy": [short(found.share) if found else None for found in view.occupancies],
+            **{name: [short(amount) for amount in amounts] for name, amounts in view.work.items()},
+        }
+        measures["limit"] = [limits[one.limit] if one else None for one in view.occupancies]
+        return {name: column for name, column in measures.items() if any(column)} | {
+            "configs": [self._values(parameter) for parameter in view.parameters],
+            "status": [statuses[trial.status] for trial in trials],
+            "detail": [details[detail] for detail in view.details],
+            "final": [int(trial.key in view.search.finals) for trial in trials],
+        }
+
+    def _values(self, parameter: Parameter) -> list[int]:
+        """Each trial's value as its number in the parameter's list; -1 where the trial has none."""
+        places = {(type(value), value): place for place, value in enumerate(parameter.values)}
+        found = []
+        for trial in self.view.trials:
+            value = trial.config.get(parameter.name)
+            found.append(-1 if value is None else places[type(value), value])
+        return found
 
 
-def search_json(search: Search) -> dict[str, Any]:
-    """One search: parameters, columns, and everything that is said of it."""
-    view = SearchView(search)
-    return {
-        "kernel": cut(search.kernel),
-        "device": cut(search.device_name),
-        "problem": cut(view.problem),
-        "dtype": cut(search.dtype or ""),
-        "sizes": {cut(name): size for name, size in search.sizes.items()},
-        "source": cut(search.source),
-        "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),
-        "runCommand": view.run_command,
-        "parameters": view.parameter_json(),
-        "constants": view.constants,
-        "statuses": view.statuses,
-        "details": [cut(detail, MAX_DETAIL) for detail in view.details],
-        "limits": view.limits,
-        "hasOrder": not search.is_cached,
-        "isImported": search.is_imported,
-        "columns": view.columns(),
-        "best": view.best,
-        "default": view.place_of(view.default_config),
-        "landmarks": view.landmarks(),
-        "headline": headline(view),
-        "importance": _importance_json(search),
-        "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in view.ceilings],
-        "bandwidth": view.bandwidth
-        and {
-            "gb_per_s": short(view.bandwidth.gb_per_s),
-            "measured": view.bandwidth.is_measured,
-        },
-    }
+def parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
+    """Parameters with their values, and what each value's macro is defined as."""
+    return [
+        {
+            "name": cut(parameter.name),
+            "values": [cut(value) if isinstance(value, str) else value for value in parameter.values],
+            "macros": [_macro_value(parameter.name, value) for value in parameter.values],
+        }
+        for parameter in parameters
+    ]
 
 
-def _importance_json(search: Search) -> dict[str, Any]:
-    """Shares of the variance, or why they are not known."""
-    try:
-        found = importance(search.trials, trees=_TREES)
-    except InputError as error:
-        return {"why": str(error)}
-    return {
-        "trials": found.trials,
-        "fit": short(found.fit),
-        "single": [[cut(name), short(share)] for name, share in found.single.items()],
-        "pairs": [[cut(one), cut(other), short(share)] for (one, other), share in found.pairs.items()],
-    }
+def constants(view: SearchView) -> list[str]:
+    """The macros that every configuration shares, as compiler options."""
+    dtype = view.search.dtype
+    best = view.trials[view.best or 0].config
+    if dtype not in C_TYPES or set(best) != {parameter.name for parameter in view.parameters}:
+        return []
+    defines = plan.macros(view.parameters, best, dtype)
+    return [
+        f"-D{name}={value}" for name, value in defines.items() if name not in best and len(name) < MAX_NAME
+    ]
 
 
-def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
-    first = comparison.tuned[0].entry
-    dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
-    return {
-        "problem": cut(", ".join(filter(None, (table_sizes(first.sizes), dtype)))),
-        "devices": [
-            {
-                "name": cut(one.folder),
-                "time_ms": one.entry.time_ms,
-                "config": cut(str(one.entry.config), MAX_DETAIL),
-            }
-            for one in comparison.tuned
-        ],
-        "matrix": [list(row.values()) for row in comparison.matrix.values()],
-        "flips": {
-            cut(name): [
-                None if (value := row.get(one.folder)) is None else cut(str(value))
-                for one in comparison.tuned
-            ]
-            for name, row in comparison.flips.items()
-        },
-        "agreed": cut(", ".join(f"{name}={value}" for name, value in comparison.agreed.items()), MAX_DETAIL),
-        "portable": _portable_json(comparison.portable),
-        "mostPortable": comparison.most_portable and _portable_json(comparison.most_portable),
-        "portfolio": [
-            [cut(str(config), MAX_DETAIL), cut(", ".join(devices), MAX_DETAIL)]
-            for config, devices in comparison.portfolio
-        ],
-    }
-
-
-def _portable_json(portable: Portable) -> dict[str, Any]:
-    return {
-        "config": cut(str(portable.config), MAX_DETAIL),
-        "slowdowns": list(portable.slowdowns.values()),
-        "worst": portable.worst,
-    }
+def _macro_value(parameter: str, value: Value) -> str:
+    if isinstance(value, str):
+        return cut(plan.macro_name(parameter, value))
+    return str(int(value) if isinstance(value, bool) else value)

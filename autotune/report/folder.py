@@ -17,9 +17,9 @@ from autotune.core.text import table_sizes
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.journal import JournalReader
 from autotune.interop.journals import is_journal
-from autotune.report.columns import report_json
 from autotune.report.gather import gather_sources
-from autotune.report.view import MAX_DETAIL, cut
+from autotune.report.search_page import report_json
+from autotune.report.shortened import MAX_DETAIL, cut
 from autotune.serving.cache import DEVICE_FILE, kernels
 
 _MAX_DEPTH = 4  # of folders below the one that is shown

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from autotune.core.text import per_second
 from autotune.core.trials import Objective, Status
-from autotune.report.view import SearchView, cut
+from autotune.report.shortened import cut
+from autotune.report.view import SearchView
 from autotune.tuning.finals import indistinguishable
 
 
@@ -71,11 +72,10 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
     default_ms = default_ms or (view.served.default_time_ms if view.served else None)
     if default_ms:
         yield _item("Over the default", f"{default_ms / time_ms:.3g} x", f"default: {default_ms:.4g} ms")
-    steps = [one for one in view.landmarks() if view.times_ms[one["trial"]]]
-    if steps:
-        first_ms = view.times_ms[steps[0]["trial"]] or 0.0
-        note = f"{steps[0]['name']}: {first_ms:.4g} ms"
-        yield _item("Over the first step", f"{first_ms / time_ms:.3g} x", note)
+    first = next((step for step in view.steps if step.time_ms), None)
+    if first is not None and first.time_ms:
+        note = f"{first.landmark.name}: {first.time_ms:.4g} ms"
+        yield _item("Over the first step", f"{first.time_ms / time_ms:.3g} x", note)
     cpu = view.search.cpu
     if cpu and not (view.search.device and view.search.device.kind == "cpu"):
         cpu_ms = cpu.entry.time_ms

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: template, style, script and data in one text.
+"""A page as one HTML file that needs nothing else: template, style, script and data in one text.
 
 The page's own policy forbids it to load anything. Names and details of a journal reach it as JSON only, and
 the script writes them as text, never as markup.
@@ -18,9 +18,6 @@ from typing import Any
 from autotune import __version__
 from autotune.errors import InputError
 from autotune.interop.files import read_text, write_text
-from autotune.report.columns import report_json
-from autotune.report.gather import Gathered
-from autotune.report.view import cut
 
 _SCRIPTS = (  # in the order that they are put together; each uses those before it
     *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
@@ -28,12 +25,6 @@ _SCRIPTS = (  # in the order that they are put together; each uses those before 
 )
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
-
-
-def report_html(gathered: Gathered) -> str:
-    """The whole page."""
-    kernels = dict.fromkeys(search.kernel for search in gathered.searches)
-    return page_html(cut(", ".join(kernels)), report_json(gathered))
 
 
 def page_html(title: str, data: Mapping[str, Any]) -> str:

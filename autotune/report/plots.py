@@ -106,8 +106,7 @@ def _ladder(plot: Plot) -> Figure:
     steps = _printed_ladder(plot)
     if steps is None:
         view = _view(plot)
-        timed = [(step["name"], view.times_ms[step["trial"]]) for step in view.landmarks()]
-        steps = [(name, time_ms) for name, time_ms in timed if time_ms is not None]
+        steps = [(step.landmark.name, step.time_ms) for step in view.steps if step.time_ms is not None]
         if not steps:
             raise InputError(
                 f"{plot.sources[0]}: no landmark of the space was timed; `autotune ladder` times them"

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from autotune.core.expressions import names_behind, parse
 from autotune.core.trials import Status, Trial
-from autotune.report.columns import search_json
 from autotune.report.gather import Search
 from autotune.report.page import page_html
-from autotune.report.view import MAX_DETAIL, cut, short
+from autotune.report.search_page import search_json
+from autotune.report.shortened import MAX_DETAIL, cut, short
 from autotune.space import ConstraintReport, Finding, Space
 from autotune.space.funnel import funnel
 

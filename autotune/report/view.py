@@ -12,24 +12,16 @@ from typing import Any
 from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
-from autotune.core.c_types import C_TYPES
 from autotune.core.expressions import Expression, names_behind, number, parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Value
 from autotune.core.text import table_sizes
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.interop.recording import numbers_first
 from autotune.report.gather import Search
-from autotune.report.source_figures import source_figures
-
-MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text that the page holds
-
-
-def cut(text: str, most: int = MAX_NAME) -> str:
-    """A text, or its beginning and how much is left out."""
-    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+from autotune.space.configurations import Landmark
 
 
 @dataclass(frozen=True)
@@ -38,6 +30,15 @@ class Bandwidth:
 
     gb_per_s: float
     is_measured: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """A landmark of the space that was tried."""
+
+    landmark: Landmark
+    trial: int  # its number
+    time_ms: float | None
 
 
 @dataclass(frozen=True)
@@ -143,42 +144,8 @@ class SearchView:
             for name, found in values.items()
         )
 
-    def parameter_json(self) -> list[dict[str, Any]]:
-        """Parameters with their values, and what each value's macro is defined as."""
-        found = []
-        for parameter in self.parameters:
-            values = [cut(value) if isinstance(value, str) else value for value in parameter.values]
-            macros = [_macro_value(parameter.name, value) for value in parameter.values]
-            found.append({"name": cut(parameter.name), "values": values, "macros": macros})
-        return found
-
-    @cached_property
-    def constants(self) -> list[str]:
-        """The macros that every configuration shares, as compiler options."""
-        dtype = self.search.dtype
-        best = self.trials[self.best or 0].config
-        if dtype not in C_TYPES or set(best) != {parameter.name for parameter in self.parameters}:
-            return []
-        defines = plan.macros(self.parameters, best, dtype)
-        return [
-            f"-D{name}={value}"
-            for name, value in defines.items()
-            if name not in best and len(name) < MAX_NAME
-        ]
-
-    @cached_property
-    def statuses(self) -> list[str]:
-        """The statuses that trials have, in the order of `Status`."""
-        used = {trial.status for trial in self.trials}
-        return [status.value for status in Status if status in used]
-
     @cached_property
     def details(self) -> list[str]:
-        """Every detail once."""
-        return list(dict.fromkeys(self._detail_of_each))
-
-    @cached_property
-    def _detail_of_each(self) -> list[str]:
         """The detail of each trial; one that was faster than the best in the search says why it lost."""
         best_ms = self.best_ms
         is_final = self.search.is_cached or bool(self.search.finals)
@@ -202,55 +169,11 @@ class SearchView:
         known = self.search.spec or self.search.record
         return known.default if known else None
 
-    @cached_property
-    def limits(self) -> list[str]:
-        """What admits no more blocks on a multiprocessor, for any trial."""
-        return sorted({found.limit for found in self.occupancies if found})
-
     def place_of(self, config: Config | None) -> int | None:
         """The number of the trial with a configuration."""
         if config is None:
             return None
         return next((place for place, trial in enumerate(self.trials) if trial.config == config), None)
-
-    def columns(self) -> dict[str, Any]:
-        """A list for each column; one that nobody filled is left out."""
-        trials = self.trials
-        statuses = {Status(text): place for place, text in enumerate(self.statuses)}
-        details = {detail: place for place, detail in enumerate(self.details)}
-        limits = {limit: place for place, limit in enumerate(self.limits)}
-        finals = self.search.finals
-        columns: dict[str, list[Any]] = {
-            "time_ms": [short(time_ms) for time_ms in self.times_ms],
-            "compile_ms": [short(trial.compile_ms) for trial in trials],
-            "cost_s": [short(trial.cost_s) for trial in trials],
-            "registers": [trial.registers for trial in trials],
-            "spill_bytes": [trial.spill_bytes for trial in trials],
-            "shared_bytes": [trial.shared_bytes for trial in trials],
-            "energy_j": [
-                short(trial.measurement.energy_j) if trial.measurement else None for trial in trials
-            ],
-            "occupancy": [short(found.share) if found else None for found in self.occupancies],
-            "limit": [limits[found.limit] if found else None for found in self.occupancies],
-            **self.work,
-        }
-        always = {
-            "configs": [self._positions(parameter) for parameter in self.parameters],
-            "status": [statuses[trial.status] for trial in trials],
-            "detail": [details[detail] for detail in self._detail_of_each],
-            "final": [int(trial.key in finals) for trial in trials],
-        }
-        return {name: column for name, column in columns.items() if any(column)} | always
-
-    def _positions(self, parameter: Parameter) -> list[int]:
-        """Of each trial's value in the parameter's list; -1 where the trial does not have the parameter."""
-        places = {(type(value), value): place for place, value in enumerate(parameter.values)}
-        name = parameter.name
-        found = []
-        for trial in self.trials:
-            value = trial.config.get(name)
-            found.append(-1 if value is None else places[type(value), value])
-        return found
 
     @cached_property
     def occupancies(self) -> list[Occupancy | None]:
@@ -290,7 +213,7 @@ class SearchView:
         found: dict[str, list[float | None]] = {}
         for name, text in search.spec.work.items():
             amount = self._by_used_names([text], partial(_amount, parse(text)))
-            found[name] = [short(amount(trial.config)) for trial in self.trials]
+            found[name] = [amount(trial.config) for trial in self.trials]
         return found
 
     def _by_used_names(
@@ -341,20 +264,13 @@ class SearchView:
         nominal = self.search.device and self.search.device.memory_bandwidth_bytes_per_s
         return Bandwidth(nominal * 1e-9, False) if nominal else None
 
-    def landmarks(self) -> list[dict[str, Any]]:
-        """The steps of the ladder that were tried."""
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The landmarks that were tried, in the space file's order."""
         spec = self.search.spec
         places = {trial.config: place for place, trial in enumerate(self.trials)}
-        return [
-            {
-                "name": cut(one.name),
-                "note": cut(one.note, MAX_DETAIL),
-                "figures": source_figures(one.note[:MAX_DETAIL]),
-                "trial": places[one.config],
-            }
-            for one in (spec.landmarks if spec else ())
-            if one.config in places
-        ]
+        tried = [one for one in (spec.landmarks if spec else ()) if one.config in places]
+        return [Step(one, place := places[one.config], self.times_ms[place]) for one in tried]
 
 
 def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
@@ -366,17 +282,3 @@ def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tupl
     launches = plan.launches([replace(step, constants=()) for step in steps], values)
     main = max(launches, key=lambda one: one.threads, default=None)
     return None if main is None else (prod(main.block), main.shared_bytes)
-
-
-def _macro_value(parameter: str, value: Value) -> str:
-    if isinstance(value, str):
-        return cut(plan.macro_name(parameter, value))
-    return str(int(value) if isinstance(value, bool) else value)
-
-
-def short(value: float | None) -> float | int | None:
-    """Six significant digits: more are noise, and make the page larger."""
-    if value is None:
-        return None
-    short = float(f"{value:.6g}")
-    return int(short) if short.is_integer() else short

@@ -11,7 +11,7 @@ import pytest
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.report.gather import gather
-from autotune.report.page import report_html
+from autotune.report.search_page import report_html
 from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.conftest import LIMIT_S

@@ -13,9 +13,9 @@ from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal_rows import encode_measurement, encode_trial
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import peak_rates
-from autotune.report.columns import report_json
 from autotune.report.gather import gather
-from autotune.report.page import embedded, page_html, report_html
+from autotune.report.page import embedded, page_html
+from autotune.report.search_page import report_html, report_json
 from autotune.report.source_figures import source_figures
 from autotune.serving import cache
 from autotune.serving.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
