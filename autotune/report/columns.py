@@ -59,8 +59,10 @@ class Columns:
             "occupancy": [short(found.share) if found else None for found in view.occupancies],
             **{name: [short(amount) for amount in amounts] for name, amounts in view.work.items()},
         }
-        measures["limit"] = [limits[one.limit] if one else None for one in view.occupancies]
-        return {name: column for name, column in measures.items() if any(column)} | {
+        found = {name: column for name, column in measures.items() if any(column)}
+        if limits:
+            found["limit"] = [limits[one.limit] if one else None for one in view.occupancies]
+        return found | {
             "configs": [self._values(parameter) for parameter in view.parameters],
             "status": [statuses[trial.status] for trial in trials],
             "detail": [details[detail] for detail in view.details],

@@ -375,6 +375,18 @@ def test_a_ceiling_is_at_the_clock_that_trials_saw(tmp_path):
     ]
 
 
+def test_a_limit_that_all_trials_share_is_told(tmp_path):
+    """The page then has an occupancy, and says what limits it."""
+    cache.store(tmp_path, replace(DEVICE, architecture="sm_90"), record(entry(64)))
+    trials = [
+        replace(trial(number), config=Config({**DEFAULT, "BLOCK": 32, "VECTOR": number}), registers=16)
+        for number in (1, 2)
+    ]
+    path = journal(tmp_path / "a.jsonl", trials, kernel="reduce", device=DEVICE.name)
+    (search,) = report_json(gather([path], tmp_path))["searches"]
+    assert search["limits"] == ["blocks"] and search["columns"]["limit"] == [0, 0]
+
+
 def test_measured_ceilings_come_before_calculated_ones(tmp_path):
     cache.store(tmp_path, DEVICE, record(entry(64)))
     measured = [
