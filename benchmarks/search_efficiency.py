@@ -22,8 +22,8 @@ import numpy as np
 
 from autotune.analysis.replay import Floats, Recorded, load, replay, sources_for
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
-from autotune.cli._tables import console, table
 from autotune.cli.replay import COLUMNS, efficiency_rows
+from autotune.cli.tables import console, table
 from autotune.errors import InputError
 from autotune.searchers import engine_names, learns_from_sources, make_searcher, strategy_names
 

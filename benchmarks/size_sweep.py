@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune import best_config, load_kernel
-from autotune.cli._sweep_summary import sweep_json
 from autotune.cli.options import conditions, ranges
 from autotune.cli.progress import SearchProgress, Verbosity
+from autotune.cli.sweep_summary import sweep_json
 from autotune.core.records import Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Budget, CallConditions

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from autotune.analysis.find_journal import find_journal
-from autotune.cli._search_summary import result_text
+from autotune.cli.search_summary import result_text
 from autotune.core.records import Config
 from autotune.core.text import count_text
 from autotune.core.trials import Objective, Status, Trial

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli._tables import problem_text
 from autotune.cli.output import emit, wrapped
+from autotune.cli.tables import problem_text
 from autotune.core.records import Entry
 from autotune.core.text import count_text
 from autotune.core.trials import Budget
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
-    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.search_summary import result_json, result_text
     from autotune.tuning.adopt import adopt, full_search_result
 
     options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first

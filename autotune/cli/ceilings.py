@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import console, table
 from autotune.core.text import per_second
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
 

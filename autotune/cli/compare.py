@@ -17,8 +17,8 @@ from autotune.analysis.compare import (
     against_cpus,
 )
 from autotune.cli import options as opt
-from autotune.cli._tables import UNKNOWN, cell, console, known_columns, table
 from autotune.cli.output import emit
+from autotune.cli.tables import UNKNOWN, cell, console, known_columns, table
 from autotune.core.text import per_second, table_sizes
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"

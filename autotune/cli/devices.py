@@ -9,8 +9,8 @@ from dataclasses import asdict
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import console, table
 from autotune.core.records import DeviceInfo
 
 EXAMPLE = "autotune devices"

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
-from autotune.cli._choice import add_choice, chosen_config
+from autotune.cli.choice import add_choice, chosen_config
 from autotune.cli.output import emit, wrapped
 from autotune.core.records import Config
 from autotune.core.text import size_text

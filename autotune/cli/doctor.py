@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import console, table
 from autotune.errors import SetupError
 
 EXAMPLE = "autotune doctor"

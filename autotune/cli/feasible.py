@@ -13,8 +13,8 @@ from rich.table import Table
 
 from autotune.analysis.compile_survey import Checked, Survey
 from autotune.cli import options as opt
-from autotune.cli._tables import console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import console, table
 from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError

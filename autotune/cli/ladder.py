@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._device_use import COLUMNS, NO_USE, use_of
-from autotune.cli._tables import UNKNOWN, cell, console, known_columns, problem_text, rate_text, table
+from autotune.cli.device_use import COLUMNS, NO_USE, use_of
 from autotune.cli.output import emit
+from autotune.cli.tables import UNKNOWN, cell, console, known_columns, problem_text, rate_text, table
 from autotune.core.records import Config
 from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import cell, console, table
 from autotune.core.text import table_sizes
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
 from autotune.cli import options as opt
-from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import cell, console, table
 from autotune.core.trials import Budget
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options

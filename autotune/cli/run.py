@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli._choice import add_choice, chosen_config
-from autotune.cli._device_use import use_of
-from autotune.cli._tables import problem_text, rate_text
+from autotune.cli.choice import add_choice, chosen_config
+from autotune.cli.device_use import use_of
 from autotune.cli.output import emit
+from autotune.cli.tables import problem_text, rate_text
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Trial
 from autotune.errors import SetupError

@@ -154,7 +154,7 @@ def run(parsed: argparse.Namespace) -> None:
         _search_each_model(parsed, options)
         return
     result = _search_devices(parsed, options) if several else _search(parsed, options)
-    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
@@ -192,8 +192,8 @@ def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractC
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
-    from autotune.cli._search_summary import result_json, result_text
     from autotune.cli.compare import print_comparison
+    from autotune.cli.search_summary import result_json, result_text
     from autotune.tuning.cluster import open_each_model
     from autotune.tuning.each_model import search_each_model
 
@@ -222,7 +222,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     """Search several spaces in turns; raises SetupError at the end if some of them failed."""
-    from autotune.cli._search_summary import result_json, result_line
+    from autotune.cli.search_summary import result_json, result_line
     from autotune.tuning.several_spaces import search_spaces
 
     def show(result: Result) -> None:
@@ -241,8 +241,8 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search a range of sizes, or several element types, and print the table of variants."""
-    from autotune.cli._sweep_summary import sweep_json, sweep_text
-    from autotune.cli._tables import console
+    from autotune.cli.sweep_summary import sweep_json, sweep_text
+    from autotune.cli.tables import console
     from autotune.tuning.sweep import bind_sweep, sweep
 
     ranges = opt.ranges(parsed.sweep)
@@ -258,7 +258,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
 
 def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
-    from autotune.cli._search_summary import result_json, result_text
+    from autotune.cli.search_summary import result_json, result_text
     from autotune.tuning.tune_misses import missed_targets, tune_misses
 
     if parsed.journal or parsed.size or parsed.dtype or parsed.sweep:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._device_use import COLUMNS, NO_USE, Use, uses_of_journal
-from autotune.cli._tables import UNKNOWN, cell, console, known_columns, table
+from autotune.cli.device_use import COLUMNS, NO_USE, Use, uses_of_journal
 from autotune.cli.output import emit
+from autotune.cli.tables import UNKNOWN, cell, console, known_columns, table
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
 from autotune.core.text import count_text, hint

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli._tables import cell, console, problem_text, table
 from autotune.cli.output import emit
+from autotune.cli.tables import cell, console, problem_text, table
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
 from autotune.space import ConstraintReport, Finding, Space, SpaceSpec

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli._tables import cell, console, table
 from autotune.cli.output import emit
+from autotune.cli.tables import cell, console, table
 from autotune.core.text import table_sizes
 from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save

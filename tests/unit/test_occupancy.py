@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.cli._device_use import COLUMNS, use_of
+from autotune.cli.device_use import COLUMNS, use_of
 from autotune.cli.ladder import ladder_table
 from autotune.cli.run import run_text
 from autotune.cli.show import trials_table

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli._search_summary import result_text, shifted
+from autotune.cli.search_summary import result_text, shifted
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial

@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from autotune.cli._device_use import use_of
-from autotune.cli._tables import problem_text, rate_text
+from autotune.cli.device_use import use_of
+from autotune.cli.tables import problem_text, rate_text
 from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text
 from autotune.core.trials import Measurement, Objective, Status

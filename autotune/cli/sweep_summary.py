@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from autotune.cli._search_summary import late_checks, result_json
-from autotune.cli._tables import rate_text, table
+from autotune.cli.search_summary import late_checks, result_json
+from autotune.cli.tables import rate_text, table
 from autotune.core.records import Config, Tier, VariantTable
 from autotune.core.text import table_sizes
 from autotune.serving.portability import Slowdown, expected_slowdown
