@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit, wrapped
-from autotune.cli.tables import problem_text
+from autotune.cli.texts import space_problem
 from autotune.core.records import Entry
 from autotune.core.text import count_text
 from autotune.core.trials import Budget
@@ -51,7 +51,7 @@ def known_text(task: TuningTask, entry: Entry) -> str:
     """Say that nothing was run, and why."""
     origin = entry.provenance
     return (
-        f"{task.spec.kernel} on {task.device.name}, {problem_text(task.space)}: tuned already, with "
+        f"{task.spec.kernel} on {task.device.name}, {space_problem(task.space)}: tuned already, with "
         f"{count_text(origin.trials, 'trial')} of {origin.engine}{entry.caveat}; nothing was run\n"
         f"best    {entry.time_ms:.4g} ms: {entry.config}"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.records import Config
-from autotune.core.text import count_text, table_sizes
+from autotune.core.text import count_text, problem_text
 from autotune.core.trials import Failure
 from autotune.errors import InputError, SetupError
 
@@ -127,9 +127,10 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
     lines = []
     for one in checked:
         entry, fresh = one.entry, one.fresh
+        problem = problem_text(entry.sizes, entry.dtype, entry.data)
         times = f"{entry.time_ms:.4g} ms" + ("" if one.time_ms is None else f", now {one.time_ms:.4g} ms")
         detail = f": {one.detail}" if one.detail else ""
-        lines.append(f"{one.state.name:9}  {table_sizes(entry.sizes)}, {entry.dtype}: {times}{detail}")
+        lines.append(f"{one.state.name:9}  {problem}: {times}{detail}")
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
         if fresh is not None:

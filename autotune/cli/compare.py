@@ -18,8 +18,8 @@ from autotune.analysis.compare import (
 )
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import UNKNOWN, cell, console, known_columns, table
-from autotune.core.text import per_second, table_sizes
+from autotune.cli.tables import UNKNOWN, cell, console, known_columns, ratio_cell, table
+from autotune.core.text import per_second, problem_text, table_sizes
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
 
@@ -160,8 +160,8 @@ def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) 
 
 def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Iterator[_Section]:
     first = comparison.tuned[0].entry
-    problem = ", ".join(filter(None, (comparison.kernel, table_sizes(first.sizes), first.dtype)))
-    yield _times(f"{problem}: the best on each device", comparison)
+    problem = problem_text(first.sizes, first.dtype, first.data)
+    yield _times(f"{comparison.kernel}, {problem}: the best on each device", comparison)
     if beside:
         yield _against(beside)
     if len(comparison.tuned) == 1:
@@ -201,7 +201,7 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
         _rate(result.bytes_per_s, "B/s"),
         cell(result.bandwidth_share, "{:.0%}"),
         _rate(result.flops_per_s, "FLOP/s"),
-        cell(result.speedup, "{:.3g} x"),
+        ratio_cell(result.speedup),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
     )
 
@@ -214,7 +214,7 @@ def _against(pairs: Sequence[AgainstCpu]) -> _Section:
             _time_text(pair.gpu),
             pair.cpu.folder,
             _time_text(pair.cpu),
-            cell(pair.ratio, "{:.3g} x"),
+            ratio_cell(pair.ratio),
         )
         for pair in pairs
     ]

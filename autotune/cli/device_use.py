@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.cli.tables import UNKNOWN, cell
 from autotune.compilers.occupancy import Occupancy
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.trials import Trial
@@ -13,39 +15,47 @@ from autotune.evaluation.instance import work
 from autotune.space import Space
 
 COLUMNS = ("occupancy", "limited by", "of peak")
-Use = tuple[str, str, str]  # a cell of each column; empty where unknown
-NO_USE: Use = ("", "", "")
 
 
-def use_of(space: Space, trial: Trial) -> Use:
-    """The cells of a trial on a bound space."""
-    return _cells(
-        occupancy_of(space, trial),
-        work(space, trial.config, space.problem.sizes).get("bytes"),
-        trial,
-        space.device,
-    )
+@dataclass(frozen=True)
+class DeviceUse:
+    """What a trial makes of the device, each None where it is unknown."""
+
+    occupancy: Occupancy | None = None
+    bandwidth_share: float | None = None  # of the memory's nominal bandwidth
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """A cell for each of COLUMNS."""
+        held = self.occupancy
+        return (
+            cell(held.share if held else None, "{:.0%}"),
+            held.limit if held else UNKNOWN,
+            cell(self.bandwidth_share, "{:.0%}"),
+        )
 
 
-def uses_of_journal(journal: Path) -> Mapping[Config, Use]:
-    """The cells of a journal's trials, as far as its kernel's space is found."""
+def use_of(space: Space, trial: Trial) -> DeviceUse:
+    """What a trial makes of the device of a bound space."""
+    moved_bytes = work(space, trial.config, space.problem.sizes).get("bytes")
+    return DeviceUse(occupancy_of(space, trial), _share(moved_bytes, trial, space.device))
+
+
+def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
+    """The same for a journal's trials, as far as its kernel's space is found."""
     from autotune.report.gather import gather_sources
     from autotune.report.view import SearchView
 
-    found: dict[Config, Use] = {}
+    found: dict[Config, DeviceUse] = {}
     for search in gather_sources([journal]).searches:
         view = SearchView(search)
         moved = view.work.get("bytes", [None] * len(view.trials))
-        for trial, held, amount in zip(view.trials, view.occupancies, moved, strict=True):
-            found[trial.config] = _cells(held, amount, trial, search.device)
+        for trial, held, moved_bytes in zip(view.trials, view.occupancies, moved, strict=True):
+            found[trial.config] = DeviceUse(held, _share(moved_bytes, trial, search.device))
     return found
 
 
-def _cells(held: Occupancy | None, moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> Use:
+def _share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:
+    """The share of the nominal bandwidth that moving these bytes in the trial's time takes."""
     peak = device.memory_bandwidth_bytes_per_s if device else None
-    share = moved_bytes / (trial.time_ms * 1e-3) / peak if moved_bytes and trial.time_ms and peak else None
-    return (
-        "" if held is None else f"{held.share:.0%}",
-        "" if held is None else held.limit,
-        "" if share is None else f"{share:.0%}",
-    )
+    return moved_bytes / (trial.time_ms * 1e-3) / peak if moved_bytes and trial.time_ms and peak else None

@@ -7,26 +7,30 @@ beside those of this device.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli.device_use import COLUMNS, NO_USE, use_of
+from autotune.cli.device_use import COLUMNS, use_of
 from autotune.cli.output import emit
-from autotune.cli.tables import UNKNOWN, cell, console, known_columns, problem_text, rate_text, table
+from autotune.cli.tables import UNKNOWN, cell, console, table
+from autotune.cli.texts import rate_text, space_problem
 from autotune.core.records import Config
+from autotune.core.text import ratio_text
 from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError
 from autotune.evaluation.instance import work
 from autotune.report.figures import Bar, bar_chart, save
-from autotune.report.source_figures import source_figures
+from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Space
-from autotune.tuning.single_runs import TUNED
+from autotune.tuning.single_runs import TUNED, Step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_Figures = Mapping[str, Sequence[SourceFigure]]  # those of each step
 
 EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
@@ -50,19 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
         steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
     figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
     if parsed.json:
-        emit(
-            [
-                {
-                    **{"step": name, "time_ms": trial.time_ms, "status": trial.status.value},
-                    "detail": trial.detail,
-                    "sources": [
-                        {"value": value, "unit": unit, "device": device}
-                        for value, unit, device in figures.get(name, ())
-                    ],
-                }
-                for name, trial in steps
-            ]
-        )
+        emit(ladder_json(steps, figures))
     else:
         out = console()
         out.print(ladder_table(task.space, steps))
@@ -73,43 +65,64 @@ def run(parsed: argparse.Namespace) -> None:
         save(ladder_plot(task.space, steps), parsed.plot)
 
 
-def ladder_table(space: Space, steps: Sequence[tuple[str, Trial]]) -> Table:
+def ladder_table(space: Space, steps: Sequence[Step]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
-    first_ms = next((trial.time_ms for _, trial in steps if trial.time_ms is not None), None)
-    rows = []
-    for name, trial in steps:
-        use = NO_USE if trial.time_ms is None else use_of(space, trial)
-        figures = [text or UNKNOWN for text in use]
-        if trial.time_ms is None:
-            rows.append((name, UNKNOWN, UNKNOWN, UNKNOWN, *figures, _why_not(trial)))
-        else:
-            note = notes.get(name, str(trial.config))
-            rows.append((name, *_row(space, trial.config, trial.time_ms, first_ms), *figures, note))
+    first_ms = next((step.trial.time_ms for step in steps if step.trial.time_ms is not None), 0.0)
+    rows = [_row(space, step, first_ms, notes.get(step.name, str(step.trial.config))) for step in steps]
     columns = ("step", "ms", "rate", "speed-up", *COLUMNS, "note")
-    return table(*known_columns(columns, rows, COLUMNS))
+    return table(columns, rows, optional=("rate", *COLUMNS))
 
 
-def sources_table(
-    space: Space, steps: Sequence[tuple[str, Trial]], figures: Mapping[str, Sequence[tuple[float, str, str]]]
-) -> Table:
+def _row(space: Space, step: Step, first_ms: float, note: str) -> Sequence[str]:
+    """The cells of a step; `first_ms` is the time of the first one that ran."""
+    trial = step.trial
+    if trial.time_ms is None:
+        return (step.name, *[UNKNOWN] * (3 + len(COLUMNS)), _why_not(trial))
+    rate, speedup = rate_text(space, trial.config, trial.time_ms), ratio_text(first_ms / trial.time_ms)
+    return (step.name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
+
+
+def ladder_json(steps: Sequence[Step], figures: _Figures) -> list[dict[str, Any]]:
+    """The same for scripts, as JSON values, with the figures of the sources."""
+    return [
+        {
+            "step": name,
+            "time_ms": trial.time_ms,
+            "status": trial.status.value,
+            "detail": trial.detail,
+            "sources": [figure._asdict() for figure in figures.get(name, ())],
+        }
+        for name, trial in steps
+    ]
+
+
+def sources_table(space: Space, steps: Sequence[Step], figures: _Figures) -> Table:
     """Make a table of the sources' figures beside this device's, each in one unit.
 
     Beside every figure is its factor: how much faster the step is than the last one above it that has a
     figure in the same column.
     """
-    rows = [(name, trial) for name, trial in steps if figures.get(name)]
-    sources = dict.fromkeys((device, unit) for name, _ in rows for _, unit, device in figures[name])
-    columns: list[tuple[str, list[str]]] = [("step", [name for name, _ in rows])]
-    for device, unit in sources:
-        found = [
-            next((value for value, *key in figures[name] if key == [unit, device]), None) for name, _ in rows
-        ]
-        columns += [(f"{device}, {unit}", _figures(found)), ("factor", _factors(found, unit))]
-    for unit in dict.fromkeys(unit for _, unit in sources):
-        ours = [_own_figure(space, trial, unit) for _, trial in rows]
-        columns += [(f"here, {unit}", _figures(ours)), ("factor", _factors(ours, unit))]
-    return table([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
+    quoted = [step for step in steps if figures.get(step.name)]
+    sources = dict.fromkeys((one.device, one.unit) for step in quoted for one in figures[step.name])
+    units = dict.fromkeys(unit for _, unit in sources)
+    figures_of = [
+        *(
+            (device, unit, [_quoted(figures[step.name], device, unit) for step in quoted])
+            for device, unit in sources
+        ),
+        *(("here", unit, [_own_figure(space, step.trial, unit) for step in quoted]) for unit in units),
+    ]
+    titles, columns = ["step"], [[step.name for step in quoted]]
+    for device, unit, values in figures_of:
+        titles += [f"{device}, {unit}", "factor"]
+        columns += [[cell(value, "{:,.4g}") for value in values], _factors(values, unit)]
+    return table(titles, list(zip(*columns, strict=True)))
+
+
+def _quoted(figures: Sequence[SourceFigure], device: str, unit: str) -> float | None:
+    """The first figure for a device in a unit."""
+    return next((one.value for one in figures if (one.device, one.unit) == (device, unit)), None)
 
 
 def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:
@@ -120,41 +133,33 @@ def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:
     return None if amount is None else amount / trial.time_ms * 1e-6
 
 
-def _figures(values: Sequence[float | None]) -> list[str]:
-    return [cell(value, "{:,.4g}") for value in values]
-
-
 def _factors(values: Sequence[float | None], unit: str) -> list[str]:
     """How much faster each figure is than the last one before it."""
-    faster: Callable[[float, float], float] = (
-        (lambda before, now: before / now) if unit == "ms" else (lambda before, now: now / before)
-    )
     before: float | None = None
     cells = []
     for value in values:
-        cells.append(cell(None if value is None or before is None else faster(before, value), "{:.2f}"))
+        if value is None or before is None:
+            cells.append(UNKNOWN)
+        else:
+            cells.append(f"{before / value if unit == 'ms' else value / before:.2f}")
         before = before if value is None else value
     return cells
 
 
-def ladder_plot(space: Space, steps: Sequence[tuple[str, Trial]]) -> Figure:
+def ladder_plot(space: Space, steps: Sequence[Step]) -> Figure:
     """Draw the time of each step that ran as a bar chart; raises InputError if none ran."""
-    timed = [(name, trial.config, trial.time_ms) for name, trial in steps if trial.time_ms is not None]
-    if not timed:
-        raise InputError(f"{space.spec.kernel}: no landmark ran on this device, so there is nothing to plot")
     bars = [
-        Bar(name, time_ms, _time_and_rate(space, config, time_ms), strong=name == TUNED)
-        for name, config, time_ms in timed
+        Bar(name, trial.time_ms, _time_and_rate(space, trial.config, trial.time_ms), strong=name == TUNED)
+        for name, trial in steps
+        if trial.time_ms is not None
     ]
-    return bar_chart(f"{space.spec.kernel}, {problem_text(space)}, {space.device.name}", "ms", bars)
+    if not bars:
+        raise InputError(f"{space.spec.kernel}: no landmark ran on this device, so there is nothing to plot")
+    return bar_chart(f"{space.spec.kernel}, {space_problem(space)}, {space.device.name}", "ms", bars)
 
 
 def _time_and_rate(space: Space, config: Config, time_ms: float) -> str:
     return ", ".join(filter(None, (f"{time_ms:.4g} ms", rate_text(space, config, time_ms))))
-
-
-def _row(space: Space, config: Config, time_ms: float, first_ms: float | None) -> tuple[str, str, str]:
-    return f"{time_ms:.4g}", rate_text(space, config, time_ms), f"{(first_ms or time_ms) / time_ms:.1f}x"
 
 
 def _why_not(trial: Trial) -> str:

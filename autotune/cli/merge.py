@@ -11,7 +11,7 @@ from autotune.analysis.merge import Merged
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.records import Entry
-from autotune.core.text import count_text, table_sizes
+from autotune.core.text import count_text, problem_text
 
 EXAMPLE = "autotune merge node1/cache node2/cache --into cache"
 
@@ -52,7 +52,7 @@ def merged_text(merged: Merged) -> str:
     ]
     for place, entry in _contested(merged):
         rivals = "; ".join(map(_result_text, entry.rivals))
-        problem = f"{place}, {table_sizes(entry.sizes)}, {entry.dtype}"
+        problem = f"{place}, {problem_text(entry.sizes, entry.dtype, entry.data)}"
         lines.append(f"several {problem}: {_result_text(entry)} is served before {rivals}")
     lines += [f"skipped {path}: neither results nor a journal" for path in merged.ignored]
     return "\n".join(lines)

@@ -12,11 +12,10 @@ from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
 from autotune.cli.device_use import use_of
 from autotune.cli.output import emit
-from autotune.cli.tables import problem_text, rate_text
+from autotune.cli.texts import measured_text, space_problem
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Trial
 from autotune.errors import SetupError
-from autotune.evaluation.device_use import occupancy_of
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.space import Space
 
@@ -69,39 +68,39 @@ def run(parsed: argparse.Namespace) -> None:
 
 def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
     """The configuration, its times with intervals and rates, and what it takes of the device."""
-    first = trials[0]
-    checked = ", ".join(map(size_text, space.spec.verify_sizes)) or "the problem's size only"
+    first, use = trials[0], use_of(space, trials[0])
+    measured = [trial.measurement for trial in trials if trial.measurement is not None]
     lines = [
-        f"{space.spec.kernel} on {space.device.name}, {problem_text(space)}, {origin}:",
+        f"{space.spec.kernel} on {space.device.name}, {space_problem(space)}, {origin}:",
         f"  {first.config}",
     ]
-    times = [trial for trial in trials if trial.time_ms is not None]
-    if times:
-        lines.append(f"verified   at {checked}, and at the problem's size")
-    lines += [f"time       {_time_text(space, trial)}" for trial in times]
-    if len(times) > 1:
-        each_ms = [trial.time_ms for trial in times if trial.time_ms is not None]
+    if measured:
+        checked = (*map(size_text, space.spec.verify_sizes), "and at the problem's size")
+        lines.append(f"verified   at {', '.join(checked)}")
+    lines += [f"time       {measured_text(space, first.config, one)}" for one in measured]
+    if len(measured) > 1:
+        each_ms = [one.median_ms for one in measured]
         spread = (max(each_ms) - min(each_ms)) / median(each_ms)
-        lines.append(f"runs       {len(times)}, the slowest and the fastest {spread:.1%} apart")
+        lines.append(f"runs       {len(each_ms)}, the slowest and the fastest {spread:.1%} apart")
     if first.registers is not None:
         lines.append(
             f"resources  {first.registers} registers, {first.spill_bytes or 0:,} bytes spilled, "
             f"{first.shared_bytes or 0:,} bytes of shared memory"
         )
-    held = occupancy_of(space, first)
+    held = use.occupancy
     if held is not None:
         lines.append(
             f"occupancy  {held.share:.0%}: {held.blocks} blocks, {held.warps} warps on a multiprocessor, "
             f"limited by {held.limit}"
         )
-    if of_peak := use_of(space, first)[2]:
-        lines.append(f"bandwidth  {of_peak} of the device's peak")
+    if use.bandwidth_share is not None:
+        lines.append(f"bandwidth  {use.bandwidth_share:.0%} of the device's peak")
     return "\n".join(lines)
 
 
 def run_json(space: Space, trials: Sequence[Trial]) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values: one object for each run."""
-    held = occupancy_of(space, trials[0])
+    held = use_of(space, trials[0]).occupancy
     return [
         {
             "config": dict(trial.config),
@@ -117,11 +116,3 @@ def run_json(space: Space, trials: Sequence[Trial]) -> list[dict[str, Any]]:
         }
         for trial in trials
     ]
-
-
-def _time_text(space: Space, trial: Trial) -> str:
-    if trial.measurement is None:
-        return "-"
-    low, high = trial.measurement.interval_ms
-    rate = rate_text(space, trial.config, trial.measurement.median_ms)
-    return ", ".join(filter(None, (f"{trial.measurement.median_ms:.4g} ms ({low:.4g} to {high:.4g})", rate)))

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli.device_use import use_of
-from autotune.cli.tables import problem_text, rate_text
+from autotune.cli.texts import measured_text, space_problem
 from autotune.core.records import NOISY, Value
-from autotune.core.text import count_text
+from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.base import FASTER
 from autotune.tuning.doubts import busy_text, is_busy, slow_governors
@@ -35,22 +35,19 @@ _FASTEST = 10  # how many of the fastest configurations the line `learnt` is abo
 
 def result_line(result: Result) -> str:
     """One line on a search that is one of several."""
-    best = f"best {result.final.median_ms:.4g} ms, {result.speedup:.3g}x over the default"
+    best = f"best {result.final.median_ms:.4g} ms, {ratio_text(result.speedup)} over the default"
     return f"{result.task.spec.kernel}: {best}; {_explored(result)}"
 
 
 def result_text(result: Result) -> str:
     """The last thing a search prints: what was tried, what won, what was learnt, where it is stored."""
     task, winner, final = result.task, result.winner, result.final
-    low, high = final.interval_ms
-    rate = rate_text(task.space, winner.config, final.median_ms)
     is_earlier = all(trial.config != winner.config for trial in result.trials)
     before = ", which had this configuration before" if result.was_served else ""
     lines = [
-        f"{task.spec.kernel} on {task.device.name} ({task.address}), {problem_text(task.space)}",
+        f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(task.space)}",
         _tried(result),
-        f"best    {final.median_ms:.4g} ms ({low:.4g} to {high:.4g})"
-        + (f", {rate}" if rate else "")
+        f"best    {measured_text(task.space, winner.config, final)}"
         + _energy(final)
         + (", of an earlier search" if is_earlier else ""),
         f"        {winner.config}",
@@ -151,14 +148,15 @@ def _own(result: Result) -> list[str]:
 def _use(result: Result) -> list[str]:
     """How well the best uses a GPU, as far as that is known."""
     winner = replace(result.winner, measurement=result.final)
-    occupied, limit, of_peak = use_of(result.task.space, winner)
-    found = [
-        f"{winner.registers} registers" if winner.registers is not None else "",
-        f"occupancy {occupied}, limited by {limit}" if occupied else "",
-        f"{of_peak} of the peak bandwidth" if of_peak else "",
-    ]
-    text = "; ".join(filter(None, found))
-    return [f"        {text}"] if text else []
+    use = use_of(result.task.space, winner)
+    found = []
+    if winner.registers is not None:
+        found.append(f"{winner.registers} registers")
+    if use.occupancy is not None:
+        found.append(f"occupancy {use.occupancy.share:.0%}, limited by {use.occupancy.limit}")
+    if use.bandwidth_share is not None:
+        found.append(f"{use.bandwidth_share:.0%} of the peak bandwidth")
+    return [f"        {'; '.join(found)}"] if found else []
 
 
 def _energy(measurement: Measurement) -> str:

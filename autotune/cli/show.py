@@ -7,16 +7,15 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 
 from autotune.cli import options as opt
-from autotune.cli.device_use import COLUMNS, NO_USE, Use, uses_of_journal
+from autotune.cli.device_use import COLUMNS, DeviceUse, uses_of_journal
 from autotune.cli.output import emit
-from autotune.cli.tables import UNKNOWN, cell, console, known_columns, table
+from autotune.cli.tables import cell, console, table
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
 from autotune.core.text import count_text, hint
@@ -80,37 +79,35 @@ def run(parsed: argparse.Namespace) -> None:
     journals = [find_journal(name) for name in parsed.journal]
     if parsed.importance and len(journals) > 1:
         raise InputError("--importance: trials of several journals cannot be compared; name one journal")
+    several = len(journals) > 1
     found = [row for journal in journals for row in _rows(journal, with_finals=not parsed.importance)]
     chosen = _select(found, parsed)
-    trials = [row.trial for row in chosen]
     if parsed.importance:
-        _show_importance(trials, parsed.json)
+        _show_importance([row.trial for row in chosen], parsed.json)
     elif parsed.csv is not None:
         write_text(parsed.csv, trials_csv([(row.journal, row.trial) for row in chosen]))
-        print(f"{_of(chosen, found)} in {parsed.csv}", file=sys.stderr)
+        print(f"{_share_text(chosen, found)} in {parsed.csv}", file=sys.stderr)
     elif parsed.json:
-        several = len(journals) > 1
         emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
     else:
-        known = {journal: uses_of_journal(journal) for journal in journals}
-        uses = [known[row.journal].get(row.trial.config, NO_USE) for row in chosen]
-        console().print(
-            trials_table(trials, uses, [row.journal for row in chosen] if len(journals) > 1 else ())
-        )
-        named = journals == [Path(name) for name in parsed.journal]
-        of = "" if named else f" of {', '.join(map(str, journals))}"
-        print(f"{_of(chosen, found)}{of}", file=sys.stderr)
+        uses = {journal: uses_of_journal(journal) for journal in journals}
+        shown = [row._replace(use=uses[row.journal].get(row.trial.config, DeviceUse())) for row in chosen]
+        console().print(trials_table(shown, with_journal=several))
+        was_named = journals == [Path(name) for name in parsed.journal]
+        of = "" if was_named else f" of {', '.join(map(str, journals))}"
+        print(f"{_share_text(chosen, found)}{of}", file=sys.stderr)
 
 
-class _Row(NamedTuple):
-    """A trial and the journal that it is from."""
+class Row(NamedTuple):
+    """A trial, the journal that it is from, and what else a table shows of it."""
 
     journal: Path
     trial: Trial
-    is_fastest: bool  # of the last round
+    is_fastest: bool = False  # of the last round
+    use: DeviceUse = DeviceUse()
 
 
-def _rows(journal: Path, *, with_finals: bool) -> list[_Row]:
+def _rows(journal: Path, *, with_finals: bool) -> list[Row]:
     """The trials of a journal, with the times of its last round where they are asked for."""
     from autotune.evaluation.journal import read_journal
 
@@ -120,18 +117,18 @@ def _rows(journal: Path, *, with_finals: bool) -> list[_Row]:
     return [_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
 
 
-def _of(chosen: Sequence[_Row], found: Sequence[_Row]) -> str:
+def _share_text(chosen: Sequence[Row], found: Sequence[Row]) -> str:
     return f"{len(chosen)} of {count_text(len(found), 'trial')}"
 
 
-def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> _Row:
+def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> Row:
     """The trial with its measurement of the last round, if it took part; the fastest is marked."""
     if final is None or trial.time_ms is None:
-        return _Row(journal, trial, is_fastest=False)
+        return Row(journal, trial)
     is_fastest = trial.key == fastest
     mark = "the fastest of the last round" if is_fastest else ""
     detail = "; ".join(filter(None, (mark, trial.detail)))
-    return _Row(journal, replace(trial, measurement=final, detail=detail), is_fastest)
+    return Row(journal, replace(trial, measurement=final, detail=detail), is_fastest)
 
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
@@ -173,7 +170,7 @@ def importance_json(found: Importance) -> dict[str, Any]:
     }
 
 
-def _front(rows: Sequence[_Row]) -> list[_Row]:
+def _front(rows: Sequence[Row]) -> list[Row]:
     front = [config for config, _, _ in pareto_front([row.trial for row in rows])]
     if not front:
         raise InputError(
@@ -189,7 +186,7 @@ def _condition(text: str) -> Expression:
         raise InputError(f"--where: {error}; expected one such as 'BLOCK_SIZE >= 256'") from None
 
 
-def _select(rows: Sequence[_Row], parsed: argparse.Namespace) -> list[_Row]:
+def _select(rows: Sequence[Row], parsed: argparse.Namespace) -> list[Row]:
     """Filter and sort the trials as the options say."""
     chosen = [row for row in rows if parsed.status in (None, row.trial.status.value)]
     if parsed.pareto:
@@ -210,7 +207,7 @@ def _select(rows: Sequence[_Row], parsed: argparse.Namespace) -> list[_Row]:
     return chosen[: parsed.limit]
 
 
-def _time_key(row: _Row) -> tuple[bool, float]:
+def _time_key(row: Row) -> tuple[bool, float]:
     """The fastest of the last round first: times of the search may be lower by luck."""
     return (not row.is_fastest, math.inf if row.trial.time_ms is None else row.trial.time_ms)
 
@@ -220,16 +217,11 @@ def _sort_key(value: Value | None) -> tuple[int, Value]:
     return (2, 0) if value is None else (int(isinstance(value, str)), value)
 
 
-def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Sequence[Path] = ()) -> Table:
-    """Make a table with a column per parameter, and of energy, resources and their use what is known.
-
-    Args:
-        trials: A row each.
-        uses: Occupancy, its limiter and the share of peak of each; empty where nothing is known of them.
-        journals: The journal of each row, for a column of its own; empty leaves it out.
-    """
-    names = list(dict.fromkeys(name for trial in trials for name in trial.config))
-    rows = [
+def trials_table(rows: Sequence[Row], *, with_journal: bool = False) -> Table:
+    """Make a table with a column per parameter, and of energy, resources and their use what is known."""
+    names = list(dict.fromkeys(name for row in rows for name in row.trial.config))
+    columns = ("ms", "J", "status", *names, "registers", "spill", *COLUMNS, "journal", "detail")
+    cells = [
         (
             cell(trial.time_ms),
             cell(trial.measurement.energy_j if trial.measurement else None),
@@ -237,15 +229,13 @@ def trials_table(trials: Sequence[Trial], uses: Sequence[Use] = (), journals: Se
             *(str(trial.config.get(name, "")) for name in names),
             cell(trial.registers, "{}"),
             cell(trial.spill_bytes, "{}"),
-            *(text or UNKNOWN for text in use),
-            journal.name if journal else "",
+            *use.cells,
+            journal.name if with_journal else "",
             _detail(trial),
         )
-        for trial, use, journal in zip(trials, uses or repeat(NO_USE), journals or repeat(None), strict=False)
+        for journal, trial, _, use in rows
     ]
-    optional = ("J", "registers", "spill", *COLUMNS, "journal")
-    columns = ("ms", "J", "status", *names, "registers", "spill", *COLUMNS, "journal", "detail")
-    return table(*known_columns(columns, rows, optional))
+    return table(columns, cells, optional=("J", "registers", "spill", *COLUMNS, "journal"))
 
 
 def _detail(trial: Trial) -> str:

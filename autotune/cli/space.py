@@ -14,7 +14,8 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import cell, console, problem_text, table
+from autotune.cli.tables import cell, console, table
+from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
 from autotune.space import ConstraintReport, Finding, Space, SpaceSpec
@@ -78,7 +79,7 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     """Print counts, parameters, constraints and findings."""
     out = console()
     device = space.device
-    out.print(f"{space.spec.kernel} on {device.name}, {problem_text(space)}")
+    out.print(f"{space.spec.kernel} on {device.name}, {space_problem(space)}")
     if device.driver == NOT_HERE:
         out.print(f"no such device is here: counted with the known limits of {device.architecture}")
     out.print(f"{len(space):,} valid of {space.cartesian:,} combinations\n")

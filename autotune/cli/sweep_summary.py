@@ -9,9 +9,10 @@ from rich.console import Group
 from rich.table import Table
 
 from autotune.cli.search_summary import late_checks, result_json
-from autotune.cli.tables import rate_text, table
+from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
+from autotune.cli.texts import rate_text
 from autotune.core.records import Config, Tier, VariantTable
-from autotune.core.text import table_sizes
+from autotune.core.text import ratio_text, table_sizes
 from autotune.serving.portability import Slowdown, expected_slowdown
 from autotune.tuning.sweep import Sweep
 
@@ -57,9 +58,9 @@ def _results(found: Sweep) -> Table:
             (
                 table_sizes(problem.sizes),
                 problem.dtype,
-                f"{time_ms:.4g}",
-                rate_text(result.task.space, result.winner.config, time_ms) or "-",
-                f"{result.speedup:.3g}x",
+                cell(time_ms),
+                rate_text(result.task.space, result.winner.config, time_ms) or UNKNOWN,
+                ratio_text(result.speedup),
                 *_variant(tables.get(problem.dtype), times.relative_times),
             )
         )
@@ -68,9 +69,9 @@ def _results(found: Sweep) -> Table:
 
 def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:
     if of is None:
-        return "-", "-"
+        return UNKNOWN, UNKNOWN
     best = min(of.configs, key=lambda config: relative_times.get(config, float("inf")))
-    return str(of.configs.index(best) + 1), f"{relative_times.get(best, float('nan')):.3f}x"
+    return str(of.configs.index(best) + 1), ratio_cell(relative_times.get(best))
 
 
 def _variants(one: VariantTable) -> str:

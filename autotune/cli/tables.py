@@ -1,4 +1,4 @@
-"""How output looks: the console, tables, rates and problems."""
+"""How tables look, and the console that they are printed on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from autotune.core.records import Config
-from autotune.core.text import per_second, table_sizes
-from autotune.evaluation.instance import work
-from autotune.space import Space
-from autotune.space.spec import DTYPES
+from autotune.core.text import ratio_text
 
 UNKNOWN = "-"  # in a cell
 _NOT_KNOWN = ("", UNKNOWN)
@@ -35,10 +31,16 @@ def console() -> Console:
     )
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Make a table without lines; columns of numbers are aligned to the right."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Collection[str] = ()) -> Table:
+    """Make a table without lines; columns of numbers are aligned to the right.
+
+    Args:
+        columns: A title for each.
+        rows: A cell for each column.
+        optional: The columns that are left out if they have no known cell.
+    """
+    columns, cells = known_columns(columns, list(rows), optional)
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    cells = list(rows)
     for position, column in enumerate(columns):
         texts = [row[position] for row in cells if row[position] not in _NOT_KNOWN]
         numeric = bool(texts) and all(text[0].isdigit() for text in texts)
@@ -60,22 +62,11 @@ def known_columns(
     return [columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
 
 
+def ratio_cell(ratio: float | None) -> str:
+    """How many times one number is another, as a cell that may be unknown."""
+    return UNKNOWN if ratio is None else ratio_text(ratio)
+
+
 def cell(value: float | None, style: str = "{:.4g}") -> str:
     """A number as a cell of a table, which may be unknown."""
     return UNKNOWN if value is None else style.format(value)
-
-
-def problem_text(space: Space) -> str:
-    """A problem as text: `n=4,194,304, int32`, without the type if the space names none."""
-    problem, spec = space.problem, space.spec
-    is_typed = spec.dtypes != DTYPES or any(item.dtype == "DTYPE" for item in spec.arguments)
-    dtype = problem.dtype if is_typed else ""
-    data = f"{problem.data} data" if problem.data else ""
-    return ", ".join(filter(None, (table_sizes(problem.sizes), dtype, data)))
-
-
-def rate_text(space: Space, config: Config, time_ms: float) -> str:
-    """The rates that a time means, if the space states its work: `13.6 GB/s, 3.4 GFLOP/s`."""
-    done = work(space, config, space.problem.sizes)
-    units = {"bytes": "B/s", "flops": "FLOP/s"}
-    return ", ".join(per_second(amount / time_ms * 1e3, units[name]) for name, amount in done.items())

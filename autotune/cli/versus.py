@@ -15,8 +15,8 @@ from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import cell, console, table
-from autotune.core.text import table_sizes
+from autotune.cli.tables import cell, console, ratio_cell, table
+from autotune.core.text import ratio_text, table_sizes
 from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save
 
@@ -116,10 +116,10 @@ def versus_table(one: Versus) -> Table:
 
 
 def _pieces_text(one: Pieces) -> str:
-    ratio = one.whole_ms / one.pieces_ms
+    ratio = ratio_text(one.whole_ms / one.pieces_ms)
     return (
         f"tuned, a whole call with pinned copies: {one.whole_ms:.4g} ms; in {one.count} pieces along "
-        f"{one.size}, overlapped where the device can: {one.pieces_ms:.4g} ms ({ratio:.2f}x)"
+        f"{one.size}, overlapped where the device can: {one.pieces_ms:.4g} ms ({ratio})"
     )
 
 
@@ -135,7 +135,7 @@ def _sum(time_ms: float, copies_ms: float | None) -> float | None:
 
 
 def _ratio(time_ms: float | None, tuned_ms: float | None) -> str:
-    return cell(None if time_ms is None or not tuned_ms else time_ms / tuned_ms, "{:.3g}x")
+    return ratio_cell(None if time_ms is None or not tuned_ms else time_ms / tuned_ms)
 
 
 def _where_it_pays(found: Sequence[Versus]) -> str:

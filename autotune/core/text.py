@@ -1,4 +1,4 @@
-"""Shared text functions: sizes, rates, suggestions for misspelt names, source without comments."""
+"""Shared text functions: sizes, rates, ratios, suggestions for misspelt names, source without comments."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def table_sizes(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={size:,}" for name, size in sizes.items())
 
 
+def problem_text(sizes: Mapping[str, int], dtype: str | None = None, data: str = "") -> str:
+    """A problem for a table or a title, as far as it is known: `n=1,000 m=2,000, float32, sorted data`."""
+    return ", ".join(filter(None, (table_sizes(sizes), dtype, f"{data} data" if data else "")))
+
+
 def count_text(count: int, thing: str) -> str:
     """A number of things: `1 trial`, `2,000 trials`."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
@@ -31,6 +36,11 @@ def per_second(rate: float, unit: str) -> str:
     """A rate in the unit that suits it, from KB/s to TB/s for bytes."""
     scale, prefix = next((row for row in _PREFIXES if rate >= row[0]), _PREFIXES[-1])
     return f"{rate / scale:.4g} {prefix}{unit}"
+
+
+def ratio_text(ratio: float) -> str:
+    """How many times one number is another: `1.25 x`, `1,234 x`."""
+    return f"{ratio:,.0f} x" if ratio >= 1000 else f"{ratio:.3g} x"
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

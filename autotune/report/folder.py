@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.analysis.inventory import journal_summary
-from autotune.core.text import table_sizes
+from autotune.core.text import problem_text
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.journal import JournalReader
 from autotune.interop.journals import is_journal
@@ -117,7 +117,7 @@ class ExploredFolder:
             "name": name,
             "kernel": cut(found.kernel),
             "device": cut(found.device),
-            "problem": cut(", ".join(filter(None, (table_sizes(found.sizes), found.dtype)))),
+            "problem": cut(problem_text(found.sizes, found.dtype)),
             "trials": found.trials,
             "failed": found.failed,
             "best_ms": found.best_ms,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autotune.core.text import per_second
+from autotune.core.text import per_second, ratio_text
 from autotune.core.trials import Objective, Status
 from autotune.report.shortened import cut
 from autotune.report.view import SearchView
@@ -71,15 +71,15 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
     default_ms = view.times_ms[place] if place is not None else None
     default_ms = default_ms or (view.served.default_time_ms if view.served else None)
     if default_ms:
-        yield _item("Over the default", f"{default_ms / time_ms:.3g} x", f"default: {default_ms:.4g} ms")
+        yield _item("Over the default", ratio_text(default_ms / time_ms), f"default: {default_ms:.4g} ms")
     first = next((step for step in view.steps if step.time_ms), None)
     if first is not None and first.time_ms:
         note = f"{first.landmark.name}: {first.time_ms:.4g} ms"
-        yield _item("Over the first step", f"{first.time_ms / time_ms:.3g} x", note)
+        yield _item("Over the first step", ratio_text(first.time_ms / time_ms), note)
     cpu = view.search.cpu
     if cpu and not (view.search.device and view.search.device.kind == "cpu"):
         cpu_ms = cpu.entry.time_ms
-        yield _item("Over the tuned CPU", f"{cpu_ms / time_ms:.3g} x", f"{cpu.device.name}: {cpu_ms:.4g} ms")
+        yield _item("Over the tuned CPU", ratio_text(cpu_ms / time_ms), f"{cpu.device.name}: {cpu_ms:.4g} ms")
 
 
 def _ties(view: SearchView) -> Iterable[dict[str, str]]:

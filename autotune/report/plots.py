@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from autotune.analysis.compare import KernelComparison
 from autotune.analysis.importance import importance
 from autotune.core import json_values as values
-from autotune.core.text import hint
+from autotune.core.text import hint, ratio_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.report import figures
 from autotune.report.figures import Bar, Line
 from autotune.report.gather import gather
 from autotune.report.view import SearchView
+from autotune.tuning.single_runs import TUNED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TUNED = "tuned best"
 _MAX_PAIRS = 8
 
 
@@ -115,7 +115,7 @@ def _ladder(plot: Plot) -> Figure:
         plot = Plot(plot.sources, title=_title(plot, view))
     first_ms = steps[0][1]
     bars = [
-        Bar(name, time_ms, f"{time_ms:.4g} ms, {first_ms / time_ms:.3g} x", strong=name == TUNED)
+        Bar(name, time_ms, f"{time_ms:.4g} ms, {ratio_text(first_ms / time_ms)}", strong=name == TUNED)
         for name, time_ms in steps
         if time_ms > 0
     ]

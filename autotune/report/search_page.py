@@ -7,7 +7,7 @@ from typing import Any
 from autotune.analysis.compare import KernelComparison, Portable
 from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
-from autotune.core.text import table_sizes
+from autotune.core.text import problem_text
 from autotune.errors import InputError
 from autotune.report.columns import Columns, constants, parameters_json
 from autotune.report.gather import Gathered, Search
@@ -100,7 +100,7 @@ def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     first = comparison.tuned[0].entry
     dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
     return {
-        "problem": cut(", ".join(filter(None, (table_sizes(first.sizes), dtype)))),
+        "problem": cut(problem_text(first.sizes, dtype)),
         "devices": [
             {
                 "name": cut(one.folder),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 # Figures of sources: `4 to 5 us (Fermi)`, or `0.122 ms, 4.39 TB/s for 134 M integers (H200)`.
 _UNITS = {
@@ -13,14 +14,19 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _FIGURE = re.compile(rf"({_NUMBER})(?: to ({_NUMBER}))? ({'|'.join(_UNITS)})(?!\w)(?=[^()]*\(([^()]*)\))")
 
 
-def source_figures(note: str) -> list[tuple[float, str, str]]:
-    """The figures of a landmark's note, such as `29.45 ms (GTX 1060)`: value, unit and device.
+class SourceFigure(NamedTuple):
+    """A time or a rate that a source gives for a device of its own."""
 
-    Times are in ms and rates in GB/s or GFLOP/s; of a range such as `4 to 5 us` it is the middle.
-    """
+    value: float
+    unit: str  # ms, GB/s or GFLOP/s
+    device: str
+
+
+def source_figures(note: str) -> list[SourceFigure]:
+    """The figures of a landmark's note, such as `29.45 ms (GTX 1060)`; the middle of a range: `4 to 5 us`."""
     found = []
     for low, high, unit, device in _FIGURE.findall(note):
         factor, common = _UNITS[unit]
         middle = (float(low) + float(high or low)) / 2
-        found.append((float(f"{factor * middle:.6g}"), common, " ".join(device.split())))
+        found.append(SourceFigure(float(f"{factor * middle:.6g}"), common, " ".join(device.split())))
     return found

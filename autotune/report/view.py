@@ -14,7 +14,7 @@ from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, names_behind, number, parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Value
-from autotune.core.text import table_sizes
+from autotune.core.text import problem_text
 from autotune.core.trials import Trial
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
@@ -62,7 +62,7 @@ class SearchView:
     def problem(self) -> str:
         """Sizes, element type and data."""
         search = self.search
-        return ", ".join(filter(None, (table_sizes(search.sizes), search.dtype, search.data)))
+        return problem_text(search.sizes, search.dtype, search.data)
 
     @property
     def run_command(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Trial
@@ -20,9 +21,14 @@ from autotune.tuning.tuner import require_valid_default, start, warn_of
 TUNED = "tuned best"  # the last step of a ladder
 
 
-def ladder(
-    task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None
-) -> list[tuple[str, Trial]]:
+class Step(NamedTuple):
+    """A step of a ladder: a landmark, or the tuned configuration."""
+
+    name: str
+    trial: Trial
+
+
+def ladder(task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None) -> list[Step]:
     """Verify and time every landmark in the order of the space file, then the tuned configuration.
 
     A landmark that is invalid on the device gives a PRUNED trial.
@@ -45,7 +51,7 @@ def ladder(
     own = replace(options, journal=options.journal or default_journal(task, "ladder.jsonl"))
     with open_context(task, own, observer, FULL_POLICY) as context:
         start(context, own, len(steps))
-        return list(zip(steps, context.evaluator(list(steps.values())), strict=True))
+        return list(map(Step, steps, context.evaluator(list(steps.values()))))
 
 
 def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:

@@ -1,8 +1,9 @@
 """The table of trials: what is known is a column, what is not known for any trial is none."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from autotune.cli.show import trials_table
+from autotune.cli.show import Row, trials_table
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 
@@ -11,7 +12,8 @@ FAILED = Trial(Config({"A": 2}), "b", Status.COMPILE_ERROR, "line 1\nline 2")
 
 
 def columns(trials):
-    return {str(column.header): list(column.cells) for column in trials_table(trials).columns}
+    drawn = trials_table([Row(Path("j.jsonl"), trial) for trial in trials])
+    return {str(column.header): list(column.cells) for column in drawn.columns}
 
 
 def test_registers_and_spills_are_shown_where_the_compiler_says_them():
