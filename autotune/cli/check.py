@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
@@ -69,10 +70,10 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
     from autotune.tuning.recheck import State, cached_record, recheck, refresh
-    from autotune.tuning.task import Target, bind_target
+    from autotune.tuning.task import bind_target
 
     root = str(writable_root(parsed.cache))
-    asked = opt.sizes(parsed)
+    target = opt.target(parsed)
     options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
     checked = []
     with opt.opened_task(parsed) as (task, progress):
@@ -80,7 +81,9 @@ def _check_cache(parsed: argparse.Namespace) -> None:
         entries = [
             entry
             for entry in (record.entries if record else ())
-            if entry.dtype == (parsed.dtype or entry.dtype) and asked.items() <= entry.sizes.items()
+            if target.dtype in (None, entry.dtype)
+            and target.data in (None, entry.data)
+            and target.sizes.items() <= entry.sizes.items()
         ]
         if not entries:
             raise InputError(
@@ -89,7 +92,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
             )
         for entry in entries:
             of_entry = bind_target(
-                Target(parsed.space, parsed.device, entry.sizes, entry.dtype, entry.data or None)
+                replace(target, sizes=entry.sizes, dtype=entry.dtype, data=entry.data or None)
             )
             checked.append(recheck(of_entry, options, progress, entry))
             if parsed.refresh:

@@ -99,3 +99,9 @@ def test_what_is_wrong_in_one_run_of_many_is_found(folder, check):
     done = check("--config", "A=5", "--json")
     (row,) = json.loads(done.stdout)
     assert row["status"] == "wrong_result" and row["detail"].startswith("in run ")
+
+
+def test_results_are_timed_as_asked(folder, check):
+    folder.search("--budget", "3")
+    assert check("--measure", "warm").returncode == 0
+    assert list((folder.path / "runs").glob("double.*.warm.check.jsonl"))

@@ -177,6 +177,8 @@ def test_each_content_has_a_result_of_its_own(made):
         assert code == 0, err
         assert json.loads(out)["config"]["A"] == best
         assert (made.path / f"runs/double.fake-gpu.n1000.int32.{data}.jsonl").exists()
+    code, out, err = run(made, "check", "double.yaml", "--device", "fake", "--data", "large", "--json")
+    assert code == 0 and [row["config"]["A"] for row in json.loads(out)] == [6], err
     cache = made.path / "cache"
     asked = {"device": "fake-gpu", "n": 1000, "cache": cache, "strict": True}
     assert best_config("double", data="small", **asked)["A"] == 1
