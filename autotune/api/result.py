@@ -131,7 +131,7 @@ class Result:
         """The report of the journal; empty if that is gone or damaged."""
         found = self.found
         with suppress(AutotuneError):
-            gathered = gather_sources([found.journal], found.cache_file.parent.parent)
+            gathered = gather_sources([found.journal], found.cache_root)
             searches = tuple(replace(search, spec=found.task.spec) for search in gathered.searches)
             return framed(report_html(replace(gathered, searches=searches)))
         return ""

@@ -57,7 +57,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
     from autotune.tuning.recheck import check
 
     with opt.opened_task(parsed) as (task, progress):
-        configs = [opt.config(text, task.spec) for text in parsed.config]
+        configs = [opt.config([text], task.spec) for text in parsed.config]
         for config in configs:
             opt.require_valid(task, config)
         found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)

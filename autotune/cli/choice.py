@@ -38,7 +38,7 @@ def _named(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
     from autotune.tuning.served import tuned_best
 
     if parsed.config is not None:
-        return opt.config(",".join(parsed.config), task.spec), "as given"
+        return opt.config(parsed.config, task.spec), "as given"
     if parsed.landmark is not None:
         landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
         if parsed.landmark not in landmarks:

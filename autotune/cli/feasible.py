@@ -62,7 +62,7 @@ def run(parsed: argparse.Namespace) -> None:
     architectures = gpu_architectures(parsed.architectures)
     chosen = None
     if parsed.config is not None:
-        chosen = opt.config(",".join(parsed.config), load_space(locate(parsed.space)))
+        chosen = opt.config(parsed.config, load_space(locate(parsed.space)))
     settings = Settings(
         count=parsed.budget,
         seed=parsed.seed,

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,8 +124,8 @@ def _power(text: str) -> int:
     return number if number < 10**18 else 0
 
 
-def config(text: str, spec: SpaceSpec) -> Config:
-    """Parse `BLOCK_SIZE=96,UNROLL=4`; other parameters have the default's values.
+def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
+    """Parse the texts of one configuration, such as `BLOCK_SIZE=96,UNROLL=4`; the rest is the default's.
 
     A boolean may be given as 0 or 1, as a kernel sees it.
     """
@@ -135,7 +135,7 @@ def config(text: str, spec: SpaceSpec) -> Config:
         | {str(value).lower(): value for value in item.values}
         for item in spec.parameters
     }
-    for part in filter(None, text.replace(",", " ").split()):
+    for part in ",".join(texts).replace(",", " ").split():
         name, separator, value = part.partition("=")
         if not separator:
             raise InputError(f"--config {part}: expected NAME=VALUE, such as BLOCK_SIZE=128")

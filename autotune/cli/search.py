@@ -6,6 +6,7 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -128,60 +129,76 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Search one space, or all that programs requested, and print the results."""
+    """Search what the options name, and print the results."""
+    _require_consistent(parsed)
     options = _options(parsed)
-    several = parsed.devices or parsed.cluster
-    if several and (parsed.wanted or parsed.sweep or "," in (parsed.dtype or "")):
+    if parsed.wanted:
+        _search_wanted(parsed, options)
+    elif parsed.more_spaces:
+        _search_spaces(parsed, options)
+    elif _is_sweep(parsed):
+        _sweep(parsed, options)
+    elif parsed.each_model:
+        _search_each_model(parsed, options)
+    else:
+        _search(parsed, options)
+
+
+def _is_sweep(parsed: argparse.Namespace) -> bool:
+    """Whether a range of sizes or several element types are asked for."""
+    return bool(parsed.sweep) or "," in (parsed.dtype or "")
+
+
+def _has_cluster(parsed: argparse.Namespace) -> bool:
+    """Whether the devices of a cluster, or several of this machine, are asked for."""
+    return bool(parsed.cluster or parsed.devices)
+
+
+def _require_consistent(parsed: argparse.Namespace) -> None:
+    """Raise InputError for options that do not go together."""
+    if _has_cluster(parsed) and (parsed.wanted or _is_sweep(parsed)):
         raise InputError("--devices and --cluster are for one problem of each space")
     if parsed.more_spaces and (parsed.sweep or parsed.wanted):
         raise InputError("--sweep and --wanted are for one space")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("--each-model needs --cluster and one space, and no --journal")
-    if parsed.wanted:
-        _tune_misses(parsed, options)
-        return
-    if parsed.space is None:
+    if parsed.wanted and (parsed.journal or parsed.size or parsed.dtype or parsed.sweep):
+        raise InputError(
+            "autotune search --wanted: requests name their sizes and types; "
+            "leave out --size, --dtype, --sweep and --journal"
+        )
+    if parsed.space is None and not parsed.wanted:
         raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
-    if parsed.more_spaces:
-        _search_spaces(parsed, options)
-        return
-    if parsed.sweep or "," in (parsed.dtype or ""):
-        _sweep(parsed, options)
-        return
-    if parsed.variants:
+    if parsed.variants and not _is_sweep(parsed):
         raise InputError("--variants belongs to --sweep")
-    if parsed.each_model:
-        _search_each_model(parsed, options)
-        return
-    result = _search_devices(parsed, options) if several else _search(parsed, options)
+
+
+def _search(parsed: argparse.Namespace, options: Options) -> None:
+    """Search one space and print what was found."""
+    result = _with_cluster(parsed, options) if _has_cluster(parsed) else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
 
-def _search(parsed: argparse.Namespace, options: Options) -> Result:
-    """Search one space with one device."""
+def _with_device(parsed: argparse.Namespace, options: Options) -> Result:
     with opt.opened_task(parsed) as (task, progress):
         from autotune.tuning.tuner import search
 
         return search(task, options, progress)
 
 
-def _search_devices(parsed: argparse.Namespace, options: Options) -> Result:
-    """Search one space with several devices."""
+def _with_cluster(parsed: argparse.Namespace, options: Options) -> Result:
     with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import search
 
-        assert cluster is not None, "there are several devices"
         task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
         return search(task, options, progress, cluster=cluster)
 
 
-def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster | None]:
-    """The devices that `--devices` or `--cluster` name; None without these."""
-    if not (parsed.devices or parsed.cluster):
-        return nullcontext()
+def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
+    """The devices that `--cluster` or `--devices` names."""
     from autotune.tuning.cluster import local_devices, open_cluster, open_devices
 
     if parsed.cluster:
@@ -213,11 +230,10 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         from autotune.serving.device_records import device_records
 
         task = results[0].task
-        found = device_records(task.spec.kernel, results[0].cache_file.parents[1])
+        found = device_records(task.spec.kernel, results[0].cache_root)
         selected = select(found, task.space.problem.sizes, task.space.problem.dtype)
         print_comparison(compare(task.spec.kernel, selected))
-    if failures:
-        raise SetupError(f"{len(failures)} of {len(clusters)} models failed: {'; '.join(failures)}")
+    _require_none(failures, f"of {len(clusters)} models failed")
 
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
@@ -231,12 +247,14 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
 
     first = opt.target(parsed)
     targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
-    with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
+    with (
+        opt.progress(parsed) as progress,
+        _opened_cluster(parsed, progress) if _has_cluster(parsed) else nullcontext() as cluster,
+    ):
         results, failures = search_spaces(targets, options, progress, show, cluster)
     if parsed.json:
         emit([result_json(result) for result in results])
-    if failures:
-        raise SetupError(f"{len(failures)} of {len(targets)} spaces failed: {'; '.join(failures)}")
+    _require_none(failures, f"of {len(targets)} spaces failed")
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
@@ -256,16 +274,11 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         console().print(sweep_text(found))
 
 
-def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
+def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli.search_summary import result_json, result_text
     from autotune.tuning.tune_misses import missed_targets, tune_misses
 
-    if parsed.journal or parsed.size or parsed.dtype or parsed.sweep:
-        raise InputError(
-            "autotune search --wanted: requests name their sizes and types; "
-            "leave out --size, --dtype, --sweep and --journal"
-        )
     with opt.progress(parsed) as progress:
         progress.stage(Stage("finding devices"))
         targets = missed_targets(parsed.cache, parsed.device, parsed.space)
@@ -274,8 +287,13 @@ def _tune_misses(parsed: argparse.Namespace, options: Options) -> None:
         emit([result_json(result) for result in results])
     else:
         emit(wrapped("\n\n".join(map(result_text, results))) or "no request for this device was tuned")
+    _require_none(failures, f"of {len(targets)} requests failed and stay")
+
+
+def _require_none(failures: Sequence[str], what: str) -> None:
+    """Raise SetupError with the failures, if there are some."""
     if failures:
-        raise SetupError(f"{len(failures)} of {len(targets)} requests failed and stay: {'; '.join(failures)}")
+        raise SetupError(f"{len(failures)} {what}: {'; '.join(failures)}")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

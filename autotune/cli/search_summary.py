@@ -339,7 +339,7 @@ def late_checks(results: Sequence[Result]) -> list[str]:
         return []
     if result.objective is not Objective.TIME or not Path(result.task.spec.path).is_file():
         return [f"checks  {late_text(late)}"]  # `autotune check` ranks by time, and reads files
-    root = result.cache_file.parent.parent
+    root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))
     command = ("autotune", "check", str(result.task.spec.path), "-d", str(result.task.address), *cache)
     return [f"checks  {late_text(late)}: {shlex.join((*command, '--refresh'))}"]

@@ -47,7 +47,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     space, source = count_space(opt.target(parsed))
     if parsed.config is not None:
-        _explain(space, opt.config(",".join(parsed.config), space.spec), parsed.json)
+        _explain(space, opt.config(parsed.config, space.spec), parsed.json)
         return
     constraints = constraint_report(space)
     findings = (*lint(space, source.text, constraints), *check_reference(space, source))

@@ -73,7 +73,7 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         data=space.problem.data,
         data_sha256=result.data_sha256,
     )
-    return record_of(spec, result.cache_file.parents[1], entry)
+    return record_of(spec, result.cache_root, entry)
 
 
 def record_of(spec: SpaceSpec, root: Path, entry: Entry) -> KernelRecord:

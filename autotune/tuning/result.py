@@ -50,6 +50,11 @@ class Result:
     late: tuple[str, ...]  # the checks of these that no time was left for
 
     @property
+    def cache_root(self) -> Path:
+        """The folder of the cache that the result is in."""
+        return self.cache_file.parents[1]
+
+    @property
     def counts(self) -> Counter[Status]:
         """Number of trials by status."""
         return Counter(trial.status for trial in self.trials)
