@@ -134,6 +134,15 @@ class KernelComparison:
         return sum(share is None for row in self.matrix.values() for share in row.values())
 
 
+def results_of(device_records: Sequence[DeviceRecord]) -> list[DeviceResult]:
+    """All results of some devices."""
+    return [
+        DeviceResult(device_record.folder, device_record.device, entry)
+        for device_record in device_records
+        for entry in device_record.record.entries
+    ]
+
+
 def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> ProblemKey | None:
     """The problem to compare, of these sizes and type if given; None if there are no results for it.
 
@@ -155,18 +164,12 @@ def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str 
 
 def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
     """The results for the problem that `problem_of` finds; raises InputError when there is none."""
-    entries = [
-        (device_record, entry) for device_record in device_records for entry in device_record.record.entries
-    ]
+    results = results_of(device_records)
     chosen = problem_of(device_records, sizes, dtype)
     if chosen is None:
-        known = dict.fromkeys(_problem_text(entry) for _, entry in entries)
+        known = dict.fromkeys(_problem_text(result.entry) for result in results)
         raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
-    return [
-        DeviceResult(device_record.folder, device_record.device, entry)
-        for device_record, entry in entries
-        if entry.problem == chosen
-    ]
+    return [result for result in results if result.entry.problem == chosen]
 
 
 def require_one_kernel(device_records: Sequence[DeviceRecord]) -> None:

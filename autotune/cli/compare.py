@@ -47,7 +47,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Compare the results in the cache and the imported ones, and print tables."""
-    from autotune.analysis.compare import compare, left_out, problem_of, require_one_kernel, select
+    from autotune.analysis.compare import (
+        compare,
+        left_out,
+        problem_of,
+        require_one_kernel,
+        results_of,
+        select,
+    )
     from autotune.analysis.external_results import imported
     from autotune.errors import NoConfig
     from autotune.report.figures import save
@@ -63,12 +70,12 @@ def run(parsed: argparse.Namespace) -> None:
         found = []
     # An imported file that states no sizes or type is taken to be of the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
-    dtype, named_sizes = likely[:2] if likely else (parsed.dtype, ())
-    found += imported(parsed.kernel, parsed.imported, sizes or dict(named_sizes), dtype)
+    dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
+    found += imported(parsed.kernel, parsed.imported, sizes or dict(cached_sizes), dtype)
     require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
-    results = [DeviceResult(one.folder, one.device, entry) for one in found for entry in one.record.entries]
+    results = results_of(found)
     beside = list(against_cpus(results))
     if parsed.plot is not None:
         save(matrix_figure(comparison), parsed.plot)
