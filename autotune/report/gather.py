@@ -83,13 +83,13 @@ def gather(names: Sequence[str], cache: Path | None = None, space: Path | None =
     """Read what a report is asked to show.
 
     Args:
-        names: files with recorded results, or kernels that the cache knows or that runs/ has a journal of.
-        cache: the cache to look in; None takes the usual ones.
-        space: the kernel's space file, for landmarks, launches and work; None takes a packaged one.
+        names: Files with recorded results, or kernels that the cache knows or that runs/ has a journal of.
+        cache: The cache to look in; None takes the usual ones.
+        space: The kernel's space file, for landmarks, launches and work; None takes a packaged one.
 
     Raises:
-        InputError: for a name that is neither, and for a file without trials.
-        JournalError: for a damaged journal.
+        InputError: A name is neither, or a file has no trials.
+        JournalError: A journal is damaged.
     """
     sources: list[Path | str] = []
     for name in names:
@@ -116,44 +116,172 @@ def gather_sources(
         runs: A folder whose newest journal of a kernel is shown before the cache; None takes none.
         parse: Parses a journal.
     """
+    reader = _Reader(cache, space, runs, parse)
     searches: list[Search] = []
     for source in sources:
-        if isinstance(source, Path):
-            searches += _of_file(source, cache, space, parse)
-        else:
-            searches += _of_kernel(source, cache, space, runs)
+        searches += reader.of_file(source) if isinstance(source, Path) else reader.of_kernel(source)
     files = [source for source in sources if isinstance(source, Path)]
-    return Gathered(tuple(searches), *_comparison(files, len(files) < len(sources), searches, cache))
+    comparison, why_not = _comparison(searches, files, cache, with_cache=len(files) < len(sources))
+    return Gathered(tuple(searches), comparison, why_not)
 
 
-def _of_file(
-    path: Path, cache: Path | None, space: _Spaces, parse: ParseJournal = parse_journal
-) -> Iterable[Search]:
-    text = read_text(path)
-    if not is_journal(text):
-        yield from _of_recordings(path, cache, space)
-        return
-    header, trials, finals = parse(text, path)
-    if not trials:
-        raise InputError(f"{path}: holds no trial")
-    dtype = header.get("dtype")
-    yield _completed(
-        Search(
-            kernel=str(header.get("kernel", path.stem)),
-            device_name=str(header.get("device", "unknown device")),
-            sizes=header_sizes(header) or {},
-            dtype=dtype if isinstance(dtype, str) else None,
-            data=str(header.get("data", "")),
-            source=str(path),
-            trials=_latest(trials, finals),
-            finals=finals,
-            is_imported="verification" not in header,
-            source_sha256=str(header.get("source", "")),
-            journal=path,
-        ),
-        cache,
-        space,
-    )
+@dataclass(frozen=True)
+class _Reader:
+    """Reads searches, and adds what the cache and space files know of them; as `gather_sources` says."""
+
+    cache: Path | None
+    space: _Spaces
+    runs: Path | None
+    parse: ParseJournal
+
+    def of_file(self, path: Path) -> Iterable[Search]:
+        """The search of a journal, or those of other recorded results."""
+        text = read_text(path)
+        if not is_journal(text):
+            yield from self._of_recordings(path)
+            return
+        header, trials, finals = self.parse(text, path)
+        if not trials:
+            raise InputError(f"{path}: holds no trial")
+        dtype = header.get("dtype")
+        yield self._completed(
+            Search(
+                kernel=str(header.get("kernel", path.stem)),
+                device_name=str(header.get("device", "unknown device")),
+                sizes=header_sizes(header) or {},
+                dtype=dtype if isinstance(dtype, str) else None,
+                data=str(header.get("data", "")),
+                source=str(path),
+                trials=_latest(trials, finals),
+                finals=finals,
+                is_imported="verification" not in header,
+                source_sha256=str(header.get("source", "")),
+                journal=path,
+            )
+        )
+
+    def _of_recordings(self, path: Path) -> Iterable[Search]:
+        for recording in read_recordings(path):
+            found = Search(
+                kernel=recording.kernel,
+                device_name=recording.device,
+                sizes=recording.sizes or {},
+                dtype=recording.dtype,
+                data="",
+                source=str(path),
+                trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
+                finals={},
+                is_imported=True,
+            )
+            yield self._completed(found)
+
+    def of_kernel(self, kernel: str) -> list[Search]:
+        """The newest journal of a kernel, which has failures and order, and what the cache has beside it.
+
+        Results that come with autotune are of other machines: unless a cache is named, they are shown only if
+        there are no others.
+        """
+        found: list[Search] = []
+        if self.runs is not None:
+            with suppress(InputError):  # there is none, or it holds no trial yet
+                found = list(self.of_file(find_journal(kernel, self.runs)))
+        with suppress(NoConfig) if found else nullcontext():
+            known = device_records(kernel, self.cache)
+            if len(read_roots(self.cache)) > 1:
+                shipped = walk(CacheReader(), [packaged_folder("cache")], kernel)
+                own = [one for one in known if one not in shipped]
+                known = own if own or found else known
+            shown = {_problem(search) for search in found}
+            cached = (self._of_record(one) for one in known)
+            found += [search for each in cached for search in each if _problem(search) not in shown]
+        return found
+
+    def _of_record(self, known: DeviceRecord) -> Iterable[Search]:
+        """One search for each problem; the cache keeps the fastest configurations of each."""
+        for entry in known.record.entries:
+            times = dict(entry.measured)
+            if entry.default_time_ms is not None:
+                times[known.record.default] = entry.default_time_ms
+            times.pop(entry.config, None)
+            yield self._completed(
+                Search(
+                    kernel=known.record.kernel,
+                    device_name=known.device.name,
+                    sizes=entry.sizes,
+                    dtype=entry.dtype,
+                    data=entry.data,
+                    source=f"cache, {known.folder}",
+                    trials=(
+                        _timed(entry.config, entry.time_ms),
+                        *(_timed(config, time_ms) for config, time_ms in times.items()),
+                    ),
+                    finals={},
+                    source_sha256=entry.provenance.source_sha256,
+                    is_cached=True,
+                )
+            )
+
+    def _completed(self, found: Search) -> Search:
+        """With what the cache and the space file know of the same kernel, device and problem."""
+        if len(found.kernel) > _MAX_KERNEL:
+            return found
+        names = set(found.trials[0].config)
+        records: list[DeviceRecord] = []
+        with suppress(NoConfig):
+            records = [
+                one for one in device_records(found.kernel, self.cache) if one.record.parameter_names == names
+            ]
+        spec = self._spec(found.kernel, names)
+        of_problem = [
+            (known, entry)
+            for known in records
+            for entry in known.record.entries
+            if (entry.sizes, entry.dtype, entry.data) == (found.sizes, found.dtype, found.data)
+        ]
+        cpus = [
+            DeviceResult(known.folder, known.device, entry)
+            for known, entry in of_problem
+            if known.device.kind == "cpu"
+        ]
+        same = [
+            known
+            for known in records
+            if found.device_name == known.device.name or slug(found.device_name) == known.device.slug
+        ]
+        entries = [
+            entry
+            for known, entry in of_problem
+            if known in same and entry.provenance.source_sha256.startswith(found.source_sha256)
+        ]
+        return replace(
+            found,
+            device=same[0].device if same else None,
+            record=(same or records)[0].record if records else None,
+            entry=entries[0] if entries else None,
+            ceilings=known_ceilings(same[0].folder, self.cache) if same else {},
+            cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
+            spec=spec,
+        )
+
+    def _spec(self, kernel: str, names: set[str]) -> SpaceSpec | None:
+        """The named space file, or another of the kernel with these parameters, such as a packaged one."""
+        if isinstance(self.space, Path):
+            spec = load_space(self.space)
+            if {parameter.name for parameter in spec.parameters} != names:
+                raise InputError(f"{self.space}: its parameters are not those of the trials of {kernel}")
+            return spec
+        if not is_name(kernel):
+            return None
+        own = packaged("spaces") / f"{kernel}.yaml"
+        paths = [
+            path for path in ((self.space or {}).get(kernel), own) if path is not None and path.is_file()
+        ]
+        for path in paths:
+            with suppress(InputError):
+                spec = load_space(path)
+                if {parameter.name for parameter in spec.parameters} == names:
+                    return spec
+        return None
 
 
 def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple[Trial, ...]:
@@ -170,140 +298,18 @@ def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple
     return tuple(found.values())
 
 
-def _of_recordings(path: Path, cache: Path | None, space: _Spaces) -> Iterable[Search]:
-    for recording in read_recordings(path):
-        found = Search(
-            kernel=recording.kernel,
-            device_name=recording.device,
-            sizes=recording.sizes or {},
-            dtype=recording.dtype,
-            data="",
-            source=str(path),
-            trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
-            finals={},
-            is_imported=True,
-        )
-        yield _completed(found, cache, space)
-
-
-def _of_kernel(kernel: str, cache: Path | None, space: _Spaces, runs: Path | None) -> list[Search]:
-    """The newest journal of a kernel, which has failures and order, and what the cache has beside it.
-
-    Results that come with autotune are of other machines: unless a cache is named, they are shown only if
-    there are no others.
-    """
-    journal: list[Search] = []
-    if runs is not None:
-        with suppress(InputError):  # there is none, or it holds no trial yet
-            journal = list(_of_file(find_journal(kernel, runs), cache, space))
-    with suppress(NoConfig) if journal else nullcontext():
-        known = device_records(kernel, cache)
-        if len(read_roots(cache)) > 1:
-            shipped = walk(CacheReader(), [packaged_folder("cache")], kernel)
-            own = [one for one in known if one not in shipped]
-            known = own if own or journal else known
-        shown = {_problem(search) for search in journal}
-        cached = (_of_record(one, cache, space) for one in known)
-        journal += [search for each in cached for search in each if _problem(search) not in shown]
-    return journal
-
-
 def _problem(search: Search) -> tuple[str, tuple[tuple[str, int], ...], str | None, str]:
     return slug(search.device_name), tuple(sorted(search.sizes.items())), search.dtype, search.data
-
-
-def _of_record(known: DeviceRecord, cache: Path | None, space: _Spaces) -> Iterable[Search]:
-    """One search for each problem; the cache keeps the fastest configurations of each."""
-    for entry in known.record.entries:
-        times = dict(entry.measured)
-        if entry.default_time_ms is not None:
-            times[known.record.default] = entry.default_time_ms
-        times.pop(entry.config, None)
-        yield _completed(
-            Search(
-                kernel=known.record.kernel,
-                device_name=known.device.name,
-                sizes=entry.sizes,
-                dtype=entry.dtype,
-                data=entry.data,
-                source=f"cache, {known.folder}",
-                trials=(
-                    _timed(entry.config, entry.time_ms),
-                    *(_timed(config, time_ms) for config, time_ms in times.items()),
-                ),
-                finals={},
-                source_sha256=entry.provenance.source_sha256,
-                is_cached=True,
-            ),
-            cache,
-            space,
-        )
 
 
 def _timed(config: Config, time_ms: float) -> Trial:
     return Trial(config, config.key, Status.OK, measurement=Measurement((time_ms,), Rule.IMPORTED))
 
 
-def _completed(found: Search, cache: Path | None, space: _Spaces) -> Search:
-    """With what the cache and the space file know of the same kernel, device and problem."""
-    if len(found.kernel) > _MAX_KERNEL:
-        return found
-    names = set(found.trials[0].config)
-    records: list[DeviceRecord] = []
-    with suppress(NoConfig):
-        records = [one for one in device_records(found.kernel, cache) if one.record.parameter_names == names]
-    spec = _spec(found.kernel, names, space)
-    of_problem = [
-        (known, entry)
-        for known in records
-        for entry in known.record.entries
-        if (entry.sizes, entry.dtype, entry.data) == (found.sizes, found.dtype, found.data)
-    ]
-    cpus = [DeviceResult(*known[:2], entry) for known, entry in of_problem if known.device.kind == "cpu"]
-    same = [
-        known
-        for known in records
-        if found.device_name == known.device.name or slug(found.device_name) == known.device.slug
-    ]
-    entries = [
-        entry
-        for known, entry in of_problem
-        if known in same and entry.provenance.source_sha256.startswith(found.source_sha256)
-    ]
-    return replace(
-        found,
-        device=same[0].device if same else None,
-        record=(same or records)[0].record if records else None,
-        entry=entries[0] if entries else None,
-        ceilings=known_ceilings(same[0].folder, cache) if same else {},
-        cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
-        spec=spec,
-    )
-
-
-def _spec(kernel: str, names: set[str], space: _Spaces) -> SpaceSpec | None:
-    """The named space file, or one of the same kernel with the same parameters, such as a packaged one."""
-    if isinstance(space, Path):
-        spec = load_space(space)
-        if {parameter.name for parameter in spec.parameters} != names:
-            raise InputError(f"{space}: its parameters are not those of the trials of {kernel}")
-        return spec
-    if not is_name(kernel):
-        return None
-    own = packaged("spaces") / f"{kernel}.yaml"
-    paths = [path for path in ((space or {}).get(kernel), own) if path is not None and path.is_file()]
-    for path in paths:
-        with suppress(InputError):
-            spec = load_space(path)
-            if {parameter.name for parameter in spec.parameters} == names:
-                return spec
-    return None
-
-
 def _comparison(
-    files: Sequence[Path], with_cache: bool, searches: Sequence[Search], cache: Path | None
+    searches: Sequence[Search], files: Sequence[Path], cache: Path | None, *, with_cache: bool
 ) -> tuple[KernelComparison | None, str]:
-    """How results of several devices compare, or why they do not."""
+    """How results of several devices compare, or why they do not; those of the cache only `with_cache`."""
     kernels = {search.kernel for search in searches}
     if len({search.device_name for search in searches}) < 2:
         return None, "All results are of one device."
