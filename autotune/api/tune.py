@@ -62,27 +62,15 @@ def tune(
         InputError: Something that was given is wrong, or another search writes the same journal.
         SetupError: The default configuration fails.
     """
-    for name, value, fits, expected in (
-        ("space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file"),
-        ("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"'),
-        (
-            "budget",
-            budget,
-            isinstance(budget, Budget) or _is_whole(budget, 1),
-            "a whole number of at least 1",
-        ),
-        ("seed", seed, _is_whole(seed, 0), "a whole number of at least 0"),
-        (
-            "objective",
-            objective,
-            isinstance(objective, str | None) or callable(objective),
-            "a text or a function",
-        ),
-        ("callback", callback, callback is None or callable(callback), "a function of a trial"),
-        ("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}'),
-    ):
-        if not fits:
-            raise InputError(f"tune: {name}={value!r}: expected {expected}")
+    _require("space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file")
+    _require("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"')
+    is_budget = isinstance(budget, Budget) or _is_whole(budget, 1)
+    _require("budget", budget, is_budget, "a whole number of at least 1")
+    _require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
+    is_objective = isinstance(objective, str | None) or callable(objective)
+    _require("objective", objective, is_objective, "a text or a function")
+    _require("callback", callback, callback is None or callable(callback), "a function of a trial")
+    _require("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}')
     known = space if isinstance(space, Space) else Space.load(space)
     engine, named = engine_of(strategy)
     named_objective, own = read_objective(objective)
@@ -101,6 +89,12 @@ def tune(
     task = known.bind(device, sizes, dtype, data)
     with NotebookProgress(callback) if is_notebook() else CallbackProgress(callback) as progress:
         return Result(search(task, options, progress))
+
+
+def _require(name: str, value: object, fits: bool, expected: str) -> None:
+    """Raise InputError for an argument that is not what is expected."""
+    if not fits:
+        raise InputError(f"tune: {name}={value!r}: expected {expected}")
 
 
 def _is_whole(value: object, least: int) -> bool:
