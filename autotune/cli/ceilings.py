@@ -15,6 +15,7 @@ from rich.table import Table
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import console, table
+from autotune.core.records import Config
 from autotune.core.text import per_second
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
 
@@ -55,7 +56,12 @@ def run(parsed: argparse.Namespace) -> None:
 def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
     """Make a table of figures, with what the driver says where it says something."""
     rows = [
-        (one.name, _text(one), f"{one.value / one.nominal:.0%}" if one.nominal else "", _config(one))
+        (
+            one.name,
+            _text(one),
+            f"{one.value / one.nominal:.0%}" if one.nominal else "",
+            str(Config(one.config)),
+        )
         for one in ceilings
     ]
     return table(("ceiling", "measured", "of nominal", "with"), rows)
@@ -67,7 +73,3 @@ def _text(one: Ceiling) -> str:
     if one.unit == OPERATIONS:
         return per_second(one.value, "/s")
     return f"{one.value * 1e9:.4g} ns" if one.value < 1e-5 else f"{one.value * 1e6:.4g} us"
-
-
-def _config(one: Ceiling) -> str:
-    return " ".join(f"{name}={value}" for name, value in one.config.items())

@@ -15,6 +15,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, console, table
 from autotune.core.text import table_sizes
+from autotune.core.trials import Objective
 
 if TYPE_CHECKING:
     from autotune.analysis.inventory import Inventory, JournalSummary, StoredResult
@@ -47,11 +48,13 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit(inventory_json(found))
         return
-    now_s = time.time()
+    out, now_s = console(), time.time()
     if found.results:
-        console().print(results_table(found.results, now_s))
+        out.print(results_table(found.results, now_s))
+    if found.results and found.journals:
+        out.print()
     if found.journals:
-        console().print(*([""] if found.results else []), journals_table(found.journals, now_s), sep="\n")
+        out.print(journals_table(found.journals, now_s))
     if not (found.results or found.journals):
         of = f" of {parsed.kernel}" if parsed.kernel else ""
         emit(
@@ -66,14 +69,15 @@ def run(parsed: argparse.Namespace) -> None:
 
 def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
     """Make a table of stored results, by kernel."""
-    objectives = any(result.objective != "time" for result in results)
+    columns = ("kernel", "device", "sizes", "dtype", "objective", "ms", "age", "trials", "cache")
+    with_objective = any(result.objective != Objective.TIME.value for result in results)
     rows = [
         (
             result.kernel,
             result.device,
             table_sizes(result.entry.sizes),
             result.entry.dtype,
-            *([result.objective] if objectives else []),
+            result.objective if with_objective else "",
             f"{result.entry.time_ms:.4g}",
             age_text(now_s - datetime.fromisoformat(result.entry.provenance.tuned_at).timestamp()),
             f"{result.entry.provenance.trials:,} of {result.entry.provenance.engine}",
@@ -81,8 +85,7 @@ def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
         )
         for result in sorted(results, key=lambda result: result.kernel)
     ]
-    objective = ("objective",) if objectives else ()
-    return table(("kernel", "device", "sizes", "dtype", *objective, "ms", "age", "trials", "cache"), rows)
+    return table(columns, rows, optional=("objective",))
 
 
 def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:

@@ -43,7 +43,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Colle
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for position, column in enumerate(columns):
         texts = [row[position] for row in cells if row[position] not in _NOT_KNOWN]
-        numeric = bool(texts) and all(text[0].isdigit() for text in texts)
+        numeric = bool(texts) and all(text.lstrip("+-<>")[:1].isdigit() for text in texts)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
         drawn.add_row(*row)

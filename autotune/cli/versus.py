@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -52,8 +53,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Time all contenders at every size and print a table for each."""
-    from dataclasses import replace
-
     from autotune.analysis.versus import versus
 
     target = opt.target(parsed)
@@ -80,14 +79,13 @@ def run(parsed: argparse.Namespace) -> None:
                 out.print(_pieces_text(one.pieces))
         out.print(_where_it_pays(found))
     if parsed.plot is not None:
-        save(
-            over_size(f"{parsed.space}: times with what else does the work", _lines(found), (), {}),
-            parsed.plot,
-        )
+        title = f"{parsed.space}: times with what else does the work"
+        save(over_size(title, _lines(found), rates=(), ceilings={}), parsed.plot)
 
 
 def versus_table(one: Versus) -> Table:
-    """Make a table with a row for each contender: its time, also with copies, and the speed-ups over it."""
+    """Make a table with a row for each contender: its time, also with copies, and what it is of the tuned."""
+    call_ms = _call_ms(one)
     rows = [
         (
             each.name,
@@ -95,10 +93,7 @@ def versus_table(one: Versus) -> Table:
             _ratio(each.time_ms, one.tuned_ms),
             cell(_with(each, one.pinned_ms)),
             cell(_with(each, one.pageable_ms)),
-            _ratio(
-                _with(each, one.pageable_ms),
-                None if one.tuned_ms is None else _sum(one.tuned_ms, one.pageable_ms),
-            ),
+            _ratio(_with(each, one.pageable_ms), call_ms),
             each.detail,
         )
         for each in one.contenders
@@ -130,6 +125,11 @@ def _with(contender: Contender, copies_ms: float | None) -> float | None:
     return _sum(contender.time_ms, copies_ms)
 
 
+def _call_ms(one: Versus) -> float | None:
+    """The time of a whole call of the tuned kernel, with pageable copies."""
+    return None if one.tuned_ms is None else _sum(one.tuned_ms, one.pageable_ms)
+
+
 def _sum(time_ms: float, copies_ms: float | None) -> float | None:
     return None if copies_ms is None else time_ms + copies_ms
 
@@ -150,29 +150,12 @@ def _where_it_pays(found: Sequence[Versus]) -> str:
 
 
 def _lines(found: Sequence[Versus]) -> list[Line]:
-    names = dict.fromkeys(each.name for one in found for each in one.contenders)
-    lines = []
-    for name in names:
-        points = [
-            (_volume(one), each.time_ms)
-            for one in found
-            for each in one.contenders
-            if each.name == name and each.time_ms is not None
-        ]
-        if points:
-            lines.append(Line(name, [x for x, _ in points], [y for _, y in points]))
-    copied = [
-        (_volume(one), _sum(one.tuned_ms, one.pageable_ms)) for one in found if one.tuned_ms is not None
-    ]
-    timed = [(x, y) for x, y in copied if y is not None]
-    return [
-        *lines,
-        *([Line("tuned, with copies", [x for x, _ in timed], [y for _, y in timed])] if timed else []),
-    ]
-
-
-def _volume(one: Versus) -> float:
-    volume = 1.0
-    for size in one.sizes.values():
-        volume *= size
-    return volume
+    """The times of each contender over size, and those of whole calls of the tuned kernel."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for one in found:
+        times_ms = {each.name: each.time_ms for each in one.contenders}
+        times_ms["tuned, with copies"] = _call_ms(one)
+        for name, time_ms in times_ms.items():
+            if time_ms is not None:
+                points.setdefault(name, []).append((float(prod(one.sizes.values())), time_ms))
+    return [Line(name, *zip(*of_name, strict=True)) for name, of_name in points.items()]
