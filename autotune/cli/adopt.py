@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=RUNS,
         help="configurations to try besides the default (default %(default)s)",
     )
-    opt.add_run(parser)
+    opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for results; the new one is stored in the first folder")
     opt.add_json(parser)
 

@@ -9,7 +9,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.text import count_text
 
-EXAMPLE = "autotune build reduce matmul --output tuned --architecture sm_80,sm_90"
+EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_90"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only",
     )
-    parser.add_argument(
-        "--architecture",
-        metavar="A,B",
-        default="",
-        help="NVIDIA architectures or GPUs, separated by commas (default: those of the GPUs with results)",
-    )
+    opt.add_architectures(parser, "", "those of the GPUs with results")
     parser.add_argument(
         "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
     )
@@ -45,7 +40,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     if parsed.source is not None and len(parsed.kernels) > 1:
         raise InputError("--source is for one kernel; build the kernels one by one")
-    names = [one.name for one in gpu_architectures(parsed.architecture)]
+    names = [one.name for one in gpu_architectures(parsed.architectures)]
     sources = [find_source(kernel, parsed.source, parsed.cache) for kernel in parsed.kernels]
     built = [
         one

@@ -28,15 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune feasible`."""
     opt.add_space(parser)
     opt.add_problem(parser)
-    parser.add_argument(
-        "-d",
-        "--device",
-        "--architectures",
-        metavar="A,B",
-        dest="architectures",
-        default=_ARCHITECTURES,
-        help="NVIDIA GPUs or architectures, separated by commas (default %(default)s)",
-    )
+    opt.add_architectures(parser, _ARCHITECTURES)
     opt.add_config(parser, "compile this configuration only")
     parser.add_argument(
         "--budget",

@@ -168,6 +168,19 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_architectures(parser: argparse.ArgumentParser, default: str, said: str = "%(default)s") -> None:
+    """Add GPUs that need not be here; `said` is what the help text says of the default."""
+    parser.add_argument(
+        "-d",
+        "--device",
+        "--architectures",
+        metavar="A,B",
+        dest="architectures",
+        default=default,
+        help=f"NVIDIA GPUs or architectures, separated by commas (default: {said})",
+    )
+
+
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the space file."""
     parser.add_argument(
@@ -215,8 +228,8 @@ def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -
     )
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add how trials are run and where they are recorded."""
+def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
+    """Add how trials are run and where they are recorded; the journal is gone on with if it `resumes`."""
     run = parser.add_argument_group("how to run")
     run.add_argument(
         "--timeout",
@@ -242,13 +255,15 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="write what was found and expected of the first wrong results, as .npy files",
     )
-    edited = run.add_mutually_exclusive_group()
-    edited.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
-    edited.add_argument(
-        "--keep",
-        action="store_true",
-        help="after an edit of the space or the reference, go on with the journal's times that still hold",
-    )
+    if resumes:
+        edited = run.add_mutually_exclusive_group()
+        edited.add_argument("--fresh", action="store_true", help="delete the journal's trials and start over")
+        edited.add_argument(
+            "--keep",
+            action="store_true",
+            help="after an edit of the space or the reference, go on with the journal's times that still "
+            "hold",
+        )
     add_compiling(parser)
     add_verbosity(parser)
 
@@ -269,8 +284,8 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
         compile_timeout_s=parsed.compile_timeout,
         workers=parsed.workers,
         journal=parsed.journal,
-        fresh=parsed.fresh,
-        keep=parsed.keep,
+        fresh=getattr(parsed, "fresh", False),  # not every command resumes
+        keep=getattr(parsed, "keep", False),
         dump_wrong=parsed.dump_wrong,
         binary_cache=parsed.binary_cache,
         cache=parsed.cache,

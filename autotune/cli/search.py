@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
-    opt.add_run(parser)
+    opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to store the result", reads=False)
     opt.add_json(parser)
 

@@ -219,7 +219,7 @@ class CallMaker:
         if not self.source.text:
             raise InputError(
                 f"{self.kernel}: there is neither a source nor a binary for {architecture}: {best.config}; "
-                f"run autotune build {self.kernel} --architecture {architecture}, or name the source"
+                f"run autotune build {self.kernel} --architectures {architecture}, or name the source"
             )
         self._warn_if_stale(launcher, best, launcher.compiler(kind))
         return launcher.compile(render(self.source, best.defines), options, kind, names)

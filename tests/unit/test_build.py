@@ -20,7 +20,7 @@ def built(tmp_path_factory):
     """A folder with matadd for the architecture of the shipped results, and another one."""
     pytest.importorskip("cuda.bindings")
     folder = tmp_path_factory.mktemp("built")
-    done = run_in_process(folder, "build", "matadd", "-o", "tuned", "--architecture", "sm_90,sm_80")
+    done = run_in_process(folder, "build", "matadd", "-o", "tuned", "--architectures", "sm_90,sm_80")
     assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [
         ["matadd", "sm_90"],
@@ -53,7 +53,7 @@ def test_a_kernel_without_its_source_is_the_one_that_was_built(built, monkeypatc
 
 def test_a_second_build_adds_architectures(built, tmp_path):
     shutil.copytree(built, tmp_path / "tuned")
-    done = run_in_process(tmp_path, "build", "matadd", "-o", "tuned", "--architecture", "sm_89", "--json")
+    done = run_in_process(tmp_path, "build", "matadd", "-o", "tuned", "--architectures", "sm_89", "--json")
     (row,) = json.loads(done.stdout)
     assert row["architecture"] == "sm_89" and row["configurations"] >= 1
     manifest = json.loads((tmp_path / "tuned" / FOLDER / "matadd.json").read_text())
@@ -76,7 +76,7 @@ def test_damage_is_said_or_passed_over(built, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("matadd", "--architecture", "sm_1"), "unknown architecture 'sm_1'"),
+        (("matadd", "--architectures", "sm_1"), "unknown architecture 'sm_1'"),
         (("matadd", "reduce", "--source", "x.cu"), "--source is for one kernel"),
         (("nothing",), "no results for a kernel 'nothing'"),
     ],
