@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli import devices, main, options, parser
+from autotune.cli import devices, main, options
+from autotune.cli.parsing import parser
 from autotune.core.trials import Budget, Objective
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import autotune
-from autotune.cli import parser
+from autotune.cli.parsing import parser
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.c_types import C_TYPES
