@@ -145,7 +145,10 @@ def _default_evidence(device_records: Sequence[DeviceRecord], dtype: str, query:
 def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:
     detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
     if config != entry.config:
-        detail += f", where it takes {entry.relative_times[config]:.3g} times as long as the best"
+        ratio = entry.relative_times[config]
+        is_equal = ratio < 1.005  # which would be printed as 1
+        detail += ", where it "
+        detail += "is as fast as the best" if is_equal else f"takes {ratio:.3g} times as long as the best"
     detail += entry.caveat
     away = distance(entry.sizes, sizes)
     return Match(tier, folder, entry.sizes, away, detail)

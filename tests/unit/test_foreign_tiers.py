@@ -83,6 +83,16 @@ def test_what_the_device_cannot_run_is_passed_over_within_a_tier(root):
     assert (best["BLOCK"], best["VECTOR"]) == (32, 4)
 
 
+def test_a_configuration_that_ties_with_the_best_is_as_fast(root):
+    path = root / HOPPER.slug / "reduce.json"
+    data = json.loads(path.read_text())
+    for found in data["entries"]:
+        found["measured"] = [[{**DEFAULT, "BLOCK": 128}, 1.001 * found["time_ms"]]]
+    path.write_text(json.dumps(data))
+    match = best_config("reduce", replace(NEW_HOPPER, max_threads_per_block=128), n=64).match
+    assert match.detail.endswith("a device of the same architecture, where it is as fast as the best")
+
+
 def test_a_size_that_a_configuration_is_not_valid_for_is_kept_in_mind(root):
     assert best_config("reduce", "Instinct MI300X", n=63).config == config(BLOCK=128)
 
