@@ -49,10 +49,8 @@ class _Progress:
         self._ended, self._lines = Event(), Thread(target=self._say_lines, daemon=True)
         self._stage: Stage | None = None
         self._began = self._stage_began = time.monotonic()
-        self._done, self._total = 0, None
-
-    _done: int
-    _total: int | None  # None: not counted
+        self._done = 0
+        self._total: int | None = None  # not counted
 
     def __enter__(self) -> Self:
         """Begin to show what is done, on a terminal at once."""
@@ -155,10 +153,9 @@ class _Progress:
 class SearchProgress(_Progress):
     """Observer of a search: shows its stage, done and total, best so far, time left and failures."""
 
-    _best_ms: float | None = None
-
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         super().__init__(verbosity)
+        self._best_ms: float | None = None
         self._failures: Counter[str] = Counter()
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
@@ -209,6 +206,10 @@ class SearchProgress(_Progress):
 
 class SurveyProgress(_Progress):
     """Observer of a survey: shows done and total, rate and time left for each architecture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failed = 0
 
     def started(self, architecture: Architecture, total: int) -> None:
         """Count the configurations of an architecture."""
