@@ -19,6 +19,7 @@ from autotune.analysis.compare import (
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import UNKNOWN, cell, console, known_columns, ratio_cell, table
+from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
@@ -243,8 +244,7 @@ def _flips(comparison: KernelComparison) -> _Section:
         (name, *(str(row.get(device, UNKNOWN)) for device in devices))
         for name, row in comparison.flips.items()
     ]
-    agreed = ", ".join(f"{name}={value}" for name, value in comparison.agreed.items())
-    notes = [f"The same everywhere: {agreed}."] if agreed else []
+    notes = [f"The same everywhere: {Config(comparison.agreed)}"] if comparison.agreed else []
     return _Section("Parameters whose best value differs", ("parameter", *devices), rows, notes)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from autotune.analysis.compare import KernelComparison, Portable
 from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
+from autotune.core.records import Config
 from autotune.core.text import problem_text
 from autotune.errors import InputError
 from autotune.report.columns import Columns, constants, parameters_json
@@ -117,7 +118,7 @@ def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
             ]
             for name, row in comparison.flips.items()
         },
-        "agreed": cut(", ".join(f"{name}={value}" for name, value in comparison.agreed.items()), MAX_DETAIL),
+        "agreed": cut(str(Config(comparison.agreed)), MAX_DETAIL),
         "portable": _portable_json(comparison.portable),
         "mostPortable": comparison.most_portable and _portable_json(comparison.most_portable),
         "portfolio": [
