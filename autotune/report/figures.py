@@ -47,6 +47,14 @@ class Line:
     ys: Sequence[float]
 
 
+@dataclass(frozen=True)
+class Side:
+    """One side of a matrix: what its rows or columns are, and a name for each."""
+
+    label: str
+    names: Sequence[str]
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format of the file's suffix; the same figure gives the same bytes.
 
@@ -104,9 +112,8 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = F
 
 def matrix(
     title: str,
-    labels: tuple[str, str],
-    rows: Sequence[str],
-    columns: Sequence[str],
+    rows: Side,
+    columns: Side,
     cells: Sequence[Sequence[float | None]],
     text: str = "{:.3g}",
     *,
@@ -116,9 +123,8 @@ def matrix(
 
     Args:
         title: Above the matrix.
-        labels: What rows and columns are.
-        rows: A name for each row.
-        columns: A name for each column.
+        rows: The side on the left.
+        columns: The side below.
         cells: A value for each cell of each row; None is left empty.
         text: How a value is written.
         low_is_good: Whether small values get the strong colour.
@@ -126,7 +132,7 @@ def matrix(
     import matplotlib
     from matplotlib.colors import Normalize
 
-    figure, axes = _axes(title, 1.8 + 0.62 * len(columns), 1.2 + 0.38 * len(rows))
+    figure, axes = _axes(title, 1.8 + 0.62 * len(columns.names), 1.2 + 0.38 * len(rows.names))
     known = [value for row in cells for value in row if value is not None]
     scale = Normalize(min(known, default=0.0), max(known, default=1.0))
     colours = matplotlib.colormaps[_MAP.removesuffix("_r") if low_is_good else _MAP]
@@ -140,10 +146,10 @@ def matrix(
                 axes.text(
                     across, down, said, ha="center", va="center", fontsize=8, color="#fff" if dark else "#111"
                 )
-    axes.set_xticks(range(len(columns)), [_plain(name) for name in columns], rotation=45, ha="right")
-    axes.set_yticks(range(len(rows)), [_plain(name) for name in rows])
-    axes.set_ylabel(_plain(labels[0]))
-    axes.set_xlabel(_plain(labels[1]))
+    axes.set_xticks(range(len(columns.names)), [*map(_plain, columns.names)], rotation=45, ha="right")
+    axes.set_yticks(range(len(rows.names)), [*map(_plain, rows.names)])
+    axes.set_xlabel(_plain(columns.label))
+    axes.set_ylabel(_plain(rows.label))
     for spine in axes.spines.values():
         spine.set_visible(False)
     return figure

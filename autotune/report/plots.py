@@ -16,7 +16,7 @@ from autotune.core.text import hint, ratio_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.report import figures
-from autotune.report.figures import Bar, Line
+from autotune.report.figures import Bar, Line, Side
 from autotune.report.gather import gather
 from autotune.report.view import SearchView
 from autotune.tuning.single_runs import TUNED
@@ -63,7 +63,7 @@ def matrix_figure(comparison: KernelComparison) -> Figure:
         for row in comparison.matrix.values()
     ]
     title = f"{comparison.kernel}: % of the best speed"
-    return figures.matrix(title, ("tuned on", "run on"), devices, devices, cells, "{:.0f}")
+    return figures.matrix(title, Side("tuned on", devices), Side("run on", devices), cells, "{:.0f}")
 
 
 def _views(plot: Plot) -> list[SearchView]:
@@ -103,23 +103,27 @@ def _progress(plot: Plot) -> Figure:
 
 
 def _ladder(plot: Plot) -> Figure:
-    steps = _printed_ladder(plot)
-    if steps is None:
-        view = _view(plot)
-        steps = [(step.landmark.name, step.time_ms) for step in view.steps if step.time_ms is not None]
-        if not steps:
-            raise InputError(
-                f"{plot.sources[0]}: no landmark of the space was timed; `autotune ladder` times them"
-            )
-        steps.append((TUNED, view.best_ms or 0.0))
-        plot = Plot(plot.sources, title=_title(plot, view))
+    printed = _printed_ladder(plot)
+    if printed is not None:
+        return _ladder_chart(plot.title or Path(plot.sources[0]).stem, printed)
+    view = _view(plot)
+    steps = [(step.landmark.name, step.time_ms) for step in view.steps if step.time_ms is not None]
+    if not steps:
+        raise InputError(
+            f"{plot.sources[0]}: no landmark of the space was timed; `autotune ladder` times them"
+        )
+    return _ladder_chart(_title(plot, view), [*steps, (TUNED, view.best_ms or 0.0)])
+
+
+def _ladder_chart(title: str, steps: Sequence[tuple[str, float]]) -> Figure:
+    """Draw the time of each step, and how much faster it is than the first."""
     first_ms = steps[0][1]
     bars = [
         Bar(name, time_ms, f"{time_ms:.4g} ms, {ratio_text(first_ms / time_ms)}", strong=name == TUNED)
         for name, time_ms in steps
         if time_ms > 0
     ]
-    return figures.bar_chart(plot.title or Path(plot.sources[0]).stem, "ms", bars)
+    return figures.bar_chart(title, "ms", bars)
 
 
 def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
@@ -191,9 +195,8 @@ def _heat_map(plot: Plot) -> Figure:
     cells = [[best.get((row, column)) for column in across.values] for row in down.values]
     return figures.matrix(
         f"{_title(plot, view)}: best ms",
-        (down.name, across.name),
-        [str(value) for value in down.values],
-        [str(value) for value in across.values],
+        Side(down.name, [str(value) for value in down.values]),
+        Side(across.name, [str(value) for value in across.values]),
         cells,
         low_is_good=True,
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autotune.cli.plot import _KINDS
 from autotune.core.trials import Status
-from autotune.report.figures import Bar, Line, bar_chart, matrix, over_size, progress, roofline, save
+from autotune.report.figures import Bar, Line, Side, bar_chart, matrix, over_size, progress, roofline, save
 from autotune.report.plots import KINDS
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
@@ -68,7 +68,7 @@ def test_any_text_is_drawn_as_it_stands(tmp_path):
 
 
 def test_a_matrix_leaves_unknown_cells_empty(tmp_path):
-    figure = matrix("m", ("rows", "columns"), ["a", "b"], ["c", "d"], [[1.0, None], [3.5, 2.0]])
+    figure = matrix("m", Side("rows", ["a", "b"]), Side("columns", ["c", "d"]), [[1.0, None], [3.5, 2.0]])
     save(figure, tmp_path / "a.svg")
     found = texts(tmp_path / "a.svg")
     assert [one for one in found if one in ("1", "3.5", "2")] == ["1", "3.5", "2"] and "nan" not in found
