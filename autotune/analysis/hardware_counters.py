@@ -9,7 +9,7 @@ from pathlib import Path
 from autotune.core.trials import Binary
 from autotune.devices import cold_environment
 from autotune.errors import SetupError
-from autotune.evaluation.profiler import Profiler, find_profiler
+from autotune.evaluation.profiler import Counting, Profiler, find_profiler
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.temporary_folder import scratch_folder
 from autotune.tuning.task import TuningTask
@@ -49,11 +49,9 @@ def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance
     """
     program = find_profiler("ncu", task.address)
     with scratch_folder() as scratch:
-        metrics = (_TIME, *_TOTALS.values(), *_MEANS.values())
+        counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
         environment = cold_environment(scratch)
-        profiler = Profiler(
-            "ncu", program, task.address, task.spec.reference, environment, metrics, MAX_LAUNCHES
-        )
+        profiler = Profiler("ncu", program, task.address, task.spec.reference, environment, counting)
         found = read_counters(profiler.run(binary, problem, Path(scratch) / "counters.ncu-rep"))
     left_out = len(problem.launches) - MAX_LAUNCHES
     return found | {"launches left out": float(left_out)} if left_out > 0 else found

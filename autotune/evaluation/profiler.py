@@ -25,11 +25,24 @@ _OWN_PLACES = {"ncu": "nsight-compute/*", "nsys": "nsight-systems/*/bin"}
 
 
 @dataclass(frozen=True)
-class Profiler:
-    """A profiler for one device; `name` is ncu or nsys, `program` its path.
+class Counting:
+    """Hardware counters to read instead of a whole profile, by ncu's names, and in how many launches."""
 
-    With `metrics`, ncu counts these alone, in the first `max_launches`, and what it says is their table, as
-    CSV.
+    metrics: tuple[str, ...]
+    max_launches: int
+
+
+@dataclass(frozen=True)
+class Profiler:
+    """A profiler for one device.
+
+    Attributes:
+        name: ncu or nsys.
+        program: Its path.
+        address: The device.
+        reference: The file of the reference.
+        environment: Environment variables of the process that it profiles.
+        counting: What ncu counts, for a table in CSV; None for a profile.
     """
 
     name: str
@@ -37,8 +50,7 @@ class Profiler:
     address: Address
     reference: Path
     environment: Mapping[str, str]
-    metrics: tuple[str, ...] = ()
-    max_launches: int = 0
+    counting: Counting | None = None
 
     def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
         """Run the launches of a configuration once; return what the profiler says of them.
@@ -74,13 +86,15 @@ class Profiler:
     def _command(self, report: Path) -> tuple[str, ...]:
         file = str(report.absolute())
         if self.name == "ncu":
-            limit = ("--launch-count", str(self.max_launches))
-            chosen = ("--metrics", ",".join(self.metrics), *limit) if self.metrics else ()
-            return self.program, "--force-overwrite", *chosen, "--export", file
+            counted: tuple[str, ...] = ()
+            if self.counting is not None:
+                metrics, launches = ",".join(self.counting.metrics), str(self.counting.max_launches)
+                counted = ("--metrics", metrics, "--launch-count", launches)
+            return self.program, "--force-overwrite", *counted, "--export", file
         return self.program, "profile", "--trace=cuda", "--force-overwrite=true", "--stats=true", "-o", file
 
     def _details(self, report: Path) -> str:
-        page = ("raw", "--csv", "--print-units", "base") if self.metrics else ("details",)
+        page = ("details",) if self.counting is None else ("raw", "--csv", "--print-units", "base")
         command = [self.program, "--import", str(report), "--page", *page]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 

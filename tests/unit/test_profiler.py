@@ -6,7 +6,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Problem
 from autotune.devices import Address, backend
 from autotune.errors import InputError, SetupError
-from autotune.evaluation.profiler import Profiler, find_profiler
+from autotune.evaluation.profiler import Counting, Profiler, find_profiler
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 
 FAKE = Address("fake", 0)
@@ -39,12 +39,12 @@ def profile(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
 
-    def run(name, ending='echo counted > "$report"', kernel=KERNEL, metrics=(), max_launches=0):
+    def run(name, ending='echo counted > "$report"', kernel=KERNEL, counting=None):
         program = tmp_path / name
         program.write_text(STAND_IN % ending)
         program.chmod(0o755)
         place = (str(program), FAKE, tmp_path / "reference.py", {})
-        profiler = Profiler(name, *place, metrics, max_launches)
+        profiler = Profiler(name, *place, counting)
         binary = backend("fake").open_compiler(0).compile(kernel, ())
         return profiler.run(binary, PROBLEM, tmp_path / "runs" / f"double.{name}-rep")
 
@@ -58,7 +58,7 @@ def test_exactly_one_run_is_profiled_and_what_the_profiler_says_comes_back(profi
 
 
 def test_metrics_are_counted_in_so_many_launches(profile):
-    said = profile("ncu", 'echo "$limit" > "$report"', metrics=("dram__bytes.sum",), max_launches=7)
+    said = profile("ncu", 'echo "$limit" > "$report"', counting=Counting(("dram__bytes.sum",), 7))
     assert said.strip() == "details of 7"
 
 
