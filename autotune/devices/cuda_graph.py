@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from autotune.devices.cuda_memory import call, driver
+from autotune.devices.cuda_memory import call
+from autotune.hardware.cuda_driver import driver
 
 
 class DriverGraph:
@@ -19,9 +20,8 @@ class DriverGraph:
         try:
             enqueue()
         except BaseException:
-            self._driver.cuStreamEndCapture(
-                self._stream, ctypes.byref(self._graph)
-            )  # makes the stream usable again
+            # makes the stream usable again
+            self._driver.cuStreamEndCapture(self._stream, ctypes.byref(self._graph))
             raise
         call("cuStreamEndCapture", self._stream, ctypes.byref(self._graph))
         call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), self._graph, ctypes.c_uint64(0))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from autotune.devices.base import Buffer, Bytes, Offsets
 from autotune.errors import DeviceLost, LaunchError, OutOfMemory
+from autotune.hardware.cuda_driver import driver, error_name
 
 # Errors of launches that did not start; after any other error the context is lost.
 _REFUSED = (
@@ -165,16 +165,8 @@ def zeros(size_bytes: int) -> Memory:
 
 def call(name: str, *arguments: Any) -> None:
     """Call a function of the driver API; raises DriverError."""
-    if code := getattr(driver(), name)(*arguments):
-        reason = ctypes.c_char_p()
-        driver().cuGetErrorName(code, ctypes.byref(reason))
-        raise DriverError(f"{name}: {(reason.value or b'CUDA error %d' % code).decode()}")
-
-
-@cache
-def driver() -> ctypes.CDLL:
-    """The CUDA driver's library."""
-    return ctypes.CDLL("libcuda.so.1")
+    if status := getattr(driver(), name)(*arguments):
+        raise DriverError(f"{name}: {error_name(status)}")
 
 
 def classified(error: Exception) -> LaunchError | DeviceLost:

@@ -20,8 +20,9 @@ from autotune.compilers.triton_binary import (
 )
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.cuda_memory import NON_BLOCKING, DriverError, Memory, call, driver, zeros
+from autotune.devices.cuda_memory import NON_BLOCKING, DriverError, Memory, call, zeros
 from autotune.errors import LaunchError
+from autotune.hardware.cuda_driver import driver
 
 MAX_PORTABLE_CLUSTER = 8
 # CUfunction_attribute

@@ -1,4 +1,4 @@
-"""Describes NVIDIA GPUs through the CUDA driver's library and ctypes.
+"""The CUDA driver's library through ctypes, and what it says of NVIDIA GPUs and of addresses.
 
 Device numbers respect CUDA_VISIBLE_DEVICES, as the driver's do. No context is created on any GPU.
 """
@@ -35,7 +35,7 @@ _POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 @cache  # a GPU does not change while a process runs
 def cuda_device(number: int) -> DeviceInfo:
     """Describe the GPU with this number; raises InputError if there is none."""
-    library = driver()
+    library = available_driver()
     handle = ctypes.c_int()
     if library is None or library.cuDeviceGet(ctypes.byref(handle), number) != 0:
         raise InputError(f"device {number}: the CUDA driver shows no GPU with this number")
@@ -82,7 +82,7 @@ def driver_version() -> str:
 
 
 @cache
-def driver() -> ctypes.CDLL | None:
+def available_driver() -> ctypes.CDLL | None:
     """Load and initialise the CUDA driver; None if there is none or it shows no GPU."""
     for name in _LIBRARIES:
         try:
@@ -95,9 +95,25 @@ def driver() -> ctypes.CDLL | None:
     return None
 
 
+@cache
+def driver() -> ctypes.CDLL:
+    """The CUDA driver, initialised; raises InputError if there is none or it shows no GPU."""
+    library = available_driver()
+    if library is None:
+        raise InputError("the CUDA driver shows no GPU; `autotune doctor` says why")
+    return library
+
+
+def error_name(status: int) -> str:
+    """The driver's name for a status that is not 0, such as CUDA_ERROR_OUT_OF_MEMORY."""
+    name = ctypes.c_char_p()
+    driver().cuGetErrorName(status, ctypes.byref(name))
+    return (name.value or b"CUDA error %d" % status).decode()
+
+
 def device_count() -> int:
     """The number of GPUs that the driver shows; 0 without a driver."""
-    library, count = driver(), ctypes.c_int()
+    library, count = available_driver(), ctypes.c_int()
     if library is None or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
@@ -105,7 +121,7 @@ def device_count() -> int:
 
 def pci_address(number: int) -> str:
     """The PCI address of the GPU with this number, such as 0000:65:00.0."""
-    library, handle, text = driver(), ctypes.c_int(), ctypes.create_string_buffer(32)
+    library, handle, text = available_driver(), ctypes.c_int(), ctypes.create_string_buffer(32)
     if library is not None and library.cuDeviceGet(ctypes.byref(handle), number) == 0:
         library.cuDeviceGetPCIBusId(text, len(text), handle)
     return text.value.decode()
@@ -113,7 +129,7 @@ def pci_address(number: int) -> str:
 
 def current_device() -> int | None:
     """The GPU of this thread's context, else the first one; None without a GPU."""
-    library = driver()
+    library = available_driver()
     if library is None:
         return None
     number = ctypes.c_int()
@@ -122,7 +138,7 @@ def current_device() -> int | None:
 
 def device_at(address: str) -> int:
     """The number of the GPU at a PCI address such as 0000:65:00.0; raises InputError if there is none."""
-    library, number = driver(), ctypes.c_int()
+    library, number = available_driver(), ctypes.c_int()
     if library is None or library.cuDeviceGetByPCIBusId(ctypes.byref(number), address.encode()) != 0:
         raise InputError(f"device {address}: the CUDA driver shows no GPU at that address")
     return number.value
@@ -144,14 +160,11 @@ class PointerQuestion(NamedTuple):
 @lru_cache(maxsize=4096)
 def pointer_question(pointer: int) -> PointerQuestion:
     """Prepare the question about an address; threads may share it, as they get the same answer."""
-    library = driver()
-    if library is None:
-        raise InputError("the CUDA driver shows no GPU")
     device = ctypes.c_int()
     # References, which ctypes passes as they are: it would convert anything else at every call.
     attribute, address = ctypes.c_int.from_param(_POINTER_DEVICE), ctypes.c_void_p.from_param(pointer)
     return PointerQuestion(
-        partial(library.cuPointerGetAttribute, ctypes.byref(device), attribute, address), device
+        partial(driver().cuPointerGetAttribute, ctypes.byref(device), attribute, address), device
     )
 
 

@@ -28,7 +28,7 @@ from autotune.devices.cuda_module import (
     launch_config,
 )
 from autotune.errors import InputError, LaunchError, OutOfMemory
-from autotune.hardware.cuda_driver import cuda_device, driver
+from autotune.hardware.cuda_driver import cuda_device, driver, error_name
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import CallPlan, Hidden, Workspace, offsets
@@ -107,7 +107,7 @@ class Module:
         self._handles = {entry: ctypes.c_void_p() for entry in images}
         with _inside(context):
             for entry, image in images.items():
-                status = _driver().cuModuleLoadData(ctypes.byref(self._handles[entry]), image)
+                status = driver().cuModuleLoadData(ctypes.byref(self._handles[entry]), image)
                 _check("the binary", status)
 
     def completed(self, step: Launch) -> Launch:
@@ -132,12 +132,12 @@ class Module:
         found = ctypes.c_void_p()
         symbol = self._binary.symbol(step.entry).encode()
         handle = self._handles[step.entry if self._triton else ""]
-        _check(step.entry, _driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
+        _check(step.entry, driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
         if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
-            status = _driver().cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
+            status = driver().cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
             _check(f"{step.entry}: {step.shared_bytes} bytes of dynamic shared memory", status)
         if prod(step.cluster) > MAX_PORTABLE_CLUSTER:
-            status = _driver().cuFuncSetAttribute(found, NON_PORTABLE_CLUSTER_ALLOWED, 1)
+            status = driver().cuFuncSetAttribute(found, NON_PORTABLE_CLUSTER_ALLOWED, 1)
             _check(f"{step.entry}: clusters of {prod(step.cluster)}", status)
         return found
 
@@ -146,7 +146,7 @@ class Module:
         address, room_bytes = ctypes.c_uint64(), ctypes.c_size_t()
         symbol = self._binary.symbol(name).encode()
         found = ctypes.byref(address), ctypes.byref(room_bytes)
-        _check(name, _driver().cuModuleGetGlobal_v2(*found, self._handles[""], symbol))
+        _check(name, driver().cuModuleGetGlobal_v2(*found, self._handles[""], symbol))
         if size_bytes > room_bytes.value:
             raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes.value}")
         return address
@@ -157,7 +157,7 @@ class _Block:
 
     def __init__(self, context: ctypes.c_void_p, size_bytes: int) -> None:
         address = ctypes.c_uint64()
-        status = _driver().cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size_bytes))
+        status = driver().cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size_bytes))
         _check(f"{size_bytes} bytes of scratch memory", status)
         self.address = address.value
         finalize(self, _free, address, context).atexit = False
@@ -165,7 +165,7 @@ class _Block:
 
 def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
     with _inside(context):
-        _driver().cuMemFree_v2(address)  # waits for the work that is queued
+        driver().cuMemFree_v2(address)  # waits for the work that is queued
 
 
 class _Prepared:
@@ -225,7 +225,7 @@ class _Prepared:
 
     def _pack(self, addresses: Mapping[str, int], handles: Sequence[int]) -> _Packed:
         """Pack all operations, for hidden arrays at these addresses."""
-        plan, copy = self._plan, _driver().cuMemcpyDtoDAsync_v2
+        plan, copy = self._plan, driver().cuMemcpyDtoDAsync_v2
         slots = (ctypes.c_uint64 * len(plan.given))(*handles)
         values: dict[str, Any] = {
             name: ctypes.c_uint64.from_buffer(slots, 8 * place) for place, name in enumerate(plan.given)
@@ -262,7 +262,7 @@ class _Prepared:
         parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
         # References, which ctypes passes as they are: it would convert anything else at every call.
         arguments = ctypes.byref(config), function, ctypes.byref(parameters), None
-        return _Operation(partial(_driver().cuLaunchKernelEx, *arguments), step.entry)
+        return _Operation(partial(driver().cuLaunchKernelEx, *arguments), step.entry)
 
 
 class _PreparedWithMemory(_Prepared):
@@ -277,7 +277,7 @@ class _PreparedWithMemory(_Prepared):
         self._may_capture = bool(plan.hidden) and stream != LEGACY
         self._capture_state = ctypes.c_int()
         arguments = _handle(stream), ctypes.byref(self._capture_state)
-        self._ask_capture_state = partial(_driver().cuStreamIsCapturing, *arguments)
+        self._ask_capture_state = partial(driver().cuStreamIsCapturing, *arguments)
         shared = [array for array in plan.hidden if not array.fill]
         kept = [array for array in plan.hidden if array.fill]
         self._blocks = (
@@ -306,7 +306,7 @@ class _PreparedWithMemory(_Prepared):
         hidden = self._plan.hidden
         with _inside(self._context):
             block = _Block(self._context, offsets(hidden)[1])
-            _check("the graph's memory", hold_for_graph(_driver(), self._stream, block))
+            _check("the graph's memory", hold_for_graph(driver(), self._stream, block))
             addresses = _addresses(hidden, block)
             _fill([array for array in hidden if array.fill], addresses)
             self._bound(self._pack(addresses, handles))()
@@ -321,15 +321,15 @@ def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
     if not arrays:
         return
     stream = ctypes.c_void_p()
-    _check("a stream", _driver().cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
+    _check("a stream", driver().cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
     for array in arrays:
         item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
         value = ctypes.c_uint(int.from_bytes(item, "little"))
         count = ctypes.c_size_t(array.size_bytes // len(item))
         address = ctypes.c_uint64(addresses[array.name])
-        _check(array.name, getattr(_driver(), _MEMSET[len(item)])(address, value, count, stream))
-    _check("a fill", _driver().cuStreamSynchronize(stream))
-    _driver().cuStreamDestroy_v2(stream)
+        _check(array.name, getattr(driver(), _MEMSET[len(item)])(address, value, count, stream))
+    _check("a fill", driver().cuStreamSynchronize(stream))
+    driver().cuStreamDestroy_v2(stream)
 
 
 def _handle(value: int | None) -> Any:
@@ -337,20 +337,10 @@ def _handle(value: int | None) -> Any:
     return ctypes.c_void_p.from_param(value)
 
 
-@cache
-def _driver() -> ctypes.CDLL:
-    library = driver()
-    if library is None:
-        raise InputError("the CUDA driver shows no GPU")
-    return library
-
-
 def _check(what: str, status: int) -> None:
     if status:
-        name = ctypes.c_char_p()
-        _driver().cuGetErrorName(status, ctypes.byref(name))
         error = OutOfMemory if status == _OUT_OF_MEMORY else LaunchError
-        raise error(f"{what}: {(name.value or b'').decode() or f'error {status}'}")
+        raise error(f"{what}: {error_name(status)}")
 
 
 def _context(number: int, stream: int, address: int) -> ctypes.c_void_p:
@@ -360,14 +350,14 @@ def _context(number: int, stream: int, address: int) -> ctypes.c_void_p:
     have allocated in a context that is not current. Memory that is mapped or of a pool may have none.
     """
     current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-    if _driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
-        _check("the context", _driver().cuCtxGetCurrent(ctypes.byref(current)))
-    _driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
+    if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
+        _check("the context", driver().cuCtxGetCurrent(ctypes.byref(current)))
+    driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
     context = next(filter(None, (owner, current)), None) or _primary_context(number)
     if stream in (LEGACY, PER_THREAD):
         return context
     with _inside(context):
-        status = _driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
     if status or found.value not in (context.value, current.value):
         raise InputError("the stream is not one of the GPU that has the arrays")
     return found
@@ -376,7 +366,7 @@ def _context(number: int, stream: int, address: int) -> ctypes.c_void_p:
 @cache  # retained as long as the process runs
 def _primary_context(number: int) -> ctypes.c_void_p:
     context = ctypes.c_void_p()
-    _check(f"GPU {number}", _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
+    _check(f"GPU {number}", driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
     return context
 
 
@@ -384,10 +374,10 @@ def _primary_context(number: int) -> ctypes.c_void_p:
 def _inside(context: ctypes.c_void_p) -> Iterator[None]:
     """Make a context current, and allow calls that would end a capture of this thread."""
     mode, popped = ctypes.c_int(_RELAXED), ctypes.c_void_p()
-    _check("the context", _driver().cuCtxPushCurrent_v2(context))
-    _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+    _check("the context", driver().cuCtxPushCurrent_v2(context))
+    driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
     try:
         yield
     finally:
-        _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-        _driver().cuCtxPopCurrent_v2(ctypes.byref(popped))
+        driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        driver().cuCtxPopCurrent_v2(ctypes.byref(popped))

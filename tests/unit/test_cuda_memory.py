@@ -17,6 +17,8 @@ DRIVER = r"""
 #include <stdlib.h>
 #include <string.h>
 typedef unsigned long long address;
+int cuInit(unsigned flags) { return flags; }
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 static struct { void *stream; char *to; const char *from; int byte; size_t size; } work[64];
 static int count;
 static int queue(void *stream, address to, const void *from, int byte, size_t size) {
