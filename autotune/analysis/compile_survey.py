@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from autotune.compilers.base import cuda_compiler
+from autotune.compilers.cubins import Cubins
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import Resources, read_resources
-from autotune.compilers.triton_binary import completed, unpack
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, cold_environment
@@ -181,11 +181,9 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
         launches = space.launches(config)
     except ExpressionError as error:
         return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
-    if triton := unpack(compiled):
-        launches = tuple(completed(step, triton[step.entry]) for step in launches)
-        kernels = {one.symbol: read_resources(one.cubin)[one.symbol] for one in triton.values()}
-    else:
-        kernels = read_resources(compiled.data)
+    cubins = Cubins(compiled)
+    launches = tuple(map(cubins.completed, launches))
+    kernels = {name: used for one in cubins.contents.values() for name, used in read_resources(one).items()}
     missing = [step.entry for step in launches if compiled.symbol(step.entry) not in kernels]
     if missing:
         detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"

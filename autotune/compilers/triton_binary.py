@@ -8,7 +8,7 @@ that. The compiler also decides what a launch plan gives elsewhere: shared memor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import prod
 
@@ -86,8 +86,3 @@ def scratch_name(step: Launch) -> str:
 def scratch_bytes(step: Launch, kernel: TritonKernel) -> int:
     """The size of a launch's scratch memory."""
     return prod(step.grid) * kernel.cluster * kernel.scratch_bytes
-
-
-def missing(entry: str, known: Sequence[str]) -> str:
-    """Why a binary cannot run a launch that it was not compiled for."""
-    return f"the binary was not compiled for {entry}; it has {'; '.join(known)}"

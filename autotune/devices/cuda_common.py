@@ -91,7 +91,7 @@ class CudaDeviceBase(CudaMemory):
                     self._captured(program, launches, arguments, repeats).launch
                 ]
             else:
-                steps = [self._prepared(program, step, arguments, self.stream) for step in launches]
+                steps = [KernelLaunch(program, step, arguments, self.stream) for step in launches]
                 queue = [*steps] * repeats
             for launch in queue if is_second else ():
                 launch()
@@ -113,7 +113,7 @@ class CudaDeviceBase(CudaMemory):
                     for buffer, data in one.inputs:
                         self.queue_write(buffer, data, stream)
                     for step in one.launches:
-                        self._prepared(program, step, one.arguments, stream)()
+                        KernelLaunch(program, step, one.arguments, stream)()
                     for buffer, data in one.results:
                         self.queue_read(buffer, data, stream)
             finally:  # copies that are queued use the host's memory, also if a launch after them is refused
@@ -173,7 +173,7 @@ class CudaDeviceBase(CudaMemory):
         }
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
         try:
-            self._prepared(self._own(gather_source, word_bytes), step, arguments, self.stream)()
+            KernelLaunch(self._own(gather_source, word_bytes), step, arguments, self.stream)()
         except DriverError as error:
             raise classified(error) from None
         return self.read(found, size_bytes)
@@ -213,7 +213,7 @@ class CudaDeviceBase(CudaMemory):
         def enqueue() -> None:
             for _ in range(repeats):
                 for step in launches:
-                    self._prepared(program, step, arguments, streams.of(step.stream))()
+                    KernelLaunch(program, step, arguments, streams.of(step.stream))()
                 streams.join()
 
         key = (program, tuple(launches), tuple(arguments.items()), repeats)
@@ -223,11 +223,6 @@ class CudaDeviceBase(CudaMemory):
             finally:
                 streams.close()
         return self._graph
-
-    @staticmethod
-    def _prepared(program: Program, step: Launch, arguments: Arguments, stream: int) -> KernelLaunch:
-        """A launch to queue, so that no host work is timed."""
-        return KernelLaunch(program, step, [_passed(arguments[name]) for name in step.arguments], stream)
 
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
@@ -253,7 +248,7 @@ class CudaDeviceBase(CudaMemory):
         if key not in self._comparisons:
             if len(self._comparisons) >= _MAX_COMPARISONS:
                 self._comparisons.clear()
-            self._comparisons[key] = self._prepared(*self._launch_of(comparison, position), self.stream)
+            self._comparisons[key] = KernelLaunch(*self._launch_of(comparison, position), self.stream)
         self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Program, Launch, Arguments]:
@@ -286,10 +281,6 @@ class CudaDeviceBase(CudaMemory):
             binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
             self._own_programs[source, size] = self.load(binary)
         return self._own_programs[source, size]
-
-
-def _passed(value: Buffer | np.generic) -> np.generic | int:
-    return value if isinstance(value, np.generic) else int(value)
 
 
 def _compiled(architecture: str, source: str) -> Binary:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 
 import numpy as np
 
-from autotune.compilers.triton_binary import (
-    UNUSED,
-    TritonKernel,
-    completed,
-    missing,
-    scratch_bytes,
-    scratch_name,
-    unpack,
-)
+from autotune.compilers.cubins import Cubins
+from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
+from autotune.devices.base import Arguments, Buffer
 from autotune.devices.cuda_memory import NON_BLOCKING, DriverError, Memory, call, zeros
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import driver
 
-MAX_PORTABLE_CLUSTER = 8
+_MAX_PORTABLE_CLUSTER = 8
 # CUfunction_attribute
-MAX_DYNAMIC_SHARED_BYTES, NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
+_MAX_DYNAMIC_SHARED_BYTES, _NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
 # CUlaunchAttributeID
 _COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 2, 4, 6
 _WITHOUT_TIME = 2  # flag of events
@@ -37,30 +31,22 @@ class Module:
 
     def __init__(self, binary: Binary, index: int) -> None:
         self._index = index
-        self._binary = binary
+        self.cubins = Cubins(binary)
         self._unload = driver().cuLibraryUnload
-        self._triton = unpack(binary)
-        images = {entry: one.cubin for entry, one in self._triton.items()} or {"": binary.data}
         self._libraries: dict[str, ctypes.c_void_p] = {}
         none = (None, None, 0)
-        for entry, image in images.items():
-            self._libraries[entry] = ctypes.c_void_p()
-            call("cuLibraryLoadData", ctypes.byref(self._libraries[entry]), image, *none, *none)
+        for key, cubin in self.cubins.contents.items():
+            self._libraries[key] = ctypes.c_void_p()
+            call("cuLibraryLoadData", ctypes.byref(self._libraries[key]), cubin, *none, *none)
         self._kernels: dict[tuple[object, ...], ctypes.c_void_p] = {}
         self._scratch: dict[tuple[str, int], Memory] = {}
 
-    def triton(self, step: Launch) -> TritonKernel | None:
-        """What Triton compiled for a launch; None in a program of another language. Raises LaunchError."""
-        if self._triton and step.entry not in self._triton:
-            raise LaunchError(missing(step.entry, list(self._triton)))
-        return self._triton.get(step.entry)
-
-    def scratch(self, step: Launch, kernel: TritonKernel) -> int:
+    def scratch(self, step: Launch) -> int:
         """The address of a launch's scratch memory, 0 if it needs none; raises OutOfMemory.
 
         It holds zeros: compute-sanitizer does not see how a kernel writes descriptors of tensors into it.
         """
-        size_bytes = scratch_bytes(step, kernel)
+        size_bytes = self.cubins.scratch_bytes(step)
         if not size_bytes:
             return 0
         key = (step.entry, size_bytes)
@@ -73,38 +59,26 @@ class Module:
         key = (step.entry, step.shared_bytes, step.cluster)
         if key not in self._kernels:
             kernel = ctypes.c_void_p()
-            symbol = self._binary.symbol(step.entry).encode()
+            library = self._libraries[self.cubins.key(step.entry)]
             try:
-                library = self._libraries[step.entry if self._triton else ""]
-                call("cuLibraryGetKernel", ctypes.byref(kernel), library, symbol)
+                call("cuLibraryGetKernel", ctypes.byref(kernel), library, self.cubins.symbol(step.entry))
             except DriverError as error:
                 raise LaunchError(f"no kernel {step.entry!r} in the binary ({error})") from None
-            try:
-                if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
-                    self._allow(kernel, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
-                if prod(step.cluster) > MAX_PORTABLE_CLUSTER:
-                    self._allow(kernel, NON_PORTABLE_CLUSTER_ALLOWED, 1)
-            except DriverError as error:
-                what = f"{step.shared_bytes} bytes of dynamic shared memory, clusters of {prod(step.cluster)}"
-                raise LaunchError(f"{step.entry}: {what}: {error}") from None
+            for attribute, value, what in permissions(step):
+                try:
+                    call("cuKernelSetAttribute", attribute, value, kernel, self._index)
+                except DriverError as error:
+                    raise LaunchError(f"{step.entry}: {what}: {error}") from None
             self._kernels[key] = kernel
         return self._kernels[key]
-
-    def _allow(self, kernel: ctypes.c_void_p, attribute: int, value: int) -> None:
-        call("cuKernelSetAttribute", attribute, value, kernel, self._index)
 
     def variable(self, name: str) -> tuple[int, int]:
         """Address and size in bytes of a variable; raises LaunchError."""
         address, size_bytes = ctypes.c_uint64(), ctypes.c_size_t()
-        symbol = self._binary.symbol(name).encode()
+        library, symbol = self._libraries[self.cubins.key(name)], self.cubins.symbol(name)
+        found = ctypes.byref(address), ctypes.byref(size_bytes)
         try:
-            call(
-                "cuLibraryGetGlobal",
-                ctypes.byref(address),
-                ctypes.byref(size_bytes),
-                self._libraries[""],
-                symbol,
-            )
+            call("cuLibraryGetGlobal", *found, library, symbol)
         except DriverError as error:
             raise LaunchError(f"no variable {name!r} in the binary: {error}") from None
         return address.value, size_bytes.value
@@ -113,6 +87,18 @@ class Module:
         for library in self._libraries.values():
             if library:
                 self._unload(library)
+
+
+def permissions(step: Launch) -> Iterator[tuple[int, int, str]]:
+    """What a kernel has to be allowed for a launch: the attribute, its value, and what it means."""
+    if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
+        yield (
+            _MAX_DYNAMIC_SHARED_BYTES,
+            step.shared_bytes,
+            f"{step.shared_bytes} bytes of dynamic shared memory",
+        )
+    if prod(step.cluster) > _MAX_PORTABLE_CLUSTER:
+        yield _NON_PORTABLE_CLUSTER_ALLOWED, 1, f"clusters of {prod(step.cluster)}"
 
 
 class _Attribute(ctypes.Structure):
@@ -141,21 +127,15 @@ class _Config(ctypes.Structure):
 class KernelLaunch:
     """A launch with its arguments; a call queues it on its stream. Raises DriverError."""
 
-    def __init__(
-        self, module: Module, step: Launch, arguments: Sequence[np.generic | int], stream: int
-    ) -> None:
-        """Prepare all that the driver reads, so that a call does little; an `int` is an address."""
+    def __init__(self, module: Module, step: Launch, arguments: Arguments, stream: int) -> None:
+        """Prepare all that the driver reads, so that a call does little and no host work is timed."""
         self._module = module
-        triton = module.triton(step)
-        if triton is not None:
-            values = dict(zip(step.arguments, arguments, strict=True)) | {UNUSED: 0}
-            values[scratch_name(step)] = module.scratch(step, triton)
-            step = completed(step, triton)
-            arguments = [values[name] for name in step.arguments]
-        self._kernel = module.kernel(step)
-        self._bytes = [_bytes_of(value) for value in arguments]
+        completed = module.cubins.completed(step)
+        values = {**arguments, UNUSED: 0, scratch_name(step): module.scratch(step)}
+        self._kernel = module.kernel(completed)
+        self._bytes = [_bytes_of(values[name]) for name in completed.arguments]
         self._pointers = (ctypes.c_void_p * max(1, len(self._bytes)))(*map(ctypes.addressof, self._bytes))
-        self._config = launch_config(step, stream)
+        self._config = launch_config(completed, stream)
 
     def __call__(self) -> None:
         """Queue the launch."""
@@ -169,9 +149,9 @@ def launch_config(step: Launch, stream: int) -> ctypes.Structure:
     return _Config(step.grid, step.block, step.shared_bytes, stream, attributes, len(found))
 
 
-def _bytes_of(value: np.generic | int) -> ctypes.Array[ctypes.c_char]:
-    """An argument as it lies in a kernel's parameters."""
-    content = np.uint64(value).tobytes() if isinstance(value, int) else value.tobytes()
+def _bytes_of(value: Buffer | np.generic) -> ctypes.Array[ctypes.c_char]:
+    """An argument as it lies in a kernel's parameters; a buffer is an address."""
+    content = (value if isinstance(value, np.generic) else np.uint64(int(value))).tobytes()
     return ctypes.create_string_buffer(content, len(content))
 
 

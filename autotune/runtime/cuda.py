@@ -10,23 +10,18 @@ import ctypes
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
 
+from autotune.compilers.cubins import Cubins
 from autotune.compilers.known_compilers import lazy_compiler
-from autotune.compilers.triton_binary import UNUSED, completed, missing, scratch_bytes, scratch_name, unpack
+from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.cuda_module import (
-    MAX_DYNAMIC_SHARED_BYTES,
-    MAX_PORTABLE_CLUSTER,
-    NON_PORTABLE_CLUSTER_ALLOWED,
-    launch_config,
-)
+from autotune.devices.cuda_module import launch_config, permissions
 from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver, error_name
 from autotune.runtime.graph_memory import hold_for_graph
@@ -101,52 +96,36 @@ class Module:
     """A binary that is loaded in one context."""
 
     def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
-        self._binary = binary
-        self._triton = unpack(binary)
-        images = {entry: one.cubin for entry, one in self._triton.items()} or {"": binary.data}
-        self._handles = {entry: ctypes.c_void_p() for entry in images}
+        self.cubins = Cubins(binary)
+        self._handles = {key: ctypes.c_void_p() for key in self.cubins.contents}
         with _inside(context):
-            for entry, image in images.items():
-                status = driver().cuModuleLoadData(ctypes.byref(self._handles[entry]), image)
+            for key, cubin in self.cubins.contents.items():
+                status = driver().cuModuleLoadData(ctypes.byref(self._handles[key]), cubin)
                 _check("the binary", status)
-
-    def completed(self, step: Launch) -> Launch:
-        """A launch with what Triton's compiler decided, if that made the program; raises LaunchError."""
-        if not self._triton:
-            return step
-        if step.entry not in self._triton:
-            raise LaunchError(missing(step.entry, list(self._triton)))
-        return completed(step, self._triton[step.entry])
 
     def scratch(self, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
         """The scratch memory that Triton's kernels need beside that of the launch plan."""
         needed: dict[str, int] = {}
         for step in steps:
-            if step.entry in self._triton:
-                name, size_bytes = scratch_name(step), scratch_bytes(step, self._triton[step.entry])
-                needed[name] = max(size_bytes, needed.get(name, 0))
+            name = scratch_name(step)
+            needed[name] = max(self.cubins.scratch_bytes(step), needed.get(name, 0))
         return tuple(Hidden(name, size_bytes) for name, size_bytes in needed.items() if size_bytes)
 
     def function(self, step: Launch) -> ctypes.c_void_p:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
         found = ctypes.c_void_p()
-        symbol = self._binary.symbol(step.entry).encode()
-        handle = self._handles[step.entry if self._triton else ""]
+        handle, symbol = self._handles[self.cubins.key(step.entry)], self.cubins.symbol(step.entry)
         _check(step.entry, driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
-        if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
-            status = driver().cuFuncSetAttribute(found, MAX_DYNAMIC_SHARED_BYTES, step.shared_bytes)
-            _check(f"{step.entry}: {step.shared_bytes} bytes of dynamic shared memory", status)
-        if prod(step.cluster) > MAX_PORTABLE_CLUSTER:
-            status = driver().cuFuncSetAttribute(found, NON_PORTABLE_CLUSTER_ALLOWED, 1)
-            _check(f"{step.entry}: clusters of {prod(step.cluster)}", status)
+        for attribute, value, what in permissions(step):
+            _check(f"{step.entry}: {what}", driver().cuFuncSetAttribute(found, attribute, value))
         return found
 
     def variable(self, name: str, size_bytes: int) -> ctypes.c_uint64:
         """The address of a variable that holds this many bytes."""
         address, room_bytes = ctypes.c_uint64(), ctypes.c_size_t()
-        symbol = self._binary.symbol(name).encode()
+        handle, symbol = self._handles[self.cubins.key(name)], self.cubins.symbol(name)
         found = ctypes.byref(address), ctypes.byref(room_bytes)
-        _check(name, driver().cuModuleGetGlobal_v2(*found, self._handles[""], symbol))
+        _check(name, driver().cuModuleGetGlobal_v2(*found, handle, symbol))
         if size_bytes > room_bytes.value:
             raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes.value}")
         return address
@@ -173,7 +152,7 @@ class _Prepared:
 
     def __init__(self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int) -> None:
         self._plan, self._context, self._stream = plan, context, ctypes.c_void_p(stream)
-        self._launches = [program.completed(step) for step in plan.launches]
+        self._launches = [program.cubins.completed(step) for step in plan.launches]
         self._functions = [_handle(program.function(step).value) for step in self._launches]
         self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
         self._addresses: Mapping[str, int] = {}  # of hidden arrays

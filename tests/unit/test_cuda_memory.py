@@ -133,7 +133,7 @@ module = Module(Binary(b"cubin", "", "", 0.0), 3)
 plain = Launch("scale", (1, 2, 3), (4, 5, 6), 70, ("x", "n", "by"))
 special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), 0, True, (16, 1, 1), True)
 for step in (plain, special):
-    KernelLaunch(module, step, [0xABC0000000, np.int16(-7), np.float64(2.5)], 9)()
+    KernelLaunch(module, step, {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}, 9)()
 print(module.variable("v"))
 try:
     module.kernel(Launch("?", (1, 1, 1), (1, 1, 1), 0, ()))

@@ -1,0 +1,41 @@
+"""The cubins of a binary, whichever compiler made it, and what a launch needs of them."""
+
+from __future__ import annotations
+
+from autotune.compilers.triton_binary import completed, scratch_bytes, unpack
+from autotune.core.records import Launch
+from autotune.core.trials import Binary
+from autotune.errors import LaunchError
+
+_ONLY = ""  # the key of a cubin that has all kernels
+
+
+class Cubins:
+    """A binary's cubins by keys: Triton makes one for each entry of its launches, other compilers one."""
+
+    def __init__(self, binary: Binary) -> None:
+        self._binary = binary
+        self._triton = unpack(binary)
+        triton = {entry: kernel.cubin for entry, kernel in self._triton.items()}
+        self.contents = triton or {_ONLY: binary.data}
+
+    def key(self, entry: str) -> str:
+        """The key of the cubin that has a kernel or a variable."""
+        return entry if self._triton else _ONLY
+
+    def symbol(self, name: str) -> bytes:
+        """A kernel's or a variable's name in its cubin, as the driver takes it."""
+        return self._binary.symbol(name).encode()
+
+    def completed(self, step: Launch) -> Launch:
+        """A launch with what Triton's compiler decided; of other compilers as it is. Raises LaunchError."""
+        if not self._triton:
+            return step
+        if step.entry not in self._triton:
+            known = "; ".join(self._triton)
+            raise LaunchError(f"the binary was not compiled for {step.entry}; it has {known}")
+        return completed(step, self._triton[step.entry])
+
+    def scratch_bytes(self, step: Launch) -> int:
+        """The size of the scratch memory that a launch needs beside that of its plan."""
+        return scratch_bytes(step, self._triton[step.entry]) if step.entry in self._triton else 0
