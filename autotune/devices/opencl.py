@@ -28,7 +28,7 @@ from autotune.devices.base import (
     host_difference,
 )
 from autotune.devices.cpu_limits import cpu_limits
-from autotune.devices.opencl_memory import CacheFlusher, ContentComparer, flush_bytes
+from autotune.devices.opencl_arrays import CacheFlusher, ContentComparer, flush_bytes
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 

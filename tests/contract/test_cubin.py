@@ -11,7 +11,7 @@ from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler, cubin_binary
 from autotune.compilers.resource_usage import _spilled, read_resources
 from autotune.core.launch_plan import macros
-from autotune.devices.array_compare import cuda_source
+from autotune.devices.cuda_arrays import comparison_source
 from autotune.space import load_space
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
@@ -119,7 +119,7 @@ def test_damage_is_a_value_error_or_goes_unnoticed():
 @pytest.mark.parametrize("item_bytes", [1, 2, 4, 8])
 def test_the_comparison_keeps_its_elements_in_registers(item_bytes):
     """In local memory they take twice as long, and so does the flush, which is a comparison."""
-    binary = CudaCompiler("sm_90").compile(cuda_source(item_bytes), ())
+    binary = CudaCompiler("sm_90").compile(comparison_source(item_bytes), ())
     assert read_resources(binary.data)["compare"].local_bytes == 0
 
 

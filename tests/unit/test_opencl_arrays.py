@@ -8,7 +8,7 @@ import pytest
 
 from autotune.devices.array_compare import ArrayComparison
 from autotune.devices.opencl import open_device
-from autotune.devices.opencl_memory import MIN_COMPARED_BYTES, CacheFlusher, ContentComparer, flush_bytes
+from autotune.devices.opencl_arrays import MIN_COMPARED_BYTES, CacheFlusher, ContentComparer, flush_bytes
 from autotune.errors import OutOfMemory
 
 MIB = 2**20
