@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cuda.bindings import nvrtc
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -21,8 +21,6 @@ from autotune.compilers.resource_usage import read_resources
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, MissingExtra
 
-_SizeOf = Callable[[Any], tuple[Any, int]]
-_Read = Callable[[Any, bytearray], Any]
 _NESTED = "device-side kernel launch could not be processed"
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
 _KERNEL = re.compile(
@@ -31,6 +29,32 @@ _KERNEL = re.compile(
 _CUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cub/', re.MULTILINE)  # names the host's cudaError_t
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
+
+
+class _Output(NamedTuple):
+    """One of the things that NVRTC makes of a program."""
+
+    size_of: Callable[[Any], tuple[Any, int]]
+    copy: Callable[[Any, bytearray], Any]
+
+    def of(self, program: Any) -> bytes:
+        _, size_bytes = self.size_of(program)
+        content = bytearray(size_bytes)
+        self.copy(program, content)
+        return bytes(content)
+
+
+_CUBIN = _Output(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+_PTX = _Output(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+_LOG = _Output(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+
+
+class _Compiled(NamedTuple):
+    """A program's output, its log, and its symbols by the C++ names that were looked up."""
+
+    data: bytes
+    log: str
+    symbols: dict[str, str]
 
 
 class CudaCompiler:
@@ -60,52 +84,34 @@ class CudaCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
-        data, log, symbols = self._compiled(source, options, names)
-        return cubin_binary(data, log, (time.perf_counter() - began) * 1e3, symbols)
+        found = self._compiled(source, options, names, _CUBIN)
+        return cubin_binary(found.data, found.log, (time.perf_counter() - began) * 1e3, found.symbols)
 
     def ptx(
         self, source: str, options: Sequence[str], names: Sequence[str] = ()
     ) -> tuple[str, dict[str, str]]:
         """The PTX of one source, and the symbols of C++ names; raises CompileError with NVRTC's log."""
-        size_of, read = nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX
-        data, _, symbols = self._compiled(source, options, names, size_of, read)
-        return data.decode(errors="replace").rstrip("\0"), symbols
+        found = self._compiled(source, options, names, _PTX)
+        return found.data.decode(errors="replace").rstrip("\0"), found.symbols
 
     def _compiled(
-        self,
-        source: str,
-        options: Sequence[str],
-        names: Sequence[str],
-        size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
-        read: _Read = nvrtc.nvrtcGetCUBIN,
-    ) -> tuple[bytes, str, dict[str, str]]:
+        self, source: str, options: Sequence[str], names: Sequence[str], output: _Output
+    ) -> _Compiled:
+        """The least that is enough for the source, as the class says."""
         flags = (*self._options, *options)
         if self._is_plain and not _CUB.search(source):
             with suppress(CompileError):
-                return _run(source, (*flags, "--minimal"), names, size_of, read)
-        prelude = f"--pre-include={cuda_headers.PRELUDE}"
-        found = _run(device_part(source), (*flags, prelude), names, size_of, read)
+                return _run(source, (*flags, "--minimal"), names, output)
+        found = _run(device_part(source), flags, names, output, has_prelude=True)
         self._is_plain = False  # the next source of this kernel will need as much
         return found
 
 
 def _run(
-    source: str,
-    flags: Sequence[str],
-    names: Sequence[str] = (),
-    size_of: _SizeOf = nvrtc.nvrtcGetCUBINSize,
-    read: _Read = nvrtc.nvrtcGetCUBIN,
-) -> tuple[bytes, str, dict[str, str]]:
-    """Run NVRTC once; return its output (the cubin unless `read` says otherwise), its log and the symbols.
-
-    Raises CompileError.
-    """
-    headers: Mapping[str, str] = {}
-    if "#" in source and _INCLUDES.search(source):
-        headers = cuda_headers.stand_ins()
-        flags = (*flags, *(f"--include-path={folder}" for folder in cuda_headers.include_dirs()))
-    elif f"--pre-include={cuda_headers.PRELUDE}" in flags:
-        headers = {cuda_headers.PRELUDE: cuda_headers.stand_ins()[cuda_headers.PRELUDE]}
+    source: str, flags: Sequence[str], names: Sequence[str], output: _Output, *, has_prelude: bool = False
+) -> _Compiled:
+    """Run NVRTC once, with the prelude of `cuda_headers` or without; raises CompileError."""
+    headers, header_flags = _headers(source, has_prelude=has_prelude)
     texts, files = ([item.encode() for item in items] for items in (headers.values(), headers.keys()))
     result, program = nvrtc.nvrtcCreateProgram(
         source.encode(), b"kernel.cu", len(headers), texts or None, files or None
@@ -116,20 +122,25 @@ def _run(
         asked = {name: name_expression(name).encode() for name in names}
         for expression in asked.values():
             nvrtc.nvrtcAddNameExpression(program, expression)
-        encoded = [flag.encode() for flag in flags]
+        encoded = [flag.encode() for flag in (*flags, *header_flags)]
         (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-        text = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-        log = text.decode(errors="replace").strip("\0\n")
+        log = _LOG.of(program).decode(errors="replace").strip("\0\n")
         if result != _OK:
-            explanation = _why_unknown(log, names, source) or cuda_headers.missing_header(log)
-            if _NESTED in log:
-                explanation = "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
-            raise CompileError(explanation or _from_first_error(log) or result.name)
+            raise CompileError(_explained(log, names, source) or result.name)
         found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
         symbols = {name: symbol.decode() for name, symbol in found.items()}
-        return _text(size_of, read, program), log, symbols
+        return _Compiled(output.of(program), log, symbols)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _headers(source: str, *, has_prelude: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The texts that replace headers, by name, and the flags that find the others."""
+    texts = cuda_headers.stand_ins
+    prelude = (f"--pre-include={cuda_headers.PRELUDE}",) if has_prelude else ()
+    if "#" in source and _INCLUDES.search(source):
+        return texts(), (*prelude, *(f"--include-path={folder}" for folder in cuda_headers.include_dirs()))
+    return ({cuda_headers.PRELUDE: texts()[cuda_headers.PRELUDE]} if has_prelude else {}), prelude
 
 
 def name_expression(name: str) -> str:
@@ -140,8 +151,12 @@ def name_expression(name: str) -> str:
     return f"static_cast<void (*){name[start:]}>({name[:start].rstrip()})"
 
 
-def _from_first_error(log: str) -> str:
-    """A log without the warnings in front of its first error."""
+def _explained(log: str, names: Sequence[str], source: str) -> str:
+    """What an error is and what to do; else the log without the warnings in front of its first error."""
+    if _NESTED in log:
+        return "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
+    if reason := _why_unknown(log, names, source) or cuda_headers.missing_header(log):
+        return reason
     error = re.search(r"^.*\berror\b.*$", log, re.MULTILINE)
     return log[error.start() :] if error else log
 
@@ -198,18 +213,10 @@ def _library() -> str:
 @cache
 def _name() -> str:
     """NVRTC with its full version, which only its PTX contains."""
-    ptx, _, _ = _run("", (), (), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-    return f"NVRTC {version_in(ptx.decode())}"
+    return f"NVRTC {version_in(_run('', (), (), _PTX).data.decode())}"
 
 
 def version_in(text: str) -> str:
     """The version in the output of NVIDIA's compilers, such as `release 13.0, V13.0.88`."""
     found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
     return found[1] if found else "of unknown version"
-
-
-def _text(size_of: _SizeOf, read: _Read, program: Any) -> bytes:
-    _, size = size_of(program)
-    content = bytearray(size)
-    read(program, content)
-    return bytes(content)

@@ -58,9 +58,9 @@ def test_a_source_with_cub_is_compiled_once(monkeypatch):
     flags = []
     run = nvrtc._run
 
-    def noted(source, own, *rest):
+    def noted(source, own, *rest, **options):
         flags.append(own)
-        return run(source, own, *rest)
+        return run(source, own, *rest, **options)
 
     monkeypatch.setattr(nvrtc, "_run", noted)
     source = "#include <cub/warp/warp_reduce.cuh>\n__global__ void kernel(int *x) { *x = 1; }\n"
