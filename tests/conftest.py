@@ -194,7 +194,7 @@ def nothing_takes_long():
 @pytest.fixture(scope="session", autouse=True)
 def devices_listed_once():
     """Commands in this process share one look at the devices: each look starts a process."""
-    begin, one_thread = cache(listing.begin_listing), threading.Lock()
+    begin, one_thread = cache(listing.Listing), threading.Lock()
 
     def begin_once(names):
         with one_thread:  # the others find it finished, as two cannot wait for one process
@@ -203,7 +203,7 @@ def devices_listed_once():
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "begin_listing", begin_once)
+        patch.setattr(listing, "Listing", begin_once)
         yield
 
 

@@ -80,11 +80,12 @@ def cold_environment(scratch: str) -> dict[str, str]:
     return COLD | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
 
 
-def list_devices(
-    _state: object = None, names: Iterable[str] = tuple(BACKENDS)
-) -> list[tuple[Address, DeviceInfo]]:
-    """List the devices of all these backends whose packages are installed; `_state` is a child's, unused."""
-    restore_abandoned()  # first: it is a part of what is listed
+def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
+    """List the devices of those of these backends whose packages are installed.
+
+    Clocks that killed processes have left changed are restored first: they are a part of what is listed.
+    """
+    restore_abandoned()
     found = []
     for name in names:
         try:

@@ -23,6 +23,7 @@ class Listing:
     """The devices of some backends, which a child process lists in the background."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
+        """Begin; `devices` waits for the answer."""
         self._names = names
         self._opened = ExitStack()
         self._child: Child | None = None
@@ -33,7 +34,7 @@ class Listing:
         preload([module for name in self._names for module in _needed(name)], COLD)
         scratch = self._opened.enter_context(scratch_folder())
         self._child = Child(int, environment=cold_environment(scratch))
-        self._child.ask(list_devices, self._names, timeout_s=_TIMEOUT_S)
+        self._child.ask(_list, self._names, timeout_s=_TIMEOUT_S)
         return self._child
 
     def load_packages(self) -> None:
@@ -70,20 +71,20 @@ def _needed(name: str) -> tuple[str, ...]:
     return ("autotune.devices.nvidia_gpus", "pynvml") if backend.dialect == "cuda" else (backend.module,)
 
 
-def begin_listing(names: tuple[str, ...]) -> Listing:
-    """Begin to list the devices of these backends."""
-    return Listing(names)
+def _list(_state: object, names: tuple[str, ...]) -> Found:
+    """Run in the child, which has no state."""
+    return list_devices(names)
 
 
 def listing_for(device: str | None) -> Listing:
     """Begin to list what `find_device` chooses from: a name that starts with a backend asks it only."""
     backend = _backend_of(device)
-    return begin_listing((backend,) if backend else tuple(BACKENDS))
+    return Listing((backend,) if backend else tuple(BACKENDS))
 
 
 def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> Found:
     """List the devices of these backends."""
-    return begin_listing(tuple(names)).devices()
+    return Listing(tuple(names)).devices()
 
 
 def find_device(

@@ -11,6 +11,7 @@ import pytest
 
 from autotune.core.trials import Binary, Status
 from autotune.devices import Address, backend, listing
+from autotune.devices.listing import Listing
 from autotune.errors import SetupError
 from autotune.evaluation import worker as worker_module
 from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
@@ -185,7 +186,7 @@ def test_a_kill_while_devices_are_listed_is_made_good(monkeypatch):
             super().ask(*call, **options)
 
     monkeypatch.setattr(listing, "Child", KilledOnce)
-    found = listing.Listing(("fake",)).devices()
+    found = Listing(("fake",)).devices()
     assert FAKE in [address for address, _ in found] and len(asked) == 2
 
 

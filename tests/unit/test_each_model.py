@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.devices import listing
+from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -18,7 +19,7 @@ def double(grid, block, x, y, n):
 def scheduler(monkeypatch):
     """The address of a cluster of two workers, and a fake device of each of two models."""
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "1,1")
-    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
+    monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
     options = {"processes": False, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=2, protocol="tcp", **options) as cluster:
         yield cluster.scheduler_address

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from autotune.devices import Address, listing
+from autotune.devices.listing import Listing
 from autotune.errors import NoMemory, SetupError
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
@@ -34,7 +35,7 @@ def double(grid, block, x, y, n):
 @pytest.fixture(autouse=True)
 def two_fakes(monkeypatch):
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
-    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
+    monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
 
 
 def search(folder, *options):

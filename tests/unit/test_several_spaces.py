@@ -5,6 +5,7 @@ import json
 import pytest
 
 from autotune.devices import listing
+from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
 from autotune.searchers.exhaustive import evaluate_rows
 from autotune.searchers.random_search import RandomSearch
@@ -45,7 +46,7 @@ def test_a_space_that_no_time_was_left_for_is_named(folder):
 def test_several_devices_search_all_spaces(folder, monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra cluster")
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
-    monkeypatch.setattr(listing, "begin_listing", listing.Listing)  # not as listed before
+    monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
     two_spaces(folder)
     devices = ("--devices", "fake:0,fake:1")
     done = folder.run("search", "double.yaml", "other.yaml", *devices, "--budget", "9")
