@@ -12,22 +12,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 VARIABLE = "autotune_counts"
 COUNTER_BYTES = 8
 PIPES = ("float32", "float64", "special", "integer", "tensor")  # units of a multiprocessor
 SECTOR_BYTES = 32
 
-_MAX_PTX = {"sm_1": "8.7"}  # Blackwell needs it; what is counted here needs nothing newer than 8.0
-_USUAL_PTX = "8.0"
+_USUAL_PTX = "8.0"  # what is counted here needs nothing newer
+_BLACKWELL, _BLACKWELL_PTX = re.compile(r"sm_1\d\d"), "8.7"
 _LABEL = re.compile(r"^\s*([$\w]+):")
-_INSTRUCTION = re.compile(r"^\s*(@!?%\w+\s+)?([a-z][\w.:]*)\s*([^;]*);")
+_INSTRUCTION = re.compile(r"^\s*(?P<predicate>@!?%\w+\s+)?(?P<operation>[a-z][\w.:]*)\s*(?P<operands>[^;]*);")
 _ADDRESS = re.compile(r"\[([^\]+]+)(?:\+(-?\d+))?\]")
 _WIDTH = re.compile(r"[a-z](\d+)$")
 _PRODUCT = re.compile(r"(?P<kind>wgmma\.mma_async|wmma\.mma|mma)\b.*\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\b")
-_FUNCTION = re.compile(r"^\s*(?:\.visible\s+|\.weak\s+)*\.(?:entry|func)\b", re.MULTILINE)
+_NARROW_REGISTER = re.compile(r"%r\d")
+_BRANCHES = ("bra", "brx", "call")
+_BARRIERS = ("bar.", "barrier")
+_FOLDED = ("mov", "cvta", "ld.param", "cvt.u64.u32")  # into other instructions, by the assembler
 _SECTOR_SHIFT, _WORD_SHIFT = 5, 2
 _BANK_BYTES = 128  # of all banks together
 
@@ -132,9 +136,7 @@ def with_counters(ptx: str, architecture: str) -> CountedPtx:
         ptx: As NVRTC writes it.
         architecture: Of the device, such as "sm_90"; newer than "sm_75", for passes are counted with redux.
     """
-    version = next(
-        (version for name, version in _MAX_PTX.items() if re.match(f"{name}\\d\\d", architecture)), _USUAL_PTX
-    )
+    version = _BLACKWELL_PTX if _BLACKWELL.match(architecture) else _USUAL_PTX
     counting = _Counting()
     lines = list(counting.counted(ptx.rstrip("\0").splitlines()))
     declaration = f".visible .global .align 8 .b8 {VARIABLE}[{COUNTER_BYTES * max(1, counting.counters)}];"
@@ -195,76 +197,95 @@ def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int
         total["least"] += min(least, counted) if access.counter is not None else least
 
 
+class _Address(NamedTuple):
+    """A register or a variable, and the bytes that are added to it."""
+
+    base: str
+    offset: int
+
+
+class _Access(NamedTuple):
+    """An access to memory: its space, its kind, the bytes of a thread, and its address if it shows one."""
+
+    space: str
+    kind: str
+    bytes: int
+    address: _Address | None
+
+
+@dataclass(frozen=True)
+class _OpenBlock:
+    """A block whose end is not reached yet."""
+
+    counter: int
+    operations: list[str] = field(default_factory=list)
+    accesses: list[MemoryAccess] = field(default_factory=list)
+
+    def closed(self) -> BasicBlock:
+        """The block as it is counted."""
+        uses: dict[str, float] = {}
+        for operation in self.operations:
+            for pipe, cost in _costs(operation).items():
+                uses[pipe] = uses.get(pipe, 0.0) + cost
+        executed = [name for name in self.operations if not name.startswith(_FOLDED)]
+        barriers = sum(name.startswith(_BARRIERS) for name in self.operations)
+        return BasicBlock(self.counter, len(executed), uses, tuple(self.accesses), barriers)
+
+
 class _Counting:
     """Goes through PTX line by line, adds counters and remembers what they count."""
 
     def __init__(self) -> None:
         self.blocks: list[BasicBlock] = []
         self.counters = 0
+        self._block: _OpenBlock | None = None  # none where the next instruction begins one
 
-    def counted(self, lines: Sequence[str]) -> Iterator[str]:
-        block: list[tuple[str, str]] = []  # operations and operands since the last counter
-        accesses: list[MemoryAccess] = []
-        depth, is_function, is_start = 0, False, False
-        counter = 0
+    def counted(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines with counters between them."""
+        depth = 0  # of braces: instructions are in those of functions
         for line in lines:
             code = line.partition("//")[0]
-            is_function = is_function or _FUNCTION.match(code) is not None
-            match = _INSTRUCTION.match(code)
-            opens = code.count("{") - code.count("}")
-            if depth == 0 and opens > 0 and is_function:
-                is_start = True
-            if (_LABEL.match(code) and depth) or (depth == 1 and opens < 0):
-                self._close(counter, block, accesses, depth)
-                block, accesses, is_start = [], [], depth + opens > 0
-            depth += opens
-            is_function = is_function and not (depth == 0 and code.strip() in ("}", ";"))
-            if match is None or depth == 0 or match[2].startswith("."):
-                yield line
-                continue
-            if is_start:
-                counter = self._take(2)
-                yield _BLOCK.format(variable=VARIABLE, at=counter * COUNTER_BYTES)
-                is_start = False
-            operation, operands = match[2], match[3]
-            access = _access(operation, operands)
-            if access is not None:
-                space, kind, size, address = access
-                probe = None if match[1] or address is None else _probe(space, kind, size, address)
-                place = self._take(1) if probe is not None else None
-                if probe is not None and place is not None:
-                    yield probe.format(variable=VARIABLE, at=place * COUNTER_BYTES)
-                accesses.append(MemoryAccess(space, kind, size, place))
-            block.append((operation, operands))
+            opened = code.count("{") - code.count("}")
+            ends_function = depth == 1 and opened < 0
+            if ends_function or (depth and _LABEL.match(code)):
+                self._close()
+            depth += opened
+            instruction = _INSTRUCTION.match(code) if depth else None
+            if instruction is not None:
+                yield from self._counters_for(instruction)
             yield line
-            if operation.startswith(("bra", "brx", "call")):
-                self._close(counter, block, accesses, depth)
-                block, accesses, is_start = [], [], True
+            if instruction is not None and instruction["operation"].startswith(_BRANCHES):
+                self._close()
+
+    def _counters_for(self, instruction: re.Match[str]) -> Iterator[str]:
+        """The counters of the block that an instruction begins, if it does, and of its access to memory."""
+        if self._block is None:
+            self._block = _OpenBlock(self._take(2))
+            yield _BLOCK.format(counter=_place(self._block.counter))
+        self._block.operations.append(instruction["operation"])
+        access = _access(instruction["operation"], instruction["operands"])
+        if access is None:
+            return
+        address = None if instruction["predicate"] else _counted_address(access)
+        counter = None
+        if address is not None:
+            counter = self._take(1)
+            yield _probe(access, address, _place(counter))
+        self._block.accesses.append(MemoryAccess(access.space, access.kind, access.bytes, counter))
 
     def _take(self, count: int) -> int:
         first, self.counters = self.counters, self.counters + count
         return first
 
-    def _close(
-        self, counter: int, block: list[tuple[str, str]], accesses: list[MemoryAccess], depth: int
-    ) -> None:
-        if not block:
-            return
-        uses: dict[str, float] = {}
-        for operation, _ in block:
-            for pipe, cost in _costs(operation).items():
-                uses[pipe] = uses.get(pipe, 0.0) + cost
-        names = [operation for operation, _ in block]
-        executed = [name for name in names if not name.startswith(("mov", "cvta", "ld.param", "cvt.u64.u32"))]
-        self.blocks.append(
-            BasicBlock(
-                counter,
-                len(executed),
-                uses,
-                tuple(accesses),
-                sum(name.startswith(("bar.", "barrier")) for name in names),
-            )
-        )
+    def _close(self) -> None:
+        if self._block is not None:
+            self.blocks.append(self._block.closed())
+        self._block = None
+
+
+def _place(counter: int) -> str:
+    """A counter's address in PTX."""
+    return f"{VARIABLE}+{counter * COUNTER_BYTES}"
 
 
 def _costs(operation: str) -> Mapping[str, float]:
@@ -280,12 +301,12 @@ def _costs(operation: str) -> Mapping[str, float]:
     return next((costs for pattern, costs in _COSTS if pattern.match(operation)), {})
 
 
-def _access(operation: str, operands: str) -> tuple[str, str, int, tuple[str, int] | None] | None:
-    """Space, kind, bytes of a thread and address of an access to memory; None for any other operation."""
+def _access(operation: str, operands: str) -> _Access | None:
+    """The access to memory that an operation is; None for any other."""
     words = operation.split(".")
     if operation.startswith("cp.async.c"):
         size = int(operands.replace(" ", "").split(",")[2]) if operands.count(",") >= 2 else 0
-        return "global", "load", size, _address(operands, last=True)
+        return _Access("global", "load", size, _address(operands, last=True))
     kinds = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
     if words[0] not in kinds or "param" in words or "const" in words or "async" in words:
         return None
@@ -295,38 +316,38 @@ def _access(operation: str, operands: str) -> tuple[str, str, int, tuple[str, in
     width = _WIDTH.search(words[-1])
     vector = next((int(word[1]) for word in words if re.fullmatch(r"v[248]", word)), 1)
     size = vector * int(width[1]) // 8 if width else 4
-    return space.partition(":")[0], kinds[words[0]], size, _address(operands)
+    return _Access(space.partition(":")[0], kinds[words[0]], size, _address(operands))
 
 
-def _address(operands: str, last: bool = False) -> tuple[str, int] | None:
+def _address(operands: str, *, last: bool = False) -> _Address | None:
     found = _ADDRESS.findall(operands)
     if not found:
         return None
     base, offset = found[-1 if last else 0]
-    return base.strip(), int(offset or 0)
+    return _Address(base.strip(), int(offset or 0))
 
 
-def _probe(space: str, kind: str, size: int, address: tuple[str, int]) -> str | None:
+def _counted_address(access: _Access) -> _Address | None:
+    """The address of an access to count: to global memory, or to shared memory without atomics; else None."""
+    is_counted = access.space == "global" or (access.space == "shared" and access.kind != "atomic")
+    return access.address if is_counted else None
+
+
+def _probe(access: _Access, address: _Address, counter: str) -> str:
     """The code that counts what a warp's access touches."""
-    base, offset = address
-    wide = not (base.startswith("%r") and not base.startswith("%rd"))
-    head = (_WIDE if wide else _NARROW).replace("BASE", base).replace("OFFSET", str(offset))
-    if space == "global":
-        shift = _WORD_SHIFT if kind == "atomic" else _SECTOR_SHIFT
-        return _wrapped(head + _DISTINCT.replace("SHIFT", str(shift)))
-    if space != "shared" or kind == "atomic":
-        return None
-    width = max(4, min(16, size))
-    groups = _BANK_BYTES // width
-    code = _DISTINCT.replace("SHIFT", str(width.bit_length() - 1)) + _PASSES.replace(
-        "GROUPS", str(groups - 1)
+    width = max(4, min(16, access.bytes))
+    if access.space == "shared":
+        shift, passes = width.bit_length() - 1, _PASSES
+    else:
+        shift, passes = (_WORD_SHIFT if access.kind == "atomic" else _SECTOR_SHIFT), ""
+    head = _NARROW if _NARROW_REGISTER.match(address.base) else _WIDE
+    return (_OPEN + head + _DISTINCT + passes + _CLOSE).format(
+        base=address.base,
+        offset=address.offset,
+        shift=shift,
+        last_group=_BANK_BYTES // width - 1,
+        counter=counter,
     )
-    return _wrapped(head + code)
-
-
-def _wrapped(code: str) -> str:
-    whole = _OPEN + code + _CLOSE
-    return whole.replace("{", "{{").replace("}", "}}").replace("AT", "{variable}+{at}")
 
 
 _BLOCK = """\t{{ .reg .b32 at_m, at_l; .reg .b64 at_n; .reg .pred at_p;
@@ -336,16 +357,16 @@ _BLOCK = """\t{{ .reg .b32 at_m, at_l; .reg .b64 at_n; .reg .pred at_p;
 \tsetp.eq.u32 at_p, at_l, 0;
 \tpopc.b32 at_m, at_m;
 \tcvt.u64.u32 at_n, at_m;
-\t@at_p red.global.add.u64 [{variable}+{at}], 1;
-\t@at_p red.global.add.u64 [{variable}+{at}+8], at_n; }}"""
-_OPEN = """\t{ .reg .b32 at_m, at_l, at_k, at_f; .reg .b64 at_a; .reg .pred at_p, at_q;
+\t@at_p red.global.add.u64 [{counter}], 1;
+\t@at_p red.global.add.u64 [{counter}+8], at_n; }}"""
+_OPEN = """\t{{ .reg .b32 at_m, at_l, at_k, at_f; .reg .b64 at_a; .reg .pred at_p, at_q;
 \tactivemask.b32 at_m;
 \tmov.u32 at_l, %lanemask_lt;
 """
-_WIDE = "\tmov.u64 at_a, BASE;\n\tadd.s64 at_a, at_a, OFFSET;\n"
-_NARROW = "\tmov.u32 at_k, BASE;\n\tadd.s32 at_k, at_k, OFFSET;\n\tcvt.u64.u32 at_a, at_k;\n"
+_WIDE = "\tmov.u64 at_a, {base};\n\tadd.s64 at_a, at_a, {offset};\n"
+_NARROW = "\tmov.u32 at_k, {base};\n\tadd.s32 at_k, at_k, {offset};\n\tcvt.u64.u32 at_a, at_k;\n"
 # at_p: first of the warp at its place; at_k: how many places there are
-_DISTINCT = """\tshr.u64 at_a, at_a, SHIFT;
+_DISTINCT = """\tshr.u64 at_a, at_a, {shift};
 \tmatch.any.sync.b64 at_k, at_a, at_m;
 \tand.b32 at_k, at_k, at_l;
 \tsetp.eq.u32 at_p, at_k, 0;
@@ -354,7 +375,7 @@ _DISTINCT = """\tshr.u64 at_a, at_a, SHIFT;
 """
 # the most different places in one group of banks; threads that are not the first at theirs stay apart
 _PASSES = """\tcvt.u32.u64 at_k, at_a;
-\tand.b32 at_k, at_k, GROUPS;
+\tand.b32 at_k, at_k, {last_group};
 \tmov.u32 at_f, %laneid;
 \tadd.u32 at_f, at_f, 64;
 \tselp.b32 at_k, at_k, at_f, at_p;
@@ -365,4 +386,4 @@ _PASSES = """\tcvt.u32.u64 at_k, at_a;
 _CLOSE = """\tand.b32 at_l, at_l, at_m;
 \tsetp.eq.u32 at_q, at_l, 0;
 \tcvt.u64.u32 at_a, at_k;
-\t@at_q red.global.add.u64 [AT], at_a; }"""
+\t@at_q red.global.add.u64 [{counter}], at_a; }}"""

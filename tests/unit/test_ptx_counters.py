@@ -65,6 +65,11 @@ def test_every_block_and_access_has_its_counters():
     assert counted.text.index("$L__BB0_1:") < pragma < counted.text.index("activemask", pragma)
 
 
+def test_a_variable_keeps_its_name_whatever_letters_it_has():
+    ptx = PTX.replace("[%r1+4], %f0", "[BATCH_OFFSET_SHIFT_BASE+4], %f0")
+    assert "mov.u64 at_a, BATCH_OFFSET_SHIFT_BASE;" in with_counters(ptx, "sm_90").text
+
+
 def test_counts_are_of_warps_and_their_threads():
     counted = with_counters(PTX, "sm_90")
     values = [0] * counted.counters
