@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from autotune.compilers.cuda_headers import is_cuda_header
 from autotune.core.packaged import packaged_folder
@@ -22,15 +23,25 @@ from autotune.errors import InputError
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
-# Types that CUDA C++ has in headers of its toolkit only: name, use, our own header, and the toolkit's.
+
+
+class _NarrowType(NamedTuple):
+    """A type that CUDA C++ has in a header of its toolkit only, and how a source uses it."""
+
+    name: str
+    use: re.Pattern[str]
+    own_header: str
+    toolkit_header: str
+
+
 _NARROW = (
-    (
+    _NarrowType(
         "half",
         re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]"),  # the type, not a word in a comment
         "half.h",
         "cuda_fp16.h",
     ),
-    ("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
+    _NarrowType("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
 )
 _HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
@@ -57,17 +68,16 @@ class SourceText:
         return frozenset(name for parameters in lists for name in _DECLARED.findall(parameters))
 
     @cached_property
-    def narrow_types(self) -> tuple[tuple[str, bool, str], ...]:
-        """The narrow types: name, whether the text uses it, and what defines it for this source."""
-        has_header = _HAS_NARROW.search(self.text)
-        return tuple(
-            (
-                kind,
-                pattern.search(self.text) is not None,
-                f"#include <{header}>\n" if has_header else _Reader().read(packaged("kernels") / own) + "\n",
-            )
-            for kind, pattern, own, header in _NARROW
-        )
+    def narrow_types(self) -> Mapping[str, str]:
+        """What defines each narrow type for this source, by the type's name."""
+        if _HAS_NARROW.search(self.text):
+            return {one.name: f"#include <{one.toolkit_header}>\n" for one in _NARROW}
+        return {one.name: _own_header(one.own_header) for one in _NARROW}
+
+    @cached_property
+    def used_narrow_types(self) -> frozenset[str]:
+        """The names of the narrow types that it uses."""
+        return frozenset(one.name for one in _NARROW if one.use.search(self.text))
 
     @cached_property
     def is_triton(self) -> bool:
@@ -82,8 +92,11 @@ def packaged(folder: str) -> Path:
 
 def source_of_text(text: str, name: str) -> SourceText:
     """A source that is not a file; its includes are searched in the current folder. Raises InputError."""
-    whole = text if name.endswith(".py") else _Reader().place(text, Path(name))
-    return SourceText(Path(name), whole, hashlib.sha256(whole.encode()).hexdigest())
+    if not name.endswith(".py"):
+        reader = _Reader()
+        text = reader.place(text, Path(name))
+        reader.require_all()
+    return SourceText(Path(name), text, hashlib.sha256(text.encode()).hexdigest())
 
 
 def include_dir() -> str:
@@ -100,26 +113,37 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
         raise InputError(
             f"{path}: the file is empty; write the kernel in it, or name another file as the source"
         )
-    text = _Reader((*include_dirs,)).read(path)
+    reader = _Reader((*include_dirs,))
+    text = reader.read(path)
+    reader.require_all()
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
 
 
 def missing_headers(path: Path) -> tuple[str, ...]:
     """The headers that a kernel file includes and that neither its folder nor a CUDA compiler has."""
-    missing: list[str] = []
-    _Reader(missing=missing).read(path)
-    return tuple(dict.fromkeys(missing))
+    reader = _Reader()
+    reader.read(path)
+    return tuple(dict.fromkeys(one.name for one in reader.missing))
+
+
+class _Missing(NamedTuple):
+    """An include of a header that is nowhere."""
+
+    name: str
+    is_quoted: bool
+    file: Path
+    line: int
 
 
 class _Reader:
     """Inlines includes: a file once, at its first include outside `#if`. Compilers' own headers stay.
 
-    A header that is not found is an error, or is added to `missing` if that is given.
+    So do headers that are not found, which are `missing`.
     """
 
-    def __init__(self, folders: tuple[Path, ...] = (), missing: list[str] | None = None) -> None:
+    def __init__(self, folders: tuple[Path, ...] = ()) -> None:
+        self.missing: list[_Missing] = []
         self._folders = folders
-        self._missing = missing
         self._placed: set[Path] = set()
         self._open: list[Path] = []
 
@@ -136,31 +160,33 @@ class _Reader:
         depths = _depths(text)
 
         def replace(match: re.Match[str]) -> str:
-            conditional = is_conditional or depths[text.count("\n", 0, match.start())] > 0
-            target = self._find(match[1] or match[2], path, is_quoted=match[1] is not None)
+            name, is_quoted = match[1] or match[2], match[1] is not None
+            line = text.count("\n", 0, match.start()) + 1
+            conditional = is_conditional or depths[line - 1] > 0
+            target = self._find(name, path, is_quoted=is_quoted)
             if target is None:
-                name = match[1] or match[2]
-                if conditional or is_cuda_header(name) or (match[1] is None and self._missing is None):
-                    return match[0]
-                if self._missing is not None:
-                    self._missing.append(name)
-                    return match[0]
-                places = (*self._folders, packaged("kernels"))
-                near = nearest(match[1], (file.name for folder in places for file in folder.glob("*.h*")))
-                line = text.count("\n", 0, match.start()) + 1
-                raise InputError(
-                    f'{path}:{line}: #include "{match[1]}": no such file in {path.parent} or '
-                    f"{' or '.join(map(str, places))}{near}; {'otherwise ' if near else ''}"
-                    "add the header's folder to include_dirs in the space file"
-                )
+                if not (conditional or is_cuda_header(name)):
+                    self.missing.append(_Missing(name, is_quoted, path, line))
+                return match[0]
             is_there = target.resolve() in {*self._placed, *self._open}
             body = "" if is_there else self.read(target, is_conditional=conditional)
-            line = text.count("\n", 0, match.start()) + 2
-            return f'{body}\n#line {line} "{path.name}"'
+            return f'{body}\n#line {line + 1} "{path.name}"'
 
         placed = f'#line 1 "{path.name}"\n' + _INCLUDE.sub(replace, text)
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
+
+    def require_all(self) -> None:
+        """Raise InputError for a missing header in quotes; one in angle brackets may be the compiler's."""
+        for name, is_quoted, file, line in self.missing:
+            if is_quoted:
+                places = (*self._folders, packaged("kernels"))
+                near = nearest(name, (other.name for folder in places for other in folder.glob("*.h*")))
+                raise InputError(
+                    f'{file}:{line}: #include "{name}": no such file in {file.parent} or '
+                    f"{' or '.join(map(str, places))}{near}; {'otherwise ' if near else ''}"
+                    "add the header's folder to include_dirs in the space file"
+                )
 
     def _find(self, name: str, including: Path, *, is_quoted: bool) -> Path | None:
         folders = (including.parent, *self._folders, packaged("kernels")) if is_quoted else self._folders
@@ -186,7 +212,7 @@ def _depths(text: str) -> list[int]:
     depths = []
     for line in text.split("\n"):
         if (match := _CONDITION.match(line)) is not None:
-            depth += {"if": 1, "en": -1}[match[1][:2]]
+            depth += -1 if match[1] == "endif" else 1
         depths.append(depth)
     return depths
 
@@ -212,9 +238,8 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     else:
         declared = source.template_parameters
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
-        for kind, is_used, text in source.narrow_types:
-            if is_used or macros.get("DTYPE") == kind:
-                head += text
+        used = {*source.used_narrow_types, macros.get("DTYPE")}
+        head += "".join(text for name, text in source.narrow_types.items() if name in used)
     return head + source.text
 
 
@@ -225,7 +250,12 @@ def perturbed(text: str, seed: int) -> str:
     """
     order = int(_KEEPS_ORDER.search(text) is None)
     head = f"#define AUTOTUNE_PERTURB {seed}\n#define AUTOTUNE_PERTURB_ORDER {order}\n"
-    return head + _Reader().read(packaged("kernels") / "perturb.h") + "\n" + text
+    return head + _own_header("perturb.h") + text
+
+
+def _own_header(name: str) -> str:
+    """The text of a header that comes with autotune."""
+    return _Reader().read(packaged("kernels") / name) + "\n"
 
 
 def _python(value: Value, macros: Mapping[str, Value]) -> str:
