@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -185,16 +185,10 @@ def fork(pipe: int, output: int, ended: int) -> ForkServer:
 def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) -> None:
     """Run in the server, and in each child, where `serve` is called with its pipe."""
     requests = socket(fileno=descriptor)
-    server = os.getpid()
-    children, (deaths, wakeup) = _Children(), _wake_at_deaths()
+    children = _Children()
     while True:
-        awaited: list[socket | AnyConnection] = [requests, deaths, *children.ended]
-        ready = select.select(awaited, [], [], _PARENT_CHECK_S)[0]
-        for caller in children.ended.keys() & set(ready):
-            children.reap(caller)
-        if deaths in ready:
-            deaths.recv(_MAX_MESSAGE_BYTES)
-            children.tell()
+        ready = select.select([requests, *children.awaited], [], [], _PARENT_CHECK_S)[0]
+        children.attend(ready)
         if requests not in ready:
             if os.getppid() != parent:
                 return
@@ -206,12 +200,10 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
         if isinstance(request, _Load):
             _import(request)
             continue
-        pipe, output, folder, ended = descriptors
+        server, (pipe, output, folder, ended) = os.getpid(), descriptors
         pid = _fork()
         if pid == 0:
-            signal.set_wakeup_fd(-1)
-            for opened in (requests, deaths, wakeup):
-                opened.close()
+            requests.close()
             children.close()
             os.close(ended)
             _become_child(server, output, folder)
@@ -230,27 +222,48 @@ class _Children:
 
     def __init__(self) -> None:
         self.running: dict[int, AnyConnection] = {}
-        self.ended: dict[AnyConnection, int] = {}  # not reaped: the caller may still kill its process group
+        self._ended: dict[AnyConnection, int] = {}  # not reaped: the caller may still kill its process group
+        self._deaths, self._wakeup = _wake_at_deaths()
 
-    def tell(self) -> None:
+    @property
+    def awaited(self) -> list[socket | AnyConnection]:
+        """What can be read when a child has ended, or its caller has closed the pipe."""
+        return [self._deaths, *self._ended]
+
+    def attend(self, ready: Collection[socket | AnyConnection]) -> None:
+        """Do what those that can be read ask for."""
+        for caller in self._ended.keys() & set(ready):
+            self._reap(caller)
+        if self._deaths in ready:
+            self._deaths.recv(_MAX_MESSAGE_BYTES)
+            self._tell()
+
+    def close(self) -> None:
+        """Close everything, in a child."""
+        signal.set_wakeup_fd(-1)
+        opened: list[socket | AnyConnection] = [
+            self._deaths,
+            self._wakeup,
+            *self.running.values(),
+            *self._ended,
+        ]
+        for one in opened:
+            one.close()
+
+    def _tell(self) -> None:
         """Send the exit codes of those that have ended, negative for a signal."""
         for pid in list(self.running):
             end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if end is not None:
                 caller = self.running.pop(pid)
-                self.ended[caller] = pid
+                self._ended[caller] = pid
                 with suppress(ConnectionError):  # nobody waits for it
                     caller.send(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
 
-    def reap(self, caller: AnyConnection) -> None:
+    def _reap(self, caller: AnyConnection) -> None:
         """Let the process id of an ended child be used again: its caller has closed the pipe."""
-        os.waitpid(self.ended.pop(caller), 0)
+        os.waitpid(self._ended.pop(caller), 0)
         caller.close()
-
-    def close(self) -> None:
-        """Close the pipes."""
-        for caller in (*self.running.values(), *self.ended):
-            caller.close()
 
 
 def set_variables(changes: Mapping[str, str | None]) -> None:
