@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of the kernels that nvcc links in
 _INITIALISED = ".nv.global.init"  # the section of variables that have a value at the start
@@ -47,14 +48,21 @@ class _Section:
     link: int
 
 
+class _Symbol(NamedTuple):
+    name: str
+    is_kernel: bool
+    section: int  # that has what it stands for
+    offset: int  # in that section
+
+
 def read_resources(cubin: bytes) -> dict[str, Resources]:
     """The resources of every kernel of a cubin, by name; raises ValueError for any other file."""
     try:
         numbered = list(_sections(cubin))
         sections = dict(numbered)
         symbols = _symbol_table(numbered)
-        figures = _figures(sections[".nv.info"].content, [name for name, *_ in symbols])
-        kernels = [name for name, is_kernel, *_ in symbols if is_kernel and _DEVICE_RUNTIME not in name]
+        figures = _figures(sections[".nv.info"].content, [symbol.name for symbol in symbols])
+        kernels = [one.name for one in symbols if one.is_kernel and _DEVICE_RUNTIME not in one.name]
         return {name: _resources(name, sections, figures) for name in kernels}
     except (struct.error, IndexError, KeyError, OverflowError, UnicodeDecodeError):
         raise ValueError("not a cubin, or not one whose sections can be read") from None
@@ -65,11 +73,11 @@ def read_pointers(cubin: bytes) -> dict[str, str]:
     numbered = list(_sections(cubin))
     sections = dict(numbered)
     symbols = _symbol_table(numbered)
-    place = {(section, offset): name for name, _, section, offset in symbols}
+    variables = {(symbol.section, symbol.offset): symbol.name for symbol in symbols}
     index = [name for name, _ in numbered].index(_INITIALISED)
     relocations = struct.iter_unpack("<QQq", sections[f".rela{_INITIALISED}"].content)
-    pointed = {offset: symbols[info >> 32][0] for offset, info, _ in relocations}
-    return {place[index, offset]: name for offset, name in pointed.items() if (index, offset) in place}
+    pointed = {(index, offset): symbols[info >> 32].name for offset, info, _ in relocations}
+    return {variables[place]: name for place, name in pointed.items() if place in variables}
 
 
 def _resources(
@@ -104,12 +112,12 @@ def _sections(file: bytes) -> Iterator[tuple[str, _Section]]:
         )
 
 
-def _symbol_table(sections: list[tuple[str, _Section]]) -> list[tuple[str, bool, int, int]]:
-    """Names in order, whether each is a kernel's, and the section and the offset in it that it stands for."""
+def _symbol_table(sections: list[tuple[str, _Section]]) -> list[_Symbol]:
+    """The symbols in their order, which is how the file numbers them."""
     table = dict(sections)[".symtab"]
     names = sections[table.link][1].content
     return [
-        (_text(names, name), bool(other & _ENTRY), section, value)
+        _Symbol(_text(names, name), bool(other & _ENTRY), section, value)
         for name, _, other, section, value, _ in struct.iter_unpack("<IBBHQQ", table.content)
     ]
 
