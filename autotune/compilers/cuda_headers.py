@@ -106,39 +106,18 @@ _FLOAT = _macros(
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
+# Headers of the host alone: device code uses nothing of them.
+_OF_HOST = """
+    iostream fstream sstream iomanip ostream istream cstdio stdio.h cstdlib stdlib.h cstring string.h string
+    vector map set unordered_map list memory functional chrono random thread mutex cassert assert.h ctime
+    time.h sys/time.h unistd.h stdexcept exception numeric stddef.h cstddef stdbool.h omp.h mpi.h
+    sys/types.h iterator initializer_list errno.h thrust/device_vector.h thrust/host_vector.h
+    thrust/device_ptr.h thrust/sort.h thrust/copy.h thrust/reduce.h thrust/scan.h thrust/execution_policy.h
+    cuda.h cublas_v2.h cufft.h curand.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
+    helper_functions.h helper_string.h helper_timer.h
+"""
 _STAND_INS = {
-    **dict.fromkeys(
-        (
-            *(
-                "iostream",
-                "fstream",
-                "sstream",
-                "iomanip",
-                "ostream",
-                "istream",
-                "cstdio",
-                "stdio.h",
-                "cstdlib",
-            ),
-            *("stdlib.h", "cstring", "string.h", "string", "vector", "map", "set", "unordered_map", "list"),
-            *("memory", "functional", "chrono", "random", "thread", "mutex", "cassert", "assert.h", "ctime"),
-            *("time.h", "sys/time.h", "unistd.h", "stdexcept", "exception", "numeric", "stddef.h", "cstddef"),
-            *("stdbool.h", "omp.h", "mpi.h", "sys/types.h", "iterator", "initializer_list", "errno.h"),
-            *("thrust/device_vector.h", "thrust/host_vector.h", "thrust/device_ptr.h", "thrust/sort.h"),
-            *("thrust/copy.h", "thrust/reduce.h", "thrust/scan.h", "thrust/execution_policy.h"),
-            *(
-                "cuda.h",
-                "cublas_v2.h",
-                "cufft.h",
-                "curand.h",
-                "cusparse.h",
-                "nvToolsExt.h",
-                "cuda_profiler_api.h",
-            ),
-            *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
-        ),
-        _EMPTY,
-    ),
+    **dict.fromkeys(_OF_HOST.split(), _EMPTY),
     **dict.fromkeys(("stdint.h", "cstdint", "inttypes.h", "cinttypes"), _STDINT),
     **dict.fromkeys(("math.h", "cmath", "algorithm"), _MATH),
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
@@ -146,28 +125,18 @@ _STAND_INS = {
     PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
-_BUILT_IN = (
-    *("cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h"),
-    *("vector_types.h", "vector_functions.h", "math_functions.h", "device_atomic_functions.h"),
-    *("driver_types.h", "host_defines.h", "builtin_types.h"),
-)
+_BUILT_IN = """
+    cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h device_functions.h vector_types.h
+    vector_functions.h math_functions.h device_atomic_functions.h driver_types.h host_defines.h
+    builtin_types.h
+"""
 # Headers for device code that come with the toolkit or CCCL: a folder of the source has none of these names.
 _OF_TOOLKIT = re.compile(
     r"(?:cub|thrust|cuda|nv|crt|cooperative_groups)/.+|(?:cuda_(?:fp\d+|bf16|pipeline|pipeline_primitives|awbarrier)"
     r"|cooperative_groups|mma|cuComplex|math_constants|curand_kernel)\.hp*"
 )
 # Headers of the standard library that libcu++ has for device code.
-_FOR_DEVICES = (
-    "limits",
-    "type_traits",
-    "utility",
-    "tuple",
-    "array",
-    "complex",
-    "ratio",
-    "optional",
-    "atomic",
-)
+_FOR_DEVICES = "limits type_traits utility tuple array complex ratio optional atomic"
 
 
 @cache
@@ -188,16 +157,16 @@ def find_header(name: str) -> Path | None:
 
 def is_cuda_header(name: str) -> bool:
     """Whether a CUDA compiler has a header itself, so that no folder of the source needs to have it."""
-    named = name in _STAND_INS or name in _BUILT_IN or name in _FOR_DEVICES or _OF_TOOLKIT.fullmatch(name)
-    return bool(named) or find_header(name) is not None
+    own = {*_STAND_INS, *_BUILT_IN.split(), *_FOR_DEVICES.split()}
+    return name in own or bool(_OF_TOOLKIT.fullmatch(name)) or find_header(name) is not None
 
 
 @cache
 def stand_ins() -> dict[str, str]:
     """The headers that replace the host's for NVRTC: their texts, by name."""
     found = dict(_STAND_INS)
-    found |= {name: _EMPTY for name in _BUILT_IN if find_header(name) is None}
-    for name in _FOR_DEVICES:
+    found |= {name: _EMPTY for name in _BUILT_IN.split() if find_header(name) is None}
+    for name in _FOR_DEVICES.split():
         if find_header(f"cuda/std/{name}") is not None:
             found[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
     umbrella = find_header("cub/cub.cuh")
