@@ -59,8 +59,8 @@ class PipelinedRun:
     stream: int
 
 
-class HostComparisonMixin:
-    """Mix-in for devices that compare arrays on the host, use one queue, and report nothing of themselves."""
+class BasicDeviceMixin:
+    """What a device does that has one queue, no variables and no sensors, and compares on the host."""
 
     read: Callable[..., Bytes]
     write: Callable[[Buffer, Bytes], None]

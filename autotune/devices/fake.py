@@ -27,7 +27,7 @@ import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.trials import Binary
-from autotune.devices.base import Arguments, Buffer, Bytes, HostComparisonMixin, Offsets, Program
+from autotune.devices.base import Arguments, BasicDeviceMixin, Buffer, Bytes, Offsets, Program
 from autotune.devices.clocks import Clocks
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.processes.files import replace_file
@@ -103,7 +103,7 @@ class FakeControl:
         replace_file(self._path, json.dumps({**found, name: value}))
 
 
-class FakeDevice(HostComparisonMixin):
+class FakeDevice(BasicDeviceMixin):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self, index: int = 0) -> None:

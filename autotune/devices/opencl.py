@@ -19,9 +19,9 @@ from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Difference
 from autotune.devices.base import (
     Arguments,
+    BasicDeviceMixin,
     Buffer,
     Bytes,
-    HostComparisonMixin,
     LocalMemory,
     Offsets,
     Program,
@@ -100,7 +100,7 @@ class OpenCLCompiler:
         return log.strip()
 
 
-class OpenCLDevice(HostComparisonMixin):
+class OpenCLDevice(BasicDeviceMixin):
     """One OpenCL device with an in-order queue and profiling."""
 
     def __init__(self, index: int) -> None:
