@@ -7,6 +7,7 @@ Kernels cannot call host functions, so they lose nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from autotune.core.brackets import closing
 
@@ -31,6 +32,7 @@ _PROTOTYPE = re.compile(
 )
 _INSTANCE = re.compile(r"\s*template\s+(?!<)(?![^;]*__global__)")
 _ALIGNED = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*\)\s*")
+_SCOPE = re.compile(r"\bnamespace\b|\bextern\s*$")
 _FUNCTION = re.compile(r"\)\s*(?:const|noexcept)?\s*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
 _TYPE = re.compile(r"\b(?:struct|class|union|enum)\b")
@@ -41,32 +43,48 @@ def device_part(source: str) -> str:
     masked = _MASKED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
     for_device = re.compile("|".join((_FOR_DEVICE, *(rf"\b{name}\b" for name in _ALIAS.findall(source)))))
     kept = list(source)
+    for begin, end in _host_parts(masked, for_device):
+        kept[begin:end] = _blank(source[begin:end])
+    return "".join(kept)
+
+
+def _host_parts(masked: str, for_device: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where declarations and definitions begin and end that only the host uses.
+
+    Args:
+        masked: The source without comments, strings and directives.
+        for_device: What a declaration for devices has.
+    """
     begin = position = 0
     while (found := re.compile(r"[{};]").search(masked, position)) is not None:
-        position = found.end()
-        head = masked[begin : found.start()]
-        if found[0] != "{":
-            is_host = "=" not in head and _HOST_TYPE.search(head) is not None
-            is_host |= bool(_HOST_VARIABLE.fullmatch(head) or _INSTANCE.match(head))
-            is_host |= bool(_PROTOTYPE.fullmatch(head) and not for_device.search(head))
-            if found[0] == ";" and is_host:
-                kept[begin:position] = _blank(source[begin:position])
-            begin = position
-        elif re.search(r"\bnamespace\b|\bextern\s*$", head) and "(" not in head:
-            begin = position  # its contents are examined one by one
-        else:
+        head, position = masked[begin : found.start()], found.end()
+        is_scope = "(" not in head and _SCOPE.search(head) is not None
+        if found[0] == "{" and not is_scope:  # the contents of a scope are examined one by one
             end = closing(masked, found.start(), "{}") + 1
-            body = masked[found.start() : end]
             is_function = _FUNCTION.search(_ALIGNED.sub("", head)) is not None
-            is_type = not is_function and _TYPE.search(head) is not None
-            if (is_function and not for_device.search(head)) or (
-                is_type and _HOST_TYPE.search(body) and not for_device.search(body)
-            ):
-                if is_type:  # to the semicolon behind it
-                    end = masked.find(";", end) + 1 or end
-                kept[begin:end] = _blank(source[begin:end])
-            begin = position = end
-    return "".join(kept)
+            if not for_device.search(head) and is_function:
+                yield begin, end
+            elif not for_device.search(head) and _is_host_type(head, masked[found.start() : end]):
+                end = masked.find(";", end) + 1 or end
+                yield begin, end
+            position = end
+        elif found[0] == ";" and _is_host_declaration(head, for_device):
+            yield begin, position
+        begin = position
+
+
+def _is_host_type(head: str, body: str) -> bool:
+    """Whether a definition is of a type that holds what only the host has."""
+    return _TYPE.search(head) is not None and _HOST_TYPE.search(body) is not None
+
+
+def _is_host_declaration(head: str, for_device: re.Pattern[str]) -> bool:
+    """Whether what ends with a semicolon declares something of the host's."""
+    if _HOST_VARIABLE.fullmatch(head) or _INSTANCE.match(head):
+        return True
+    if "=" not in head and _HOST_TYPE.search(head):
+        return True
+    return _PROTOTYPE.fullmatch(head) is not None and not for_device.search(head)
 
 
 def _blank(text: str) -> str:
